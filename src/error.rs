@@ -1,0 +1,108 @@
+//! What can go wrong, in sentences that a person can act on.
+
+use std::borrow::Cow;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What can go wrong between a file on disk and an answer on screen.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused to read or write a file.
+    #[error("{source}: {}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+
+    /// The bytes are not a snapshot that we understand.
+    #[error("not a PyTorch memory snapshot: {reason} (at byte {offset})")]
+    Malformed {
+        /// What is wrong with them.
+        reason: Cow<'static, str>,
+        /// Where in the (unpacked) bytes.
+        offset: u64,
+    },
+
+    /// The snapshot is fine, but has nothing for the device asked for.
+    #[error("device {device} is not in this snapshot; it has: {}", list(available))]
+    NoDevice {
+        /// The device asked for.
+        device: i32,
+        /// The devices that are there.
+        available: Vec<i32>,
+    },
+
+    /// A bundle (`allocations.json` and `elements.db`) cannot be opened.
+    #[error("{reason}")]
+    Bundle {
+        /// What is wrong with it, and what would help.
+        reason: Cow<'static, str>,
+    },
+
+    /// The output is there already.
+    #[error("the output exists already; choose another name or add --force: {}", path.display())]
+    Exists {
+        /// The output.
+        path: PathBuf,
+    },
+
+    /// A query was refused or failed.
+    #[error("query: {reason}")]
+    Query {
+        /// What the database said.
+        reason: String,
+    },
+
+    /// Somebody asked to stop.
+    #[error("cancelled")]
+    Cancelled,
+
+    /// Any of these, with the file that it happened in.
+    #[error("{error}: {}", path.display())]
+    InFile {
+        /// The file.
+        path: PathBuf,
+        /// What happened.
+        error: Box<Error>,
+    },
+}
+
+/// `T`, or what went wrong.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// The bytes are wrong, for this reason, at this offset.
+    pub fn malformed(reason: impl Into<Cow<'static, str>>, offset: usize) -> Self {
+        Self::Malformed { reason: reason.into(), offset: offset as u64 }
+    }
+
+    /// The bundle is wrong, for this reason.
+    pub fn bundle(reason: impl Into<Cow<'static, str>>) -> Self {
+        Self::Bundle { reason: reason.into() }
+    }
+
+    /// The system refused something about this path.
+    #[must_use]
+    pub fn io(path: &Path, source: io::Error) -> Self {
+        Self::Io { path: path.to_owned(), source }
+    }
+
+    /// Names the file, unless the error does so already.
+    #[must_use]
+    pub fn in_file(self, path: &Path) -> Self {
+        match self {
+            Self::Io { .. } | Self::Exists { .. } | Self::Cancelled | Self::InFile { .. } => self,
+            error => Self::InFile { path: path.to_owned(), error: Box::new(error) },
+        }
+    }
+}
+
+fn list(devices: &[i32]) -> String {
+    match devices {
+        [] => "none".to_owned(),
+        some => some.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+    }
+}

@@ -1,0 +1,699 @@
+//! The inert pickle machine: runs a pickle's opcodes, imports nothing, calls nothing.
+//!
+//! The machine keeps the stack, the marks and the memo. What a string, a list or a dict becomes is
+//! up to a [`Builder`], so that a trace of a million events can go straight into columns and never
+//! exists as a tree. A value on the stack is 16 bytes, a memo entry 8.
+//!
+//! Opcodes that would run code (`GLOBAL`, `REDUCE`, `BUILD`, …) are refused by name and offset.
+//!
+//! # Limits
+//!
+//! What a file may ask for is bounded by its own length: the stack, the memo, nesting and every
+//! length prefix. No file makes the machine take more than a few bytes a byte of it.
+//!
+//! # Cost
+//!
+//! `O(bytes)`, one pass, no recursion.
+
+use crate::error::{Error, Result};
+use crate::progress::Progress;
+
+/// One opcode of the pickle language.
+pub mod op {
+    #![allow(missing_docs)]
+    pub const MARK: u8 = b'(';
+    pub const STOP: u8 = b'.';
+    pub const POP: u8 = b'0';
+    pub const POP_MARK: u8 = b'1';
+    pub const DUP: u8 = b'2';
+    pub const BININT: u8 = b'J';
+    pub const BININT1: u8 = b'K';
+    pub const BININT2: u8 = b'M';
+    pub const NONE: u8 = b'N';
+    pub const BINUNICODE: u8 = b'X';
+    pub const APPEND: u8 = b'a';
+    pub const APPENDS: u8 = b'e';
+    pub const BINBYTES: u8 = b'B';
+    pub const SHORT_BINBYTES: u8 = b'C';
+    pub const DICT: u8 = b'd';
+    pub const EMPTY_DICT: u8 = b'}';
+    pub const GET: u8 = b'g';
+    pub const BINGET: u8 = b'h';
+    pub const LONG_BINGET: u8 = b'j';
+    pub const LIST: u8 = b'l';
+    pub const EMPTY_LIST: u8 = b']';
+    pub const PUT: u8 = b'p';
+    pub const BINPUT: u8 = b'q';
+    pub const LONG_BINPUT: u8 = b'r';
+    pub const SETITEM: u8 = b's';
+    pub const SETITEMS: u8 = b'u';
+    pub const TUPLE: u8 = b't';
+    pub const EMPTY_TUPLE: u8 = b')';
+    pub const BINFLOAT: u8 = b'G';
+    pub const PROTO: u8 = 0x80;
+    pub const TUPLE1: u8 = 0x85;
+    pub const TUPLE2: u8 = 0x86;
+    pub const TUPLE3: u8 = 0x87;
+    pub const NEWTRUE: u8 = 0x88;
+    pub const NEWFALSE: u8 = 0x89;
+    pub const LONG1: u8 = 0x8a;
+    pub const LONG4: u8 = 0x8b;
+    pub const SHORT_BINUNICODE: u8 = 0x8c;
+    pub const BINUNICODE8: u8 = 0x8d;
+    pub const BINBYTES8: u8 = 0x8e;
+    pub const MEMOIZE: u8 = 0x94;
+    pub const FRAME: u8 = 0x95;
+    pub const BYTEARRAY8: u8 = 0x96;
+
+    /// What an opcode that we refuse is called.
+    pub(super) fn refused(opcode: u8) -> Option<&'static str> {
+        Some(match opcode {
+            b'c' => "GLOBAL",
+            0x93 => "STACK_GLOBAL",
+            b'i' => "INST",
+            b'o' => "OBJ",
+            0x81 => "NEWOBJ",
+            0x92 => "NEWOBJ_EX",
+            b'R' => "REDUCE",
+            b'b' => "BUILD",
+            0x82 => "EXT1",
+            0x83 => "EXT2",
+            0x84 => "EXT4",
+            b'P' => "PERSID",
+            b'Q' => "BINPERSID",
+            0x97 => "NEXT_BUFFER",
+            0x98 => "READONLY_BUFFER",
+            0x8f => "EMPTY_SET",
+            0x90 => "ADDITEMS",
+            0x91 => "FROZENSET",
+            b'F' => "FLOAT",
+            b'I' => "INT",
+            b'L' => "LONG",
+            b'S' => "STRING",
+            b'T' => "BINSTRING",
+            b'U' => "SHORT_BINSTRING",
+            b'V' => "UNICODE",
+            _ => return None,
+        })
+    }
+}
+
+/// Something a [`Builder`] made: which kind of thing, and which one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Handle {
+    /// The builder's own numbering of kinds.
+    pub kind: u8,
+    /// The builder's own numbering of things of that kind.
+    pub id: u32,
+}
+
+/// A value on the machine's stack.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value {
+    /// `None`.
+    None,
+    /// `True` or `False`.
+    Bool(bool),
+    /// An integer of at most 64 bits with a sign.
+    Int(i64),
+    /// An integer above `i64::MAX` and below 2⁶⁴.
+    Uint(u64),
+    /// An integer that needs more than 64 bits.
+    Huge,
+    /// A float.
+    Float(f64),
+    /// A string, by the builder's number for it.
+    Text(u32),
+    /// A container or bytes, as the builder made it.
+    Object(Handle),
+}
+
+/// Decides what the parts of a pickle become.
+pub trait Builder {
+    /// A string; `at` is where its opcode stands.
+    fn text(&mut self, text: &str, at: usize) -> Result<u32>;
+    /// Bytes or a bytearray.
+    fn bytes(&mut self, bytes: &[u8], at: usize) -> Result<Value>;
+    /// An empty list.
+    fn new_list(&mut self, at: usize) -> Result<Handle>;
+    /// An empty dict.
+    fn new_dict(&mut self, at: usize) -> Result<Handle>;
+    /// A tuple.
+    fn tuple(&mut self, items: &[Value], at: usize) -> Result<Value>;
+    /// Adds items to a list; fails if the handle is no list.
+    fn append(&mut self, list: Handle, items: &[Value], at: usize) -> Result<()>;
+    /// Adds keys and values, in turn, to a dict; fails if the handle is no dict.
+    fn set_items(&mut self, dict: Handle, items: &[Value], at: usize) -> Result<()>;
+
+    /// Called where a list or a dict opens: may take whole objects off the input by itself, as if
+    /// their opcodes had been run, but goes no further than `until`. Returns whether it took any.
+    fn shortcut(&mut self, _state: &mut State<'_>, _until: usize) -> bool {
+        false
+    }
+
+    /// A memo entry was replaced: what was learnt about the meaning of bytes is void.
+    fn memo_replaced(&mut self) {}
+}
+
+/// What has been stored under each memo number.
+#[derive(Debug, Default)]
+pub struct Memo {
+    slots: Vec<Slot>,
+    /// Values that do not fit a slot: numbers, which no pickler memoizes.
+    others: Vec<Value>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Slot {
+    Empty,
+    Text(u32),
+    /// A [`Handle`], flat so that a slot has 8 bytes.
+    Object {
+        kind: u8,
+        id: u32,
+    },
+    Other(u32),
+}
+
+const _: () = assert!(size_of::<Slot>() == 8 && size_of::<Value>() == 16);
+
+impl Memo {
+    /// The value under a number, if there is one.
+    #[must_use]
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<Value> {
+        match *self.slots.get(index)? {
+            Slot::Empty => None,
+            Slot::Text(id) => Some(Value::Text(id)),
+            Slot::Object { kind, id } => Some(Value::Object(Handle { kind, id })),
+            Slot::Other(which) => Some(self.others[which as usize]),
+        }
+    }
+
+    /// Stores a value under the next number.
+    #[inline]
+    pub fn push(&mut self, value: Value) {
+        let slot = self.slot(value);
+        self.slots.push(slot);
+    }
+
+    /// How many numbers have been given out.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether nothing has been stored.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    #[inline]
+    fn slot(&mut self, value: Value) -> Slot {
+        match value {
+            Value::Text(id) => Slot::Text(id),
+            Value::Object(Handle { kind, id }) => Slot::Object { kind, id },
+            other => {
+                self.others.push(other);
+                Slot::Other(self.others.len() as u32 - 1)
+            }
+        }
+    }
+
+    /// Stores a value under a number; says whether that number was taken.
+    fn put(&mut self, index: usize, value: Value) -> bool {
+        if self.slots.len() <= index {
+            self.slots.resize(index + 1, Slot::Empty);
+        }
+        let was_taken = !matches!(self.slots[index], Slot::Empty);
+        self.slots[index] = self.slot(value);
+        was_taken
+    }
+}
+
+/// Where the machine is: the part of it that a shortcut may use and advance.
+#[derive(Debug)]
+pub struct State<'a> {
+    /// The whole pickle.
+    pub input: &'a [u8],
+    /// The next byte to read.
+    pub at: usize,
+    /// The values on the stack.
+    pub stack: Vec<Value>,
+    /// The memo.
+    pub memo: Memo,
+}
+
+/// How deep lists and dicts may be nested. PyTorch's snapshots are seven deep.
+const MAX_DEPTH: usize = 1000;
+
+/// How many bytes are read between two reports of progress.
+const REPORT_EVERY: usize = 1 << 20;
+
+/// Runs a pickle. Returns what it evaluates to and where it ends (bytes after it are allowed).
+pub fn run<B: Builder>(
+    input: &[u8],
+    builder: &mut B,
+    progress: &Progress<'_>,
+) -> Result<(Value, usize)> {
+    let state = State { input, at: 0, stack: Vec::new(), memo: Memo::default() };
+    Machine { state, marks: Vec::new(), op_at: 0, builder }.run(progress)
+}
+
+struct Machine<'a, 'b, B> {
+    state: State<'a>,
+    /// The height of the stack at each open MARK.
+    marks: Vec<usize>,
+    /// Where the opcode being run stands.
+    op_at: usize,
+    builder: &'b mut B,
+}
+
+impl<'a, B: Builder> Machine<'a, '_, B> {
+    fn run(mut self, progress: &Progress<'_>) -> Result<(Value, usize)> {
+        let total = self.state.input.len();
+        // A list of a million events may lie on the stack at once (PyTorch's C++ pickler writes it
+        // so), but each of them is longer than this.
+        let max_stack = 65_536 + total / 16;
+        let max_memo = 65_536 + total / 4;
+        let mut report_at = 0;
+        loop {
+            if self.state.at >= report_at {
+                progress.at(self.state.at as u64, total as u64)?;
+                report_at = self.state.at + REPORT_EVERY;
+                if self.state.stack.len() > max_stack || self.state.memo.len() > max_memo {
+                    return self.fail("it asks for more objects than a file of this length can hold");
+                }
+            }
+            self.op_at = self.state.at;
+            let opcode = self.byte()?;
+            if matches!(opcode, op::EMPTY_DICT | op::EMPTY_LIST) {
+                self.state.at = self.op_at;
+                if self.builder.shortcut(&mut self.state, report_at) {
+                    continue;
+                }
+                self.state.at = self.op_at + 1;
+            }
+            if opcode == op::STOP {
+                let value = self.pop()?;
+                return Ok((value, self.state.at));
+            }
+            self.step(opcode)?;
+        }
+    }
+
+    #[allow(clippy::too_many_lines)] // One line or two an opcode: a table in the form of a match.
+    fn step(&mut self, opcode: u8) -> Result<()> {
+        let at = self.op_at;
+        match opcode {
+            op::PROTO => {
+                let version = self.byte()?;
+                if version > 5 {
+                    return self.fail("a pickle protocol above 5");
+                }
+            }
+            op::FRAME => {
+                let length = self.length(8)?;
+                self.expect(length)?;
+            }
+            op::MARK => {
+                if self.marks.len() == MAX_DEPTH {
+                    return self.fail("nested deeper than 1,000 levels");
+                }
+                self.marks.push(self.state.stack.len());
+            }
+            op::POP => {
+                // As in CPython: a POP right after a MARK takes the mark.
+                if self.marks.last() == Some(&self.state.stack.len()) {
+                    self.marks.pop();
+                } else {
+                    self.pop()?;
+                }
+            }
+            op::POP_MARK => {
+                let mark = self.mark()?;
+                self.state.stack.truncate(mark);
+            }
+            op::DUP => {
+                let top = self.top()?;
+                self.push(top);
+            }
+
+            op::NONE => self.push(Value::None),
+            op::NEWTRUE => self.push(Value::Bool(true)),
+            op::NEWFALSE => self.push(Value::Bool(false)),
+            op::BININT1 => {
+                let value = self.byte()?;
+                self.push(Value::Int(i64::from(value)));
+            }
+            op::BININT2 => {
+                let value = self.length(2)?;
+                self.push(Value::Int(value as i64));
+            }
+            op::BININT => {
+                let value = self.length(4)?;
+                self.push(Value::Int(i64::from(value as i32)));
+            }
+            op::LONG1 => {
+                let length = self.length(1)?;
+                let value = integer(self.take(length)?);
+                self.push(value);
+            }
+            op::LONG4 => {
+                let length = self.length(4)?;
+                if length > i32::MAX as u64 {
+                    return self.fail("an integer of negative length");
+                }
+                let value = integer(self.take(length)?);
+                self.push(value);
+            }
+            op::BINFLOAT => {
+                let bytes = self.take(8)?;
+                let value = f64::from_bits(bytes.iter().fold(0, |v, &b| v << 8 | u64::from(b)));
+                self.push(Value::Float(value));
+            }
+
+            op::SHORT_BINUNICODE => self.text(1)?,
+            op::BINUNICODE => self.text(4)?,
+            op::BINUNICODE8 => self.text(8)?,
+            op::SHORT_BINBYTES => self.bytes(1)?,
+            op::BINBYTES => self.bytes(4)?,
+            op::BINBYTES8 | op::BYTEARRAY8 => self.bytes(8)?,
+
+            op::EMPTY_LIST => {
+                let list = self.builder.new_list(at)?;
+                self.push(Value::Object(list));
+            }
+            op::EMPTY_DICT => {
+                let dict = self.builder.new_dict(at)?;
+                self.push(Value::Object(dict));
+            }
+            op::LIST => {
+                let mark = self.mark()?;
+                let list = self.builder.new_list(at)?;
+                self.builder.append(list, &self.state.stack[mark..], at)?;
+                self.replace(mark, Value::Object(list));
+            }
+            op::DICT => {
+                let mark = self.mark()?;
+                let dict = self.builder.new_dict(at)?;
+                self.set_items(dict, mark)?;
+                self.replace(mark, Value::Object(dict));
+            }
+            op::APPEND => {
+                let from = self.below(1)?;
+                self.append(from)?;
+            }
+            op::APPENDS => {
+                let from = self.mark()?;
+                self.append(from)?;
+            }
+            op::SETITEM => {
+                let from = self.below(2)?;
+                self.set(from)?;
+            }
+            op::SETITEMS => {
+                let from = self.mark()?;
+                self.set(from)?;
+            }
+            op::EMPTY_TUPLE => self.tuple(self.state.stack.len())?,
+            op::TUPLE1 => self.tuple_of(1)?,
+            op::TUPLE2 => self.tuple_of(2)?,
+            op::TUPLE3 => self.tuple_of(3)?,
+            op::TUPLE => {
+                let mark = self.mark()?;
+                self.tuple(mark)?;
+            }
+
+            op::BINGET => self.get(1)?,
+            op::LONG_BINGET => self.get(4)?,
+            op::GET => {
+                let index = self.decimal_line()?;
+                self.get_index(index)?;
+            }
+            op::MEMOIZE => {
+                let top = self.top()?;
+                self.state.memo.push(top);
+            }
+            op::BINPUT => {
+                let index = self.length(1)?;
+                self.put(index)?;
+            }
+            op::LONG_BINPUT => {
+                let index = self.length(4)?;
+                self.put(index)?;
+            }
+            op::PUT => {
+                let index = self.decimal_line()?;
+                self.put(index)?;
+            }
+            _ => return Err(refuse(opcode, at)),
+        }
+        Ok(())
+    }
+
+    fn fail<T>(&self, reason: &'static str) -> Result<T> {
+        Err(Error::malformed(reason, self.op_at))
+    }
+
+    #[inline]
+    fn push(&mut self, value: Value) {
+        self.state.stack.push(value);
+    }
+
+    /// The lowest height that the stack may be taken down to: what lies under a MARK is out of reach.
+    fn floor(&self) -> usize {
+        self.marks.last().copied().unwrap_or(0)
+    }
+
+    fn pop(&mut self) -> Result<Value> {
+        let from = self.below(1)?;
+        let value = self.state.stack[from];
+        self.state.stack.truncate(from);
+        Ok(value)
+    }
+
+    fn top(&self) -> Result<Value> {
+        Ok(self.state.stack[self.below(1)?])
+    }
+
+    /// The place of the `count`-th value from the top.
+    fn below(&self, count: usize) -> Result<usize> {
+        match self.state.stack.len().checked_sub(count) {
+            Some(from) if from >= self.floor() => Ok(from),
+            _ => self.fail("an opcode takes more values than there are"),
+        }
+    }
+
+    fn mark(&mut self) -> Result<usize> {
+        match self.marks.pop() {
+            Some(mark) => Ok(mark),
+            None => self.fail("an opcode needs a MARK and there is none"),
+        }
+    }
+
+    fn replace(&mut self, from: usize, value: Value) {
+        self.state.stack.truncate(from);
+        self.push(value);
+    }
+
+    fn append(&mut self, from: usize) -> Result<()> {
+        match self.container_under(from)? {
+            Value::Object(list) => {
+                self.builder.append(list, &self.state.stack[from..], self.op_at)?;
+            }
+            _ => return self.fail("items are added to something that is no list"),
+        }
+        self.state.stack.truncate(from);
+        Ok(())
+    }
+
+    fn set(&mut self, from: usize) -> Result<()> {
+        match self.container_under(from)? {
+            Value::Object(dict) => self.set_items(dict, from)?,
+            _ => return self.fail("keys are set on something that is no dict"),
+        }
+        self.state.stack.truncate(from);
+        Ok(())
+    }
+
+    fn set_items(&mut self, dict: Handle, from: usize) -> Result<()> {
+        let items = &self.state.stack[from..];
+        if items.len() % 2 != 0 {
+            return self.fail("a key without a value");
+        }
+        self.builder.set_items(dict, items, self.op_at)
+    }
+
+    fn container_under(&self, from: usize) -> Result<Value> {
+        match from.checked_sub(1) {
+            Some(under) if under >= self.floor() => Ok(self.state.stack[under]),
+            _ => self.fail("an opcode takes more values than there are"),
+        }
+    }
+
+    fn tuple_of(&mut self, count: usize) -> Result<()> {
+        let from = self.below(count)?;
+        self.tuple(from)
+    }
+
+    fn tuple(&mut self, from: usize) -> Result<()> {
+        let value = self.builder.tuple(&self.state.stack[from..], self.op_at)?;
+        self.replace(from, value);
+        Ok(())
+    }
+
+    fn text(&mut self, prefix: usize) -> Result<()> {
+        let length = self.length(prefix)?;
+        let at = self.op_at;
+        let bytes = self.take(length)?;
+        let id = match std::str::from_utf8(bytes) {
+            Ok(text) => self.builder.text(text, at)?,
+            Err(_) => {
+                let text = replace_surrogates(bytes);
+                let Some(text) = text else { return self.fail("a string that is not UTF-8") };
+                self.builder.text(&text, at)?
+            }
+        };
+        self.push(Value::Text(id));
+        Ok(())
+    }
+
+    fn bytes(&mut self, prefix: usize) -> Result<()> {
+        let length = self.length(prefix)?;
+        let at = self.op_at;
+        let bytes = self.take(length)?;
+        let value = self.builder.bytes(bytes, at)?;
+        self.push(value);
+        Ok(())
+    }
+
+    fn get(&mut self, width: usize) -> Result<()> {
+        let index = self.length(width)?;
+        self.get_index(index)
+    }
+
+    fn get_index(&mut self, index: u64) -> Result<()> {
+        match usize::try_from(index).ok().and_then(|index| self.state.memo.get(index)) {
+            Some(value) => {
+                self.push(value);
+                Ok(())
+            }
+            None => self.fail("a memo entry that was never stored"),
+        }
+    }
+
+    fn put(&mut self, index: u64) -> Result<()> {
+        let value = self.top()?;
+        // Picklers number from 0 or 1 without gaps; the slack allows for odd ones, and no more.
+        if index > 2 * self.state.memo.len() as u64 + 65_536 {
+            return self.fail("a memo number far beyond those in use");
+        }
+        if self.state.memo.put(index as usize, value) {
+            self.builder.memo_replaced();
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn byte(&mut self) -> Result<u8> {
+        let Some(&byte) = self.state.input.get(self.state.at) else {
+            return Err(ends_early(self.state.at));
+        };
+        self.state.at += 1;
+        Ok(byte)
+    }
+
+    /// A little-endian number of `width` ≤ 8 bytes.
+    #[inline]
+    fn length(&mut self, width: usize) -> Result<u64> {
+        let bytes = self.take(width as u64)?;
+        Ok(bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte)))
+    }
+
+    fn expect(&self, length: u64) -> Result<()> {
+        if length > (self.state.input.len() - self.state.at) as u64 {
+            let reason = format!("it ends before the {length} bytes that it announces");
+            return Err(Error::malformed(reason, self.op_at));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn take(&mut self, length: u64) -> Result<&'a [u8]> {
+        self.expect(length)?;
+        let from = self.state.at;
+        self.state.at += length as usize;
+        Ok(&self.state.input[from..self.state.at])
+    }
+
+    /// A decimal number in ASCII up to a newline (the memo opcodes of protocol 0).
+    fn decimal_line(&mut self) -> Result<u64> {
+        let rest = &self.state.input[self.state.at..];
+        let Some(end) = rest.iter().take(21).position(|&byte| byte == b'\n') else {
+            return self.fail("a memo number that is none");
+        };
+        let number = std::str::from_utf8(&rest[..end]).ok().and_then(|line| line.parse().ok());
+        self.state.at += end + 1;
+        match number {
+            Some(number) => Ok(number),
+            None => self.fail("a memo number that is none"),
+        }
+    }
+}
+
+fn ends_early(at: usize) -> Error {
+    Error::malformed("it ends in the middle", at)
+}
+
+fn refuse(opcode: u8, at: usize) -> Error {
+    let reason = match op::refused(opcode) {
+        Some(name) => format!("it uses the pickle opcode {name}, which no snapshot needs"),
+        None => format!("{opcode:#04x} is no pickle opcode"),
+    };
+    Error::malformed(reason, at)
+}
+
+/// A little-endian two's complement integer.
+#[must_use]
+pub fn integer(mut bytes: &[u8]) -> Value {
+    // Sign bytes beyond what is needed say nothing.
+    while let [low @ .., next, top] = bytes
+        && low.len() >= 7
+        && *top == (if *next < 0x80 { 0 } else { 0xff })
+    {
+        bytes = &bytes[..bytes.len() - 1];
+    }
+    let fill = if bytes.last().is_some_and(|&top| top >= 0x80) { -1 } else { 0 };
+    let signed = |bytes: &[u8]| bytes.iter().rev().fold(fill, |v: i64, &b| v << 8 | i64::from(b));
+    match bytes {
+        [low @ .., 0] if low.len() == 8 => Value::Uint(signed(low) as u64),
+        _ if bytes.len() <= 8 => Value::Int(signed(bytes)),
+        _ => Value::Huge,
+    }
+}
+
+/// CPython writes lone surrogates as if they were characters; anything else that is not UTF-8 it
+/// would not read itself.
+fn replace_surrogates(bytes: &[u8]) -> Option<String> {
+    let mut text = String::with_capacity(bytes.len());
+    let mut rest = bytes;
+    loop {
+        match std::str::from_utf8(rest) {
+            Ok(valid) => {
+                text.push_str(valid);
+                return Some(text);
+            }
+            Err(error) => {
+                let (valid, odd) = rest.split_at(error.valid_up_to());
+                text.push_str(std::str::from_utf8(valid).ok()?);
+                match odd {
+                    [0xed, 0xa0..=0xbf, 0x80..=0xbf, after @ ..] => rest = after,
+                    _ => return None,
+                }
+                text.push(char::REPLACEMENT_CHARACTER);
+            }
+        }
+    }
+}

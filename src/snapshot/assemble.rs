@@ -1,0 +1,347 @@
+//! From the root of what was read to a [`Snapshot`].
+
+use std::ops::Range;
+
+use serde_json::Value as Json;
+
+use crate::error::{Error, Result};
+use crate::pickle::{Handle, Value};
+use crate::snapshot::build::{Build, Is, Key, Object, kind};
+use crate::snapshot::events::Action;
+use crate::snapshot::{Annotation, HOST, Segment, Snapshot, Trace};
+
+/// How deep and how large settings may be. Real ones are two deep and have some thirty entries.
+const MAX_JSON_DEPTH: usize = 16;
+const MAX_JSON_ITEMS: usize = 100_000;
+
+/// Makes a snapshot of what was read.
+pub(super) fn assemble(mut build: Build, root: Value, end: usize) -> Result<Snapshot> {
+    if let Value::Object(Handle { kind: kind::OBJECT, id }) = root
+        && build.objects[id as usize].is == Is::Pairs
+    {
+        build.decide(id as usize, end)?;
+    }
+    let mut top = Top::default();
+    match build.object(root) {
+        Some(Object { is: Is::Dict, id, .. }) => top.read(&mut build, id, end)?,
+        // `torch.cuda.memory_snapshot()`: segments and nothing else.
+        Some(Object { is: Is::List, .. }) if !segment_ids(&build, root).is_empty() => {
+            top.segments = Some(root);
+        }
+        _ => return fail("it is neither a dict with `segments` or `device_traces` nor a list of segments", end),
+    }
+    top.assemble(build, end)
+}
+
+/// The entries of the root that we know, and the others as JSON.
+#[derive(Default)]
+struct Top {
+    segments: Option<Value>,
+    traces: Option<Value>,
+    host_segments: Option<Value>,
+    host_traces: Option<Value>,
+    settings: Option<Value>,
+    annotations: Option<Value>,
+    source_code: Option<Value>,
+    metadata: Vec<(String, Json)>,
+}
+
+impl Top {
+    fn read(&mut self, build: &mut Build, container: u32, end: usize) -> Result<()> {
+        let items = std::mem::take(&mut build.containers[container as usize]);
+        for pair in items.chunks_exact(2) {
+            let place = match build.key(pair[0]) {
+                Key::Segments => &mut self.segments,
+                Key::DeviceTraces => &mut self.traces,
+                Key::HostSegments => &mut self.host_segments,
+                Key::HostTraces => &mut self.host_traces,
+                Key::AllocatorSettings => &mut self.settings,
+                Key::ExternalAnnotations => &mut self.annotations,
+                Key::SourceCode => &mut self.source_code,
+                _ => {
+                    build.count_unknown(pair[0]);
+                    let name = Jsonify { build, left: 1 }.key(pair[0]);
+                    self.metadata.push((name, Jsonify { build, left: MAX_JSON_ITEMS }.value(pair[1], 0)));
+                    continue;
+                }
+            };
+            *place = Some(pair[1]);
+        }
+        let lists = [self.segments, self.traces, self.host_segments, self.host_traces];
+        if lists.iter().all(Option::is_none) {
+            return fail("it has neither `segments` nor `device_traces`", end);
+        }
+        for (value, name) in lists.into_iter().zip(["segments", "device_traces", "host_segments", "host_traces"]) {
+            if value.is_some_and(|value| !is_list(build, value)) {
+                return Err(Error::malformed(format!("`{name}` is no list"), end));
+            }
+        }
+        Ok(())
+    }
+
+    fn assemble(self, mut build: Build, end: usize) -> Result<Snapshot> {
+        let mut snapshot = Snapshot {
+            has_segments: self.segments.is_some() || self.host_segments.is_some(),
+            metadata: self.metadata,
+            ..Snapshot::default()
+        };
+        if let Some(value) = self.settings {
+            let json = Jsonify { build: &build, left: MAX_JSON_ITEMS }.value(value, 0);
+            flatten("", json, &mut snapshot.settings);
+        }
+        if let Some(value) = self.source_code {
+            snapshot.source_code = source_code(&build, value);
+        }
+        if let Some(value) = self.annotations {
+            snapshot.annotations = annotations(&mut build, value);
+        }
+        if let Some(value) = self.segments {
+            add_segments(&mut snapshot, &mut build, value, None);
+        }
+        if let Some(value) = self.host_segments {
+            add_segments(&mut snapshot, &mut build, value, Some(HOST));
+        }
+
+        let mut rows: Vec<(i32, Vec<Range<u32>>)> = Vec::new();
+        if let Some(value) = self.traces {
+            for (device, trace) in build.items(value).to_vec().into_iter().enumerate() {
+                rows.push((device as i32, rows_of(&mut build, trace)));
+            }
+            if is_rows(&build, value) {
+                return fail("`device_traces` is a list of events, not of lists", end);
+            }
+        }
+        let has_host = snapshot.segments.iter().any(|segment| segment.device == HOST);
+        if let Some(value) = self.host_traces {
+            let mut host = rows_of(&mut build, value);
+            for trace in build.items(value).to_vec() {
+                host.extend(rows_of(&mut build, trace));
+            }
+            if !host.is_empty() || has_host {
+                rows.push((HOST, host));
+            }
+        }
+        // Devices that have segments but no trace.
+        for segment in &snapshot.segments {
+            if !rows.iter().any(|(device, _)| *device == segment.device) {
+                rows.push((segment.device, Vec::new()));
+            }
+        }
+        rows.sort_by_key(|(device, _)| if *device == HOST { i32::MAX } else { *device });
+
+        build.finish_oddities();
+        let (events, traces) = place_rows(&build, rows);
+        snapshot.traces = traces;
+        if let Some(events) = events {
+            build.events = events;
+        }
+        snapshot.actions = if build.actions.is_empty() {
+            Action::NAMES.iter().map(|name| (*name).to_owned()).collect()
+        } else {
+            build.actions.iter().map(|&id| build.strings.get(id).to_owned()).collect()
+        };
+        for row in 0..build.events.len() {
+            let action = build.events.action(row).0 as usize;
+            if action >= Action::NAMES.len() {
+                let name = snapshot.actions.get(action).map_or("(none)", String::as_str);
+                *build.oddities.unknown_actions.entry(name.to_owned()).or_default() += 1;
+            }
+        }
+        snapshot.history = build.history;
+        snapshot.pools = build.pairs.items().to_vec();
+        snapshot.text_lists = build.text_lists.items().to_vec();
+        snapshot.oddities = build.oddities;
+        snapshot.strings = build.strings;
+        snapshot.stacks = build.stacks;
+        snapshot.events = build.events;
+        Ok(snapshot)
+    }
+}
+
+fn fail<T>(reason: &'static str, at: usize) -> Result<T> {
+    Err(Error::malformed(reason, at))
+}
+
+fn is_list(build: &Build, value: Value) -> bool {
+    match value {
+        // An empty list that was read as an empty stack.
+        Value::Object(Handle { kind: kind::STACK, id }) => id == 0,
+        _ => build.object(value).is_some_and(|o| matches!(o.is, Is::EmptyList | Is::List | Is::Rows)),
+    }
+}
+
+fn is_rows(build: &Build, value: Value) -> bool {
+    build.object(value).is_some_and(|object| object.is == Is::Rows)
+}
+
+/// The rows of a trace, as ranges in order.
+fn rows_of(build: &mut Build, trace: Value) -> Vec<Range<u32>> {
+    match build.object(trace) {
+        Some(Object { is: Is::Rows, id, .. }) => build.rows[id as usize].clone(),
+        Some(Object { is: Is::List, id, .. }) => {
+            let items = build.containers[id as usize].clone();
+            let mut ranges = Vec::new();
+            if items.iter().all(|item| !is_list(build, *item)) {
+                build.add_rows(&mut ranges, &items);
+            }
+            ranges
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Gives each device one range of rows. Files list events in the order in which they are written, so
+/// that nothing has to move; if not (an event that stands in two traces), returns new columns.
+fn place_rows(
+    build: &Build,
+    devices: Vec<(i32, Vec<Range<u32>>)>,
+) -> (Option<crate::snapshot::Events>, Vec<Trace>) {
+    let mut end = 0;
+    let is_placed = devices.iter().all(|(_, ranges)| match ranges.as_slice() {
+        [] => true,
+        [range] => {
+            let follows = range.start >= end;
+            end = range.end;
+            follows
+        }
+        _ => false,
+    });
+    if is_placed {
+        let trace = |(device, ranges): (i32, Vec<Range<u32>>)| {
+            let rows = ranges.first().map_or(0..0, |range| range.start as usize..range.end as usize);
+            Trace { device, rows }
+        };
+        return (None, devices.into_iter().map(trace).collect());
+    }
+    let mut start = 0;
+    let mut traces = Vec::new();
+    for (device, ranges) in &devices {
+        let length: usize = ranges.iter().map(|range| range.len()).sum();
+        traces.push(Trace { device: *device, rows: start..start + length });
+        start += length;
+    }
+    let rows = devices.iter().flat_map(|(_, ranges)| ranges.iter().cloned().flatten());
+    (Some(build.events.gather(rows.map(|row| row as usize))), traces)
+}
+
+fn segment_ids(build: &Build, value: Value) -> Vec<usize> {
+    let of = |&item: &Value| build.object(item).filter(|object| object.is == Is::Segment);
+    build.items(value).iter().filter_map(of).map(|object| object.id as usize).collect()
+}
+
+fn add_segments(snapshot: &mut Snapshot, build: &mut Build, value: Value, device: Option<i32>) {
+    let ids = segment_ids(build, value);
+    let strays = build.items(value).len() - ids.len();
+    if strays > 0 {
+        *build.oddities.wrong_types.entry("segments".to_owned()).or_default() += strays as u64;
+    }
+    for id in ids {
+        let (segment, blocks) = build.segments[id].clone();
+        let first = snapshot.blocks.len();
+        let mut address = segment.address;
+        for item in build.items(blocks).to_vec() {
+            let Some(Object { is: Is::Block, id, .. }) = build.object(item) else {
+                *build.oddities.wrong_types.entry("blocks".to_owned()).or_default() += 1;
+                continue;
+            };
+            let (mut block, has_address) = build.blocks[id as usize].clone();
+            if !has_address {
+                block.address = address;
+            }
+            address = block.address.wrapping_add(block.size);
+            snapshot.blocks.push(block);
+        }
+        snapshot.segments.push(Segment {
+            device: device.unwrap_or(segment.device),
+            blocks: first..snapshot.blocks.len(),
+            ..segment
+        });
+    }
+}
+
+fn annotations(build: &mut Build, value: Value) -> Vec<Annotation> {
+    let mut all = Vec::new();
+    for item in build.items(value).to_vec() {
+        match build.object(item) {
+            Some(Object { is: Is::Annotation, id, .. }) => {
+                all.push(build.annotations[id as usize].clone());
+            }
+            _ => {
+                *build.oddities.wrong_types.entry("external_annotations".to_owned()).or_default() += 1;
+            }
+        }
+    }
+    all
+}
+
+fn source_code(build: &Build, value: Value) -> Vec<(u32, u32)> {
+    let Some(Object { is: Is::Dict, id, .. }) = build.object(value) else { return Vec::new() };
+    let pairs = build.containers[id as usize].chunks_exact(2);
+    let text = |pair: &[Value]| match *pair {
+        [Value::Text(path), Value::Text(text)] => Some((path, text)),
+        _ => None,
+    };
+    pairs.filter_map(text).collect()
+}
+
+/// Nested settings as dotted names.
+fn flatten(name: &str, json: Json, into: &mut Vec<(String, Json)>) {
+    match json {
+        Json::Object(entries) if !entries.is_empty() => {
+            for (key, value) in entries {
+                let name = if name.is_empty() { key } else { format!("{name}.{key}") };
+                flatten(&name, value, into);
+            }
+        }
+        value => into.push((name.to_owned(), value)),
+    }
+}
+
+/// Turns small structures into JSON; what is too deep or too much becomes null.
+struct Jsonify<'a> {
+    build: &'a Build,
+    left: usize,
+}
+
+impl Jsonify<'_> {
+    fn key(&self, key: Value) -> String {
+        match key {
+            Value::Text(id) => self.build.strings.get(id).to_owned(),
+            Value::Int(number) => number.to_string(),
+            _ => "(a key that is no string)".to_owned(),
+        }
+    }
+
+    fn value(&mut self, value: Value, depth: usize) -> Json {
+        if self.left == 0 || depth > MAX_JSON_DEPTH {
+            return Json::Null;
+        }
+        self.left -= 1;
+        match value {
+            Value::None | Value::Huge => Json::Null,
+            Value::Bool(is) => Json::Bool(is),
+            Value::Int(number) => number.into(),
+            Value::Uint(number) => number.into(),
+            Value::Float(number) => number.into(),
+            Value::Text(id) => self.build.strings.get(id).into(),
+            Value::Object(Handle { kind: kind::PAIR, id }) => {
+                let (a, b) = *self.build.pairs.get(id);
+                Json::Array(vec![a.into(), b.into()])
+            }
+            Value::Object(_) => match self.build.object(value) {
+                Some(Object { is: Is::EmptyDict, .. }) => Json::Object(serde_json::Map::new()),
+                Some(Object { is: Is::EmptyList, .. }) => Json::Array(Vec::new()),
+                Some(Object { is: Is::List, id, .. }) => {
+                    let items = &self.build.containers[id as usize];
+                    Json::Array(items.iter().map(|&item| self.value(item, depth + 1)).collect())
+                }
+                Some(Object { is: Is::Dict, id, .. }) => {
+                    let pairs = self.build.containers[id as usize].chunks_exact(2);
+                    let entry = |pair: &[Value]| (self.key(pair[0]), self.value(pair[1], depth + 1));
+                    Json::Object(pairs.map(entry).collect())
+                }
+                _ => Json::Null,
+            },
+        }
+    }
+}

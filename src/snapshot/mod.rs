@@ -1,0 +1,197 @@
+//! A memory snapshot as PyTorch records it, in columns and tables.
+//!
+//! [`read`] takes the bytes of a pickle or of JSON. Both drive the same [`build::Build`], which
+//! knows PyTorch's keys; [`template`] is a faster way through runs of similar events that gives the
+//! same result; [`assemble`] turns what was built into a [`Snapshot`].
+
+mod assemble;
+mod build;
+pub mod events;
+pub mod intern;
+mod json;
+mod template;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+pub use events::{Action, Event, Events, Extras};
+pub use intern::{Frame, Stacks, Strings};
+
+use crate::error::Result;
+use crate::pickle;
+use crate::progress::Progress;
+
+/// The number that pinned host memory has among the devices.
+pub const HOST: i32 = -1;
+
+/// All that a snapshot file says.
+#[derive(Debug, Default)]
+pub struct Snapshot {
+    /// The strings that ids elsewhere stand for.
+    pub strings: Strings,
+    /// Frames and stacks.
+    pub stacks: Stacks,
+    /// The events of all devices, each device's in one range.
+    pub events: Events,
+    /// The names of the actions, by their number.
+    pub actions: Vec<String>,
+    /// The devices, in order; the host's pinned memory, if recorded, comes last.
+    pub traces: Vec<Trace>,
+    /// The segments, in the file's order.
+    pub segments: Vec<Segment>,
+    /// The blocks of all segments.
+    pub blocks: Vec<Block>,
+    /// The past of blocks in torch 2.0's layout.
+    pub history: Vec<History>,
+    /// Memory pools that events name.
+    pub pools: Vec<(i64, i64)>,
+    /// Lists of strings (forward stacks) that events name.
+    pub text_lists: Vec<Vec<u32>>,
+    /// Marks that the program set, with times.
+    pub annotations: Vec<Annotation>,
+    /// The allocator's settings, by dotted name.
+    pub settings: Vec<(String, serde_json::Value)>,
+    /// Source files that the recorder put in: path, text.
+    pub source_code: Vec<(u32, u32)>,
+    /// Further top-level entries, as JSON.
+    pub metadata: Vec<(String, serde_json::Value)>,
+    /// Whether the file tells the state of the memory at its end.
+    pub has_segments: bool,
+    /// What was not as expected.
+    pub oddities: Oddities,
+}
+
+/// One device's trace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trace {
+    /// The device's ordinal, or [`HOST`].
+    pub device: i32,
+    /// Its events, as rows of [`Snapshot::events`].
+    pub rows: Range<usize>,
+}
+
+/// A range of memory that the allocator got from the device.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[allow(missing_docs)] // The format's own names.
+pub struct Segment {
+    pub device: i32,
+    pub address: u64,
+    pub total_size: u64,
+    pub allocated_size: u64,
+    pub active_size: u64,
+    pub requested_size: u64,
+    pub stream: i64,
+    /// 'small' or 'large', a string id.
+    pub segment_type: u32,
+    pub pool: (i64, i64),
+    pub is_expandable: bool,
+    pub stack: u32,
+    /// Rows of [`Snapshot::blocks`].
+    pub blocks: Range<usize>,
+}
+
+/// What a block of a segment is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BlockState {
+    /// In use.
+    Allocated,
+    /// Given back, but not free yet.
+    PendingFree,
+    /// Free.
+    #[default]
+    Inactive,
+}
+
+impl BlockState {
+    /// Whether the block takes memory.
+    #[must_use]
+    pub fn is_active(self) -> bool {
+        self != Self::Inactive
+    }
+
+    /// The format's name of the state.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Allocated => "active_allocated",
+            Self::PendingFree => "active_pending_free",
+            Self::Inactive => "inactive",
+        }
+    }
+}
+
+/// A part of a segment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Block {
+    /// Where it begins.
+    pub address: u64,
+    /// Its bytes, rounded up by the allocator.
+    pub size: u64,
+    /// The bytes asked for; stale in an inactive block.
+    pub requested_size: u64,
+    /// What it is doing.
+    pub state: BlockState,
+    /// Who allocated it.
+    pub stack: u32,
+    /// Rows of [`Snapshot::history`], the newest first.
+    pub history: Range<usize>,
+}
+
+/// One allocation in a block's past (torch 2.0).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[allow(missing_docs)] // The format's own names.
+pub struct History {
+    pub address: u64,
+    pub real_size: u64,
+    pub stack: u32,
+}
+
+/// A mark that the program set in the trace.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Annotation {
+    /// What it is called, a string id.
+    pub name: u32,
+    /// 'START' or 'END', a string id.
+    pub stage: u32,
+    /// The device it belongs to.
+    pub device: i32,
+    /// When, in Unix microseconds.
+    pub time_us: u64,
+}
+
+/// What a file has that we did not expect, with how often: reported, never fatal.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Oddities {
+    /// Fields that we do not know.
+    pub unknown_fields: BTreeMap<String, u64>,
+    /// Actions that we do not know.
+    pub unknown_actions: BTreeMap<String, u64>,
+    /// Fields whose value is not of the type that the format gives.
+    pub wrong_types: BTreeMap<String, u64>,
+}
+
+impl Oddities {
+    /// Says them in sentences.
+    #[must_use]
+    pub fn sentences(&self) -> Vec<String> {
+        let told = |counts: &BTreeMap<String, u64>, what: &str| {
+            counts.iter().map(|(name, count)| format!("{what} `{name}` ({count}×)")).collect::<Vec<_>>()
+        };
+        let mut all = told(&self.unknown_actions, "unknown action");
+        all.extend(told(&self.unknown_fields, "unknown field"));
+        all.extend(told(&self.wrong_types, "value of an unexpected type in"));
+        all
+    }
+}
+
+/// Reads the bytes of a pickle, or of JSON if they do not begin as a pickle does.
+pub fn read(bytes: &[u8], progress: &Progress<'_>) -> Result<Snapshot> {
+    let mut build = build::Build::default();
+    let (root, end) = if bytes.first() == Some(&pickle::op::PROTO) {
+        build.use_templates(bytes);
+        pickle::run(bytes, &mut build, progress)?
+    } else {
+        (json::run(bytes, &mut build, progress)?, bytes.len())
+    };
+    assemble::assemble(build, root, end)
+}

@@ -1,0 +1,181 @@
+//! Opens any input by what its bytes say, never by its name.
+//!
+//! A pickle or JSON is mapped, not read; what is packed (gzip) or embedded (a `memory_viz` page) is
+//! unpacked into memory, within limits.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use base64::Engine;
+
+use crate::error::{Error, Result};
+use crate::progress::Progress;
+
+/// The bytes of a snapshot, unpacked.
+#[derive(Debug)]
+pub struct Source {
+    bytes: Bytes,
+    /// What the file is: "pickle", "json", "gzip pickle", "html", ….
+    pub format: String,
+}
+
+#[derive(Debug)]
+enum Bytes {
+    Mapped(memmap2::Mmap),
+    Owned(Vec<u8>),
+}
+
+/// What the first bytes of an input say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A pickle of protocol 2 or later.
+    Pickle,
+    /// A gzip stream.
+    Gzip,
+    /// A zip archive.
+    Zip,
+    /// A `memory_viz` page.
+    Html,
+    /// Text that may be JSON.
+    Json,
+    /// None of these.
+    Unknown,
+}
+
+impl Kind {
+    /// Looks at the first bytes.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
+        match (bytes, text) {
+            ([0x80, 2..=5, ..], _) => Self::Pickle,
+            ([0x1f, 0x8b, ..], _) => Self::Gzip,
+            ([b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..], _) => Self::Zip,
+            (_, [b'<', ..]) => Self::Html,
+            (_, [b'{' | b'[', ..]) => Self::Json,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// gzip makes real snapshots 10 to 40 times smaller. More than this is a bomb, or should be unpacked
+/// by somebody who knows that it is not.
+const MAX_RATIO: u64 = 150;
+/// Small files may have any ratio.
+const ALWAYS_ALLOWED: u64 = 64 << 20;
+
+impl Source {
+    /// The snapshot's bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        match &self.bytes {
+            Bytes::Mapped(map) => map,
+            Bytes::Owned(bytes) => bytes,
+        }
+    }
+
+    /// Opens a file.
+    pub fn open(path: &Path, progress: &Progress<'_>) -> Result<Self> {
+        let mapped = map(path)?;
+        Self::from_bytes(Bytes::Mapped(mapped), progress)
+    }
+
+    /// Unpacks bytes that are in memory already.
+    pub fn from_vec(bytes: Vec<u8>) -> Result<Self> {
+        Self::from_bytes(Bytes::Owned(bytes), &Progress::none())
+    }
+
+    fn from_bytes(bytes: Bytes, progress: &Progress<'_>) -> Result<Self> {
+        let mut source = Self { bytes, format: String::new() };
+        match Kind::of(source.bytes()) {
+            Kind::Gzip => {
+                source.bytes = Bytes::Owned(gunzip(source.bytes(), progress)?);
+                "gzip ".clone_into(&mut source.format);
+            }
+            Kind::Html => {
+                source.bytes = Bytes::Owned(from_page(source.bytes())?);
+                "html ".clone_into(&mut source.format);
+            }
+            _ => {}
+        }
+        source.format += match (source.bytes(), Kind::of(source.bytes())) {
+            (_, Kind::Pickle) => "pickle",
+            (_, Kind::Json) => "json",
+            ([], _) => return fail("the file is empty"),
+            (_, Kind::Gzip) => return fail("it is packed twice; unpack it once and try again"),
+            (_, Kind::Zip) => return fail("it is a zip archive, not a snapshot"),
+            ([0x80, ..], _) => return fail("it is a pickle of an unknown protocol"),
+            _ => return fail("it is neither a pickle nor JSON, nor gzip or a memory_viz page of these"),
+        };
+        Ok(source)
+    }
+}
+
+fn fail<T>(reason: &'static str) -> Result<T> {
+    Err(Error::malformed(reason, 0))
+}
+
+/// Maps a file into memory.
+#[allow(unsafe_code)]
+fn map(path: &Path) -> Result<memmap2::Mmap> {
+    let failed = |source| Error::io(path, source);
+    let file = File::open(path).map_err(failed)?;
+    if file.metadata().map_err(failed)?.is_dir() {
+        return Err(failed(std::io::Error::from(std::io::ErrorKind::IsADirectory)));
+    }
+    // SAFETY: the map is read-only and private. If another process cuts the file short meanwhile, the
+    // system ends ours; no viewer that maps files can prevent that, and reading a gigabyte into
+    // memory first is what we are here to avoid.
+    let map = unsafe { memmap2::MmapOptions::new().map_copy_read_only(&file) }.map_err(failed)?;
+    #[cfg(unix)]
+    {
+        // Advice only: what the system makes of it does not matter.
+        let _ = map.advise(memmap2::Advice::Sequential);
+    }
+    Ok(map)
+}
+
+fn gunzip(packed: &[u8], progress: &Progress<'_>) -> Result<Vec<u8>> {
+    let limit = (packed.len() as u64).saturating_mul(MAX_RATIO).max(ALWAYS_ALLOWED);
+    let mut reader = flate2::bufread::GzDecoder::new(packed);
+    let mut bytes = Vec::new();
+    let mut chunk = vec![0; 1 << 18];
+    loop {
+        let at = packed.len() - reader.get_ref().len();
+        let count = reader.read(&mut chunk).map_err(|error| {
+            Error::malformed(format!("the gzip stream is damaged or cut off: {error}"), at)
+        })?;
+        if count == 0 {
+            return Ok(bytes);
+        }
+        bytes.extend_from_slice(&chunk[..count]);
+        if !matches!(Kind::of(&bytes[..bytes.len().min(64)]), Kind::Pickle | Kind::Json | Kind::Html) {
+            return Err(Error::malformed("what is packed is neither a pickle nor JSON", at));
+        }
+        if bytes.len() as u64 > limit {
+            let reason = format!("it unpacks to more than {MAX_RATIO} times its size; \
+                if you trust it, unpack it with gunzip first");
+            return Err(Error::malformed(reason, at));
+        }
+        progress.at(at as u64, packed.len() as u64)?;
+    }
+}
+
+/// The snapshot inside a page that `torch.cuda._memory_viz` made: JSON with the pickle in base64.
+fn from_page(page: &[u8]) -> Result<Vec<u8>> {
+    const KEY: &[u8] = b"\"base64\":";
+    let Some(at) = page.windows(KEY.len()).position(|window| window == KEY) else {
+        return fail("the page has no snapshot inside");
+    };
+    let from = at + KEY.len();
+    let rest = page[from..].trim_ascii_start();
+    let start = page.len() - rest.len() + 1;
+    let end = rest.iter().skip(1).position(|&byte| byte == b'"');
+    let (Some(b'"'), Some(length)) = (rest.first(), end) else {
+        return Err(Error::malformed("the snapshot in the page is cut off", from));
+    };
+    base64::engine::general_purpose::STANDARD
+        .decode(&page[start..start + length])
+        .map_err(|error| Error::malformed(format!("the snapshot in the page is damaged: {error}"), start))
+}
