@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 #[non_exhaustive]
 pub enum Error {
     /// The operating system refused to read or write a file.
-    #[error("{source}: {}", path.display())]
+    #[error("{}: {}", plainly(source), path.display())]
     Io {
         /// The file.
         path: PathBuf,
@@ -98,6 +98,12 @@ impl Error {
             error => Self::InFile { path: path.to_owned(), error: Box::new(error) },
         }
     }
+}
+
+/// What the system said, without its number.
+fn plainly(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
 }
 
 fn list(devices: &[i32]) -> String {

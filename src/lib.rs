@@ -1,8 +1,30 @@
-//! The core of snapviewer.
-pub mod column;
+//! The core of snapviewer: reads PyTorch memory snapshots, finds every allocation's life, and keeps
+//! them in bundles that open at once.
+//!
+//! ```text
+//! snap.pickle ─ source ─ pickle ─ snapshot ─ lifetimes ─┬─ recording ─▶ Python
+//!                                                       └─ store + bundle ─▶ snap.zip / directory
+//! ```
+//!
+//! Each arrow is one module with one entry point, and no module reaches back.
+
 pub mod error;
-pub mod lifetimes;
-pub mod pickle;
+
 pub mod progress;
-pub mod snapshot;
+
+pub mod column;
 pub mod source;
+
+pub mod pickle;
+pub mod snapshot;
+
+pub mod lifetimes;
+
+pub mod store;
+
+pub mod bundle;
+
+pub mod recording;
+
+#[cfg(feature = "python")]
+mod py;

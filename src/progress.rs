@@ -34,11 +34,7 @@ impl<'a> Progress<'a> {
     #[must_use]
     pub fn part(&self, from: f64, to: f64) -> Progress<'a> {
         let width = self.to - self.from;
-        Progress {
-            report: self.report,
-            from: self.from + width * from,
-            to: self.from + width * to,
-        }
+        Progress { report: self.report, from: self.from + width * from, to: self.from + width * to }
     }
 
     /// Says how far this stage is; fails if the work should stop.

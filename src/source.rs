@@ -106,7 +106,11 @@ impl Source {
             (_, Kind::Gzip) => return fail("it is packed twice; unpack it once and try again"),
             (_, Kind::Zip) => return fail("it is a zip archive, not a snapshot"),
             ([0x80, ..], _) => return fail("it is a pickle of an unknown protocol"),
-            _ => return fail("it is neither a pickle nor JSON, nor gzip or a memory_viz page of these"),
+            _ => {
+                return fail(
+                    "it is neither a pickle nor JSON, nor gzip or a memory_viz page of these",
+                );
+            }
         };
         Ok(source)
     }
@@ -150,12 +154,17 @@ fn gunzip(packed: &[u8], progress: &Progress<'_>) -> Result<Vec<u8>> {
             return Ok(bytes);
         }
         bytes.extend_from_slice(&chunk[..count]);
-        if !matches!(Kind::of(&bytes[..bytes.len().min(64)]), Kind::Pickle | Kind::Json | Kind::Html) {
+        if !matches!(
+            Kind::of(&bytes[..bytes.len().min(64)]),
+            Kind::Pickle | Kind::Json | Kind::Html
+        ) {
             return Err(Error::malformed("what is packed is neither a pickle nor JSON", at));
         }
         if bytes.len() as u64 > limit {
-            let reason = format!("it unpacks to more than {MAX_RATIO} times its size; \
-                if you trust it, unpack it with gunzip first");
+            let reason = format!(
+                "it unpacks to more than {MAX_RATIO} times its size; \
+                if you trust it, unpack it with gunzip first"
+            );
             return Err(Error::malformed(reason, at));
         }
         progress.at(at as u64, packed.len() as u64)?;
@@ -175,7 +184,7 @@ fn from_page(page: &[u8]) -> Result<Vec<u8>> {
     let (Some(b'"'), Some(length)) = (rest.first(), end) else {
         return Err(Error::malformed("the snapshot in the page is cut off", from));
     };
-    base64::engine::general_purpose::STANDARD
-        .decode(&page[start..start + length])
-        .map_err(|error| Error::malformed(format!("the snapshot in the page is damaged: {error}"), start))
+    base64::engine::general_purpose::STANDARD.decode(&page[start..start + length]).map_err(
+        |error| Error::malformed(format!("the snapshot in the page is damaged: {error}"), start),
+    )
 }

@@ -7,15 +7,24 @@ use serde_json::Value as Json;
 use crate::error::{Error, Result};
 use crate::pickle::{Handle, Value};
 use crate::snapshot::build::{Build, Is, Key, Object, kind};
-use crate::snapshot::events::Action;
+use crate::snapshot::events::{Action, Events};
 use crate::snapshot::{Annotation, HOST, Segment, Snapshot, Trace};
 
 /// How deep and how large settings may be. Real ones are two deep and have some thirty entries.
 const MAX_JSON_DEPTH: usize = 16;
 const MAX_JSON_ITEMS: usize = 100_000;
 
+/// How often one event or block may stand in a file's lists: a pickle can name one list a million
+/// times in a few bytes.
+const MAX_COPIES: usize = 4;
+
 /// Makes a snapshot of what was read.
-pub(super) fn assemble(mut build: Build, root: Value, end: usize) -> Result<Snapshot> {
+pub(super) fn assemble(
+    mut build: Build,
+    events: Events,
+    root: Value,
+    end: usize,
+) -> Result<Snapshot> {
     if let Value::Object(Handle { kind: kind::OBJECT, id }) = root
         && build.objects[id as usize].is == Is::Pairs
     {
@@ -28,9 +37,14 @@ pub(super) fn assemble(mut build: Build, root: Value, end: usize) -> Result<Snap
         Some(Object { is: Is::List, .. }) if !segment_ids(&build, root).is_empty() => {
             top.segments = Some(root);
         }
-        _ => return fail("it is neither a dict with `segments` or `device_traces` nor a list of segments", end),
+        _ => {
+            return fail(
+                "it is neither a dict with `segments` or `device_traces` nor a list of segments",
+                end,
+            );
+        }
     }
-    top.assemble(build, end)
+    top.assemble(build, events, end)
 }
 
 /// The entries of the root that we know, and the others as JSON.
@@ -61,7 +75,8 @@ impl Top {
                 _ => {
                     build.count_unknown(pair[0]);
                     let name = Jsonify { build, left: 1 }.key(pair[0]);
-                    self.metadata.push((name, Jsonify { build, left: MAX_JSON_ITEMS }.value(pair[1], 0)));
+                    self.metadata
+                        .push((name, Jsonify { build, left: MAX_JSON_ITEMS }.value(pair[1], 0)));
                     continue;
                 }
             };
@@ -71,7 +86,9 @@ impl Top {
         if lists.iter().all(Option::is_none) {
             return fail("it has neither `segments` nor `device_traces`", end);
         }
-        for (value, name) in lists.into_iter().zip(["segments", "device_traces", "host_segments", "host_traces"]) {
+        for (value, name) in
+            lists.into_iter().zip(["segments", "device_traces", "host_segments", "host_traces"])
+        {
             if value.is_some_and(|value| !is_list(build, value)) {
                 return Err(Error::malformed(format!("`{name}` is no list"), end));
             }
@@ -79,9 +96,10 @@ impl Top {
         Ok(())
     }
 
-    fn assemble(self, mut build: Build, end: usize) -> Result<Snapshot> {
+    fn assemble(self, mut build: Build, mut events: Events, end: usize) -> Result<Snapshot> {
         let mut snapshot = Snapshot {
-            has_segments: self.segments.is_some() || self.host_segments.is_some(),
+            has_device_segments: self.segments.is_some(),
+            has_host_segments: self.host_segments.is_some(),
             metadata: self.metadata,
             ..Snapshot::default()
         };
@@ -96,10 +114,10 @@ impl Top {
             snapshot.annotations = annotations(&mut build, value);
         }
         if let Some(value) = self.segments {
-            add_segments(&mut snapshot, &mut build, value, None);
+            add_segments(&mut snapshot, &mut build, value, None, end)?;
         }
         if let Some(value) = self.host_segments {
-            add_segments(&mut snapshot, &mut build, value, Some(HOST));
+            add_segments(&mut snapshot, &mut build, value, Some(HOST), end)?;
         }
 
         let mut rows: Vec<(i32, Vec<Range<u32>>)> = Vec::new();
@@ -130,21 +148,18 @@ impl Top {
         rows.sort_by_key(|(device, _)| if *device == HOST { i32::MAX } else { *device });
 
         build.finish_oddities();
-        let (events, traces) = place_rows(&build, rows);
-        snapshot.traces = traces;
-        if let Some(events) = events {
-            build.events = events;
-        }
+        events.extras_table = std::mem::take(&mut build.extras);
+        (events, snapshot.traces) = place_rows(events, &rows, end)?;
         snapshot.actions = if build.actions.is_empty() {
             Action::NAMES.iter().map(|name| (*name).to_owned()).collect()
         } else {
             build.actions.iter().map(|&id| build.strings.get(id).to_owned()).collect()
         };
-        for row in 0..build.events.len() {
-            let action = build.events.action(row).0 as usize;
-            if action >= Action::NAMES.len() {
-                let name = snapshot.actions.get(action).map_or("(none)", String::as_str);
-                *build.oddities.unknown_actions.entry(name.to_owned()).or_default() += 1;
+        for (number, &count) in events.action_counts().iter().enumerate().skip(Action::NAMES.len())
+        {
+            if count > 0 {
+                let name = snapshot.actions.get(number).map_or("(none)", String::as_str);
+                build.oddities.unknown_actions.insert(name.to_owned(), count);
             }
         }
         snapshot.history = build.history;
@@ -153,7 +168,7 @@ impl Top {
         snapshot.oddities = build.oddities;
         snapshot.strings = build.strings;
         snapshot.stacks = build.stacks;
-        snapshot.events = build.events;
+        snapshot.events = events;
         Ok(snapshot)
     }
 }
@@ -166,7 +181,9 @@ fn is_list(build: &Build, value: Value) -> bool {
     match value {
         // An empty list that was read as an empty stack.
         Value::Object(Handle { kind: kind::STACK, id }) => id == 0,
-        _ => build.object(value).is_some_and(|o| matches!(o.is, Is::EmptyList | Is::List | Is::Rows)),
+        _ => {
+            build.object(value).is_some_and(|o| matches!(o.is, Is::EmptyList | Is::List | Is::Rows))
+        }
     }
 }
 
@@ -191,37 +208,42 @@ fn rows_of(build: &mut Build, trace: Value) -> Vec<Range<u32>> {
 }
 
 /// Gives each device one range of rows. Files list events in the order in which they are written, so
-/// that nothing has to move; if not (an event that stands in two traces), returns new columns.
+/// that nothing has to move; if not (an event that stands in two traces), the columns are made anew.
 fn place_rows(
-    build: &Build,
-    devices: Vec<(i32, Vec<Range<u32>>)>,
-) -> (Option<crate::snapshot::Events>, Vec<Trace>) {
-    let mut end = 0;
+    events: Events,
+    devices: &[(i32, Vec<Range<u32>>)],
+    end: usize,
+) -> Result<(Events, Vec<Trace>)> {
+    let mut last = 0;
     let is_placed = devices.iter().all(|(_, ranges)| match ranges.as_slice() {
         [] => true,
         [range] => {
-            let follows = range.start >= end;
-            end = range.end;
+            let follows = range.start >= last;
+            last = range.end;
             follows
         }
         _ => false,
     });
     if is_placed {
-        let trace = |(device, ranges): (i32, Vec<Range<u32>>)| {
-            let rows = ranges.first().map_or(0..0, |range| range.start as usize..range.end as usize);
-            Trace { device, rows }
+        let trace = |(device, ranges): &(i32, Vec<Range<u32>>)| {
+            let rows =
+                ranges.first().map_or(0..0, |range| range.start as usize..range.end as usize);
+            Trace { device: *device, rows }
         };
-        return (None, devices.into_iter().map(trace).collect());
+        return Ok((events, devices.iter().map(trace).collect()));
     }
     let mut start = 0;
     let mut traces = Vec::new();
-    for (device, ranges) in &devices {
-        let length: usize = ranges.iter().map(|range| range.len()).sum();
+    for (device, ranges) in devices {
+        let length: usize = ranges.iter().map(ExactSizeIterator::len).sum();
         traces.push(Trace { device: *device, rows: start..start + length });
         start += length;
+        if start > MAX_COPIES * events.len() + 65_536 {
+            return fail("its traces list the same events over and over", end);
+        }
     }
     let rows = devices.iter().flat_map(|(_, ranges)| ranges.iter().cloned().flatten());
-    (Some(build.events.gather(rows.map(|row| row as usize))), traces)
+    Ok((events.gather(rows.map(|row| row as usize)), traces))
 }
 
 fn segment_ids(build: &Build, value: Value) -> Vec<usize> {
@@ -229,7 +251,13 @@ fn segment_ids(build: &Build, value: Value) -> Vec<usize> {
     build.items(value).iter().filter_map(of).map(|object| object.id as usize).collect()
 }
 
-fn add_segments(snapshot: &mut Snapshot, build: &mut Build, value: Value, device: Option<i32>) {
+fn add_segments(
+    snapshot: &mut Snapshot,
+    build: &mut Build,
+    value: Value,
+    device: Option<i32>,
+    end: usize,
+) -> Result<()> {
     let ids = segment_ids(build, value);
     let strays = build.items(value).len() - ids.len();
     if strays > 0 {
@@ -251,12 +279,17 @@ fn add_segments(snapshot: &mut Snapshot, build: &mut Build, value: Value, device
             address = block.address.wrapping_add(block.size);
             snapshot.blocks.push(block);
         }
+        let copies = MAX_COPIES * (build.blocks.len() + build.segments.len()) + 65_536;
+        if snapshot.blocks.len() + snapshot.segments.len() > copies {
+            return fail("its segments list the same blocks over and over", end);
+        }
         snapshot.segments.push(Segment {
             device: device.unwrap_or(segment.device),
             blocks: first..snapshot.blocks.len(),
             ..segment
         });
     }
+    Ok(())
 }
 
 fn annotations(build: &mut Build, value: Value) -> Vec<Annotation> {
@@ -267,7 +300,11 @@ fn annotations(build: &mut Build, value: Value) -> Vec<Annotation> {
                 all.push(build.annotations[id as usize].clone());
             }
             _ => {
-                *build.oddities.wrong_types.entry("external_annotations".to_owned()).or_default() += 1;
+                *build
+                    .oddities
+                    .wrong_types
+                    .entry("external_annotations".to_owned())
+                    .or_default() += 1;
             }
         }
     }
@@ -337,7 +374,8 @@ impl Jsonify<'_> {
                 }
                 Some(Object { is: Is::Dict, id, .. }) => {
                     let pairs = self.build.containers[id as usize].chunks_exact(2);
-                    let entry = |pair: &[Value]| (self.key(pair[0]), self.value(pair[1], depth + 1));
+                    let entry =
+                        |pair: &[Value]| (self.key(pair[0]), self.value(pair[1], depth + 1));
                     Json::Object(pairs.map(entry).collect())
                 }
                 _ => Json::Null,

@@ -16,7 +16,13 @@ const REPORT_EVERY: usize = 1 << 16;
 /// Reads JSON. Returns what it evaluates to.
 pub(super) fn run(bytes: &[u8], build: &mut Build, progress: &Progress<'_>) -> Result<Value> {
     // serde_json stops at a depth of 128 by itself.
-    let context = Context { build: RefCell::new(build), progress, failed: RefCell::new(None), total: bytes.len(), seen: 0.into() };
+    let context = Context {
+        build: RefCell::new(build),
+        progress,
+        failed: RefCell::new(None),
+        total: bytes.len(),
+        seen: 0.into(),
+    };
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let value = Seed(&context).deserialize(&mut reader).and_then(|value| {
         reader.end()?;
@@ -143,7 +149,7 @@ impl<'de> Visitor<'de> for Seed<'_, '_, '_> {
             items.push(key);
             items.push(entries.next_value_seed(self)?);
         }
-        let build = &mut *self.0.build.borrow_mut();
+        let build = &mut **self.0.build.borrow_mut();
         let dict = build.new_dict(0).and_then(|dict| {
             build.set_items(dict, &items, 0)?;
             Ok(dict)

@@ -1,23 +1,30 @@
 //! A memory snapshot as PyTorch records it, in columns and tables.
 //!
-//! [`read`] takes the bytes of a pickle or of JSON. Both drive the same [`build::Build`], which
-//! knows PyTorch's keys; [`template`] is a faster way through runs of similar events that gives the
-//! same result; [`assemble`] turns what was built into a [`Snapshot`].
+//! [`read`] takes the bytes of a pickle or of JSON. Both drive the same `build::Build`, which knows
+//! PyTorch's keys; `shortcut` is a faster way through events and stacks that gives the same result;
+//! `feed` brings events to their columns on a second thread; `assemble` turns what was built into a
+//! [`Snapshot`].
 
 mod assemble;
 mod build;
+mod direct;
 pub mod events;
+mod feed;
 pub mod intern;
 mod json;
+mod raw_stacks;
+mod records;
+mod shortcut;
 mod template;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 pub use events::{Action, Event, Events, Extras};
+pub use feed::Follow;
 pub use intern::{Frame, Stacks, Strings};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::pickle;
 use crate::progress::Progress;
 
@@ -55,8 +62,10 @@ pub struct Snapshot {
     pub source_code: Vec<(u32, u32)>,
     /// Further top-level entries, as JSON.
     pub metadata: Vec<(String, serde_json::Value)>,
-    /// Whether the file tells the state of the memory at its end.
-    pub has_segments: bool,
+    /// Whether the file tells the state of the devices' memory at its end.
+    pub has_device_segments: bool,
+    /// Whether the file tells the state of pinned host memory at its end.
+    pub has_host_segments: bool,
     /// What was not as expected.
     pub oddities: Oddities,
 }
@@ -175,7 +184,10 @@ impl Oddities {
     #[must_use]
     pub fn sentences(&self) -> Vec<String> {
         let told = |counts: &BTreeMap<String, u64>, what: &str| {
-            counts.iter().map(|(name, count)| format!("{what} `{name}` ({count}×)")).collect::<Vec<_>>()
+            counts
+                .iter()
+                .map(|(name, count)| format!("{what} `{name}` ({count}×)"))
+                .collect::<Vec<_>>()
         };
         let mut all = told(&self.unknown_actions, "unknown action");
         all.extend(told(&self.unknown_fields, "unknown field"));
@@ -184,14 +196,69 @@ impl Oddities {
     }
 }
 
-/// Reads the bytes of a pickle, or of JSON if they do not begin as a pickle does.
-pub fn read(bytes: &[u8], progress: &Progress<'_>) -> Result<Snapshot> {
-    let mut build = build::Build::default();
-    let (root, end) = if bytes.first() == Some(&pickle::op::PROTO) {
-        build.use_templates(bytes);
-        pickle::run(bytes, &mut build, progress)?
-    } else {
-        (json::run(bytes, &mut build, progress)?, bytes.len())
-    };
-    assemble::assemble(build, root, end)
+impl Snapshot {
+    /// Whether the file tells the state of a device's memory at its end.
+    #[must_use]
+    pub fn has_segments(&self, device: i32) -> bool {
+        if device == HOST { self.has_host_segments } else { self.has_device_segments }
+    }
+
+    /// Leaves only what belongs to one device.
+    pub fn keep_device(&mut self, device: i32) -> Result<()> {
+        if !self.traces.iter().any(|trace| trace.device == device) {
+            let available = self.traces.iter().map(|trace| trace.device).collect();
+            return Err(Error::NoDevice { device, available });
+        }
+        self.traces.retain(|trace| trace.device == device);
+        self.annotations.retain(|annotation| annotation.device == device);
+        let blocks = std::mem::take(&mut self.blocks);
+        self.segments.retain(|segment| segment.device == device);
+        for segment in &mut self.segments {
+            let first = self.blocks.len();
+            self.blocks.extend_from_slice(&blocks[segment.blocks.clone()]);
+            segment.blocks = first..self.blocks.len();
+        }
+        Ok(())
+    }
+}
+
+/// Reads the bytes of a pickle, or of JSON if they do not begin as a pickle does. The follower sees
+/// the events while they are read.
+pub fn read<F: Follow + Send>(
+    bytes: &[u8],
+    progress: &Progress<'_>,
+    follower: F,
+) -> Result<(Snapshot, F)> {
+    read_with(bytes, progress, follower, true)
+}
+
+/// The same without shortcuts: slower, and the model that [`read`] is compared with.
+pub fn read_plainly(bytes: &[u8], progress: &Progress<'_>) -> Result<Snapshot> {
+    Ok(read_with(bytes, progress, (), false)?.0)
+}
+
+fn read_with<F: Follow + Send>(
+    bytes: &[u8],
+    progress: &Progress<'_>,
+    follower: F,
+    use_shortcuts: bool,
+) -> Result<(Snapshot, F)> {
+    std::thread::scope(|scope| {
+        let (feed, worker) = feed::feed(follower);
+        let worker = std::thread::Builder::new()
+            .spawn_scoped(scope, || worker.run())
+            .map_err(|error| Error::io(std::path::Path::new("a second thread"), error))?;
+        let mut build = build::Build::new(feed, use_shortcuts.then(Box::default), bytes.len());
+        let (root, end) = if bytes.first() == Some(&pickle::op::PROTO) {
+            pickle::run(bytes, &mut build, progress)?
+        } else {
+            (json::run(bytes, &mut build, progress)?, bytes.len())
+        };
+        build.events.finish();
+        let (events, follower) = match worker.join() {
+            Ok(done) => done,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        Ok((assemble::assemble(build, events, root, end)?, follower))
+    })
 }

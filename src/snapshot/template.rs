@@ -1,54 +1,16 @@
-//! A fast way through runs of similar events.
+//! The form of an event: its bytes, with holes for what varies.
 //!
-//! A trace's events are the same opcodes over and over with a few integers changed. After the
-//! machine has run one the ordinary way, we keep its bytes as a [`Template`]: a pattern with holes
-//! for integers and memo numbers, and possibly a list of frames. A later event that has the same
-//! bytes outside the holes is taken by a masked comparison and a few loads, without running it.
-//!
-//! Stacks are lists of memo references. Equal bytes mean equal stacks, because opcodes are
-//! prefix-free and memo entries do not change (if one does, everything learnt is dropped). Which
-//! stack comes next is guessed from which came after this one last time.
-//!
-//! # Invariants
-//!
-//! A shortcut leaves the machine exactly as running the opcodes would have (tested on random and
-//! real files by reading them with and without). Whatever does not fit is left to the machine.
-//!
-//! # Cost
-//!
-//! About 50 ns an event of 152 bytes, where running its opcodes costs 350 ns. Templates are at most
-//! [`MAX_TEMPLATES`], and given up if they do not help, so that a file without repetition loses
-//! little.
-
-use std::hash::BuildHasher;
-
-use foldhash::fast::RandomState;
-use hashbrown::HashTable;
+//! A trace's events are the same opcodes over and over with a few integers changed. A later event
+//! that has the same bytes outside the holes is taken by a masked comparison and a few loads.
 
 use crate::pickle::{Builder, Handle, Memo, State, Value, op};
-use crate::snapshot::build::{Build, EMPTY_EVENT, Is, Key, kind};
+use crate::snapshot::build::{Build, Key, kind};
 use crate::snapshot::events::{Event, Extras};
+use crate::snapshot::raw_stacks::{RawStacks, end_of_references};
+use crate::snapshot::records::EMPTY_EVENT;
 
-/// Real files need 6 to 30: one for each action, size encoding and set of strings.
-const MAX_TEMPLATES: usize = 64;
-
-/// How many more misses than hits are borne before templates are given up.
-const PATIENCE: i32 = 20_000;
-
-/// What has been learnt of a file so far.
-#[derive(Default)]
-pub(super) struct Templates {
-    templates: Vec<Template>,
-    /// The template of the last event.
-    last: usize,
-    /// Hits minus misses, bounded; given up below −[`PATIENCE`].
-    score: i32,
-    /// Where the event stands that no template fitted.
-    missed_at: Option<usize>,
-    stacks: RawStacks,
-}
-
-struct Template {
+/// The form of an event.
+pub(super) struct Template {
     /// Up to the frames if they are written out, else the whole event.
     head: Pattern,
     /// What follows frames that are written out.
@@ -64,8 +26,6 @@ struct Template {
     memo: Vec<Memoized>,
     /// Keys that we do not know.
     unknown: Vec<Value>,
-    /// The template that came after this one last time.
-    next: usize,
 }
 
 enum Frames {
@@ -87,7 +47,8 @@ enum Memoized {
 /// Bytes to compare with, eight at a time; bits outside the mask may be anything.
 #[derive(Default)]
 struct Pattern {
-    words: Vec<(u64, u64)>,
+    words: Vec<u64>,
+    masks: Vec<u64>,
     len: usize,
     /// Explicit memo numbers, which have to be the next ones.
     puts: Vec<Hole>,
@@ -135,239 +96,116 @@ impl Pattern {
             word[..bytes.len()].copy_from_slice(bytes);
             u64::from_le_bytes(word)
         };
-        let words = bytes.chunks(8).zip(mask.chunks(8)).map(|(b, m)| (word(b) & word(m), word(m)));
-        Self { words: words.collect(), len: bytes.len(), puts }
+        let masks: Vec<u64> = mask.chunks(8).map(word).collect();
+        let words = bytes.chunks(8).map(word).zip(&masks).map(|(word, mask)| word & mask).collect();
+        Self { words, masks, len: bytes.len(), puts }
     }
 
     /// Whether the input fits; it has to go on for at least a word after the pattern's end.
     #[inline]
     fn fits(&self, input: &[u8], at: usize) -> bool {
         let Some(input) = input.get(at..at + self.words.len() * 8 + 8) else { return false };
-        self.words
-            .iter()
-            .zip(input.as_chunks().0)
-            .all(|(&(pattern, mask), bytes)| u64::from_le_bytes(*bytes) & mask == pattern)
+        let words = input.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes));
+        let pairs = self.words.iter().zip(&self.masks);
+        // No early exit: a pattern has ten words, and this way two are compared at a time.
+        words.zip(pairs).fold(0, |off, (word, (pattern, mask))| off | ((word & mask) ^ pattern))
+            == 0
+    }
+
+    /// Whether the input's first words fit, which tell most patterns apart.
+    #[inline]
+    fn may_fit(&self, input: &[u8], at: usize) -> bool {
+        let fits = |word: usize| match (self.words.get(word), self.masks.get(word)) {
+            (Some(pattern), Some(mask)) => word_at(input, at + 8 * word) & mask == *pattern,
+            _ => true,
+        };
+        fits(1) && fits(2)
     }
 }
 
-impl Templates {
-    /// Takes what it can off the input, at a list or a dict; returns whether it took anything.
-    pub fn take(&mut self, build: &mut Build, state: &mut State<'_>, until: usize) -> bool {
-        if state.input[state.at] == op::EMPTY_LIST {
-            return self.stacks.take(build, state);
-        }
-        if self.score < -PATIENCE {
-            return false;
-        }
-        self.learn_missed(build, state);
-        let mut took_any = false;
-        while state.at < until && self.take_event(build, state) {
-            took_any = true;
-        }
-        took_any
+impl Template {
+    /// Whether the input may be an event of this form.
+    #[inline]
+    pub fn fits(&self, state: &State<'_>) -> bool {
+        self.head.fits(state.input, state.at)
     }
 
+    /// Whether looking closer is worth it.
     #[inline]
-    fn take_event(&mut self, build: &mut Build, state: &mut State<'_>) -> bool {
-        let fits = |template: &Template| template.head.fits(state.input, state.at);
-        let guess = self.templates.get(self.last).map_or(0, |last| last.next);
-        let found = match self.templates.get(guess) {
-            Some(template) if fits(template) => Some(guess),
-            _ => self.templates.iter().position(fits),
-        };
-        if let Some(found) = found
-            && let Some(()) = self.apply(found, build, state)
-        {
-            self.templates[self.last].next = found;
-            self.last = found;
-            self.score = (self.score + 1).min(PATIENCE);
-            return true;
-        }
-        // An event, or anything else that opens as a dict: learning will tell.
-        if state.input.get(state.at) == Some(&op::EMPTY_DICT) {
-            self.missed_at = Some(state.at);
-            if !self.templates.is_empty() {
-                self.score -= 2;
-            }
-        }
-        false
+    pub fn may_fit(&self, state: &State<'_>) -> bool {
+        self.head.may_fit(state.input, state.at)
     }
 
-    /// Takes an event whose head fits; None if the rest does not.
+    /// Takes an event whose head fits; None, and nothing has changed, if the rest does not.
     #[inline]
-    fn apply(&mut self, which: usize, build: &mut Build, state: &mut State<'_>) -> Option<()> {
-        let template = &self.templates[which];
+    pub fn take(
+        &self,
+        build: &mut Build,
+        state: &mut State<'_>,
+        stacks: &mut RawStacks,
+    ) -> Option<()> {
         let (input, at) = (state.input, state.at);
-        let mut event = template.event;
-        let mut tail_at = at + template.head.len;
+        let mut event = self.event;
+        let mut tail_at = at + self.head.len;
         let mut end = tail_at;
-        match template.frames {
+        match self.frames {
             Frames::Fixed => {}
             Frames::Get(hole) => {
                 let index = hole.read(input, at, at) as usize;
                 event.stack = build.use_stack(state.memo.get(index)?)?;
             }
             Frames::Inline => {
-                (event.stack, tail_at) = self.stacks.find(build, state, tail_at)?;
-                if !template.tail.fits(input, tail_at) {
+                (event.stack, tail_at) = stacks.find(build, state, tail_at)?;
+                if !self.tail.fits(input, tail_at) {
                     return None;
                 }
-                end = tail_at + template.tail.len;
+                end = tail_at + self.tail.len;
             }
         }
-        event.address = template.address.read_or(event.address as i64, input, at, tail_at) as u64;
-        event.time_us = template.time.read_or(event.time_us as i64, input, at, tail_at) as u64;
-        event.stream = template.stream.read_or(event.stream, input, at, tail_at);
+        event.address = self.address.read_or(event.address as i64, input, at, tail_at) as u64;
+        event.time_us = self.time.read_or(event.time_us as i64, input, at, tail_at) as u64;
+        event.stream = self.stream.read_or(event.stream, input, at, tail_at);
         // The machine says what is wrong with a negative size.
-        let size = template.size.read_or(event.size as i64, input, at, tail_at);
+        let size = self.size.read_or(event.size as i64, input, at, tail_at);
         event.size = u64::try_from(size).ok()?;
 
-        let puts = template.head.puts.iter().chain(&template.tail.puts);
+        let puts = self.head.puts.iter().chain(&self.tail.puts);
         for (number, put) in (state.memo.len()..).zip(puts) {
             if put.read(input, at, tail_at) as usize != number {
                 return None;
             }
         }
-        for &key in &template.unknown {
+        for &key in &self.unknown {
             build.count_unknown(key);
         }
-        let row = build.events.len() as u32;
+        let row = Value::Object(Handle { kind: kind::EVENT, id: build.events.len() as u32 });
         build.events.push(&event);
-        for &memoized in &template.memo {
+        for &memoized in &self.memo {
             state.memo.push(match memoized {
-                Memoized::Event => Value::Object(Handle { kind: kind::EVENT, id: row }),
+                Memoized::Event => row,
                 Memoized::Stack => Value::Object(Handle { kind: kind::STACK, id: event.stack }),
                 Memoized::Value(value) => value,
             });
         }
-        state.stack.push(Value::Object(Handle { kind: kind::EVENT, id: row }));
+        state.stack.push(row);
         state.at = end;
         Some(())
     }
 
-    /// Makes a template of the event that was missed, if it ended just here.
-    fn learn_missed(&mut self, build: &mut Build, state: &State<'_>) {
-        if let Some(from) = self.missed_at.take()
-            && self.templates.len() < MAX_TEMPLATES
-            && let Some(template) = Scan::template(build, state, from)
-        {
-            self.templates.push(template);
-        }
-    }
-}
-
-/// Lists of frames by their bytes.
-#[derive(Default)]
-struct RawStacks {
-    stacks: Vec<RawStack>,
-    index: HashTable<u32>,
-    hasher: RandomState,
-    last: usize,
-}
-
-/// A list of frames: references to the memo, and APPENDS at the end.
-struct RawStack {
-    from: usize,
-    len: usize,
-    stack: u32,
-    /// The one that came after this one last time.
-    next: usize,
-}
-
-impl RawStacks {
-    /// Takes a list of frames at its `EMPTY_LIST`.
-    fn take(&mut self, build: &mut Build, state: &mut State<'_>) -> bool {
-        let mut at = state.at + 1;
-        let memo_at = at;
-        match state.input.get(at) {
-            Some(&op::MEMOIZE) => at += 1,
-            Some(&op::BINPUT) => at += 2,
-            Some(&op::LONG_BINPUT) => at += 5,
-            _ => {}
-        }
-        if state.input.get(at) != Some(&op::MARK) {
-            return false;
-        }
-        let put = &state.input[memo_at..at];
-        let number = put.iter().skip(1).rev().fold(0, |value, &byte| value << 8 | usize::from(byte));
-        if put.len() > 1 && number != state.memo.len() {
-            return false;
-        }
-        let Some((stack, end)) = self.find(build, state, at + 1) else { return false };
-        let value = Value::Object(Handle { kind: kind::STACK, id: stack });
-        if !put.is_empty() {
-            state.memo.push(value);
-        }
-        state.stack.push(value);
-        state.at = end;
-        true
-    }
-
-    /// The stack whose references begin here, and where they end.
-    #[inline]
-    fn find(&mut self, build: &mut Build, state: &State<'_>, at: usize) -> Option<(u32, usize)> {
-        let input = state.input;
-        let guess = self.stacks.get(self.last).map_or(0, |last| last.next);
-        if let Some(stack) = self.stacks.get(guess)
-            && input.get(at..at + stack.len)? == &input[stack.from..stack.from + stack.len]
-        {
-            self.last = guess;
-            return Some((stack.stack, at + stack.len));
-        }
-        let found = self.look_up(build, state, at)?;
-        if let Some(last) = self.stacks.get_mut(self.last) {
-            last.next = found;
-        }
-        self.last = found;
-        let stack = &self.stacks[found];
-        Some((stack.stack, at + stack.len))
-    }
-
-    fn look_up(&mut self, build: &mut Build, state: &State<'_>, at: usize) -> Option<usize> {
-        let input = state.input;
-        let len = end_of_references(input, at)? - at;
-        let raw = &input[at..at + len];
-        let bytes = |stack: &RawStack| &input[stack.from..stack.from + stack.len];
-        let hash = self.hasher.hash_one(raw);
-        let (stacks, hasher) = (&self.stacks, &self.hasher);
-        if let Some(&known) = self.index.find(hash, |&i| bytes(&stacks[i as usize]) == raw) {
-            return Some(known as usize);
-        }
-        let frames = frames_of(build, &state.memo, raw)?;
-        let stack = build.stacks.intern(&frames);
-        let new = self.stacks.len() as u32;
-        self.index.insert_unique(hash, new, |&i| hasher.hash_one(bytes(&stacks[i as usize])));
-        self.stacks.push(RawStack { from: at, len, stack, next: 0 });
-        Some(new as usize)
-    }
-}
-
-/// The end of a run of memo references with APPENDS after it.
-fn end_of_references(input: &[u8], mut at: usize) -> Option<usize> {
-    loop {
-        at += match *input.get(at)? {
-            op::BINGET => 2,
-            op::LONG_BINGET => 5,
-            op::APPENDS => return Some(at + 1),
-            _ => return None,
+    /// The template of an event that has just been taken, from its first byte to where the machine
+    /// is now; None if its form is too odd.
+    pub fn learn(build: &mut Build, state: &State<'_>, from: usize) -> Option<Self> {
+        let mut scan = Scan {
+            input: &state.input[..state.at],
+            memo: &state.memo,
+            at: from,
+            from,
+            mask: Vec::new(),
+            puts: Vec::new(),
+            is_in_tail: false,
+            memoized: Vec::new(),
         };
-    }
-}
-
-/// The frames that a run of memo references means; None if one is something else.
-fn frames_of(build: &mut Build, memo: &Memo, raw: &[u8]) -> Option<Vec<u32>> {
-    let mut frames = Vec::new();
-    let mut rest = raw;
-    loop {
-        let index;
-        (index, rest) = match rest {
-            [op::BINGET, a, rest @ ..] => (usize::from(*a), rest),
-            [op::LONG_BINGET, a, b, c, d, rest @ ..] => {
-                (u32::from_le_bytes([*a, *b, *c, *d]) as usize, rest)
-            }
-            _ => return Some(frames),
-        };
-        frames.push(build.use_frame(memo.get(index)?)?);
+        scan.event(build)
     }
 }
 
@@ -396,21 +234,6 @@ enum Scanned {
 }
 
 impl<'a> Scan<'a> {
-    /// The template of the event between `from` and where the machine is.
-    fn template(build: &mut Build, state: &'a State<'_>, from: usize) -> Option<Template> {
-        let mut scan = Self {
-            input: &state.input[..state.at],
-            memo: &state.memo,
-            at: from,
-            from,
-            mask: Vec::new(),
-            puts: Vec::new(),
-            is_in_tail: false,
-            memoized: Vec::new(),
-        };
-        scan.event(build)
-    }
-
     fn event(&mut self, build: &mut Build) -> Option<Template> {
         let mut template = Template {
             head: Pattern::default(),
@@ -423,7 +246,6 @@ impl<'a> Scan<'a> {
             event: EMPTY_EVENT,
             memo: Vec::new(),
             unknown: Vec::new(),
-            next: 0,
         };
         let mut extras = Extras::default();
         let mut has_action = false;
@@ -457,7 +279,6 @@ impl<'a> Scan<'a> {
                     self.is_in_tail = true;
                     self.memoize(Memoized::Stack)?;
                 }
-                (Key::Frames, Scanned::EmptyList) => {}
                 (Key::CompileContext, scanned) => extras.compile_context = text(&scanned)?,
                 (Key::UserMetadata, scanned) => extras.user_metadata = text(&scanned)?,
                 (Key::InternalMetadata, scanned) => extras.internal_metadata = text(&scanned)?,
@@ -468,7 +289,7 @@ impl<'a> Scan<'a> {
                     };
                     extras.pool = 1 + id;
                 }
-                (Key::ForwardFrames, Scanned::EmptyList) => {}
+                (Key::Frames | Key::ForwardFrames, Scanned::EmptyList) => {}
                 (_, Scanned::OpenList) => return None,
                 (Key::Unknown, _) => template.unknown.push(name),
                 _ => return None,
@@ -479,7 +300,7 @@ impl<'a> Scan<'a> {
         if !has_action || self.at != self.input.len() {
             return None;
         }
-        template.event.extras = build.events.extras_table.intern(&extras);
+        template.event.extras = build.extras.intern(&extras);
         let last = self.end_part();
         if self.is_in_tail {
             template.tail = last;
@@ -576,7 +397,8 @@ impl<'a> Scan<'a> {
             }
             op::SHORT_BINUNICODE | op::BINUNICODE => {
                 let prefix = if opcode == op::SHORT_BINUNICODE { 1 } else { 4 };
-                let length = self.skip(prefix)?.iter().rev().fold(0, |v, &b| v << 8 | usize::from(b));
+                let length =
+                    self.skip(prefix)?.iter().rev().fold(0, |v, &b| v << 8 | usize::from(b));
                 let text = std::str::from_utf8(self.skip(length)?).ok()?;
                 let value = Value::Text(build.text(text, self.at).ok()?);
                 self.memoize(Memoized::Value(value))?;
@@ -629,32 +451,5 @@ fn text(scanned: &Scanned) -> Option<u32> {
         Value::Text(id) => Some(id),
         Value::None => Some(0),
         _ => None,
-    }
-}
-
-impl Build {
-    /// The stack that a value is, marked as used; None if it is none.
-    fn use_stack(&mut self, value: Value) -> Option<u32> {
-        match value {
-            Value::Object(Handle { kind: kind::STACK, id }) => Some(id),
-            Value::Object(Handle { kind: kind::OBJECT, id }) => {
-                let object = &mut self.objects[id as usize];
-                object.is_used = true;
-                match object.is {
-                    Is::Stack => Some(object.id),
-                    Is::EmptyList => Some(0),
-                    _ => None,
-                }
-            }
-            _ => None,
-        }
-    }
-
-    /// The frame that a value is, marked as used; None if it is none.
-    fn use_frame(&mut self, value: Value) -> Option<u32> {
-        let Value::Object(Handle { kind: kind::OBJECT, id }) = value else { return None };
-        let object = &mut self.objects[id as usize];
-        object.is_used = true;
-        (object.is == Is::Frame).then_some(object.id)
     }
 }

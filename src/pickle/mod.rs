@@ -15,96 +15,26 @@
 //!
 //! `O(bytes)`, one pass, no recursion.
 
+mod memo;
+pub mod op;
+
+pub use memo::Memo;
+
 use crate::error::{Error, Result};
 use crate::progress::Progress;
-
-/// One opcode of the pickle language.
-pub mod op {
-    #![allow(missing_docs)]
-    pub const MARK: u8 = b'(';
-    pub const STOP: u8 = b'.';
-    pub const POP: u8 = b'0';
-    pub const POP_MARK: u8 = b'1';
-    pub const DUP: u8 = b'2';
-    pub const BININT: u8 = b'J';
-    pub const BININT1: u8 = b'K';
-    pub const BININT2: u8 = b'M';
-    pub const NONE: u8 = b'N';
-    pub const BINUNICODE: u8 = b'X';
-    pub const APPEND: u8 = b'a';
-    pub const APPENDS: u8 = b'e';
-    pub const BINBYTES: u8 = b'B';
-    pub const SHORT_BINBYTES: u8 = b'C';
-    pub const DICT: u8 = b'd';
-    pub const EMPTY_DICT: u8 = b'}';
-    pub const GET: u8 = b'g';
-    pub const BINGET: u8 = b'h';
-    pub const LONG_BINGET: u8 = b'j';
-    pub const LIST: u8 = b'l';
-    pub const EMPTY_LIST: u8 = b']';
-    pub const PUT: u8 = b'p';
-    pub const BINPUT: u8 = b'q';
-    pub const LONG_BINPUT: u8 = b'r';
-    pub const SETITEM: u8 = b's';
-    pub const SETITEMS: u8 = b'u';
-    pub const TUPLE: u8 = b't';
-    pub const EMPTY_TUPLE: u8 = b')';
-    pub const BINFLOAT: u8 = b'G';
-    pub const PROTO: u8 = 0x80;
-    pub const TUPLE1: u8 = 0x85;
-    pub const TUPLE2: u8 = 0x86;
-    pub const TUPLE3: u8 = 0x87;
-    pub const NEWTRUE: u8 = 0x88;
-    pub const NEWFALSE: u8 = 0x89;
-    pub const LONG1: u8 = 0x8a;
-    pub const LONG4: u8 = 0x8b;
-    pub const SHORT_BINUNICODE: u8 = 0x8c;
-    pub const BINUNICODE8: u8 = 0x8d;
-    pub const BINBYTES8: u8 = 0x8e;
-    pub const MEMOIZE: u8 = 0x94;
-    pub const FRAME: u8 = 0x95;
-    pub const BYTEARRAY8: u8 = 0x96;
-
-    /// What an opcode that we refuse is called.
-    pub(super) fn refused(opcode: u8) -> Option<&'static str> {
-        Some(match opcode {
-            b'c' => "GLOBAL",
-            0x93 => "STACK_GLOBAL",
-            b'i' => "INST",
-            b'o' => "OBJ",
-            0x81 => "NEWOBJ",
-            0x92 => "NEWOBJ_EX",
-            b'R' => "REDUCE",
-            b'b' => "BUILD",
-            0x82 => "EXT1",
-            0x83 => "EXT2",
-            0x84 => "EXT4",
-            b'P' => "PERSID",
-            b'Q' => "BINPERSID",
-            0x97 => "NEXT_BUFFER",
-            0x98 => "READONLY_BUFFER",
-            0x8f => "EMPTY_SET",
-            0x90 => "ADDITEMS",
-            0x91 => "FROZENSET",
-            b'F' => "FLOAT",
-            b'I' => "INT",
-            b'L' => "LONG",
-            b'S' => "STRING",
-            b'T' => "BINSTRING",
-            b'U' => "SHORT_BINSTRING",
-            b'V' => "UNICODE",
-            _ => return None,
-        })
-    }
-}
 
 /// Something a [`Builder`] made: which kind of thing, and which one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Handle {
-    /// The builder's own numbering of kinds.
+    /// The builder's own numbering of kinds, up to [`Handle::MAX_KIND`].
     pub kind: u8,
     /// The builder's own numbering of things of that kind.
     pub id: u32,
+}
+
+impl Handle {
+    /// The highest number of a kind.
+    pub const MAX_KIND: u8 = 12;
 }
 
 /// A value on the machine's stack.
@@ -153,83 +83,6 @@ pub trait Builder {
 
     /// A memo entry was replaced: what was learnt about the meaning of bytes is void.
     fn memo_replaced(&mut self) {}
-}
-
-/// What has been stored under each memo number.
-#[derive(Debug, Default)]
-pub struct Memo {
-    slots: Vec<Slot>,
-    /// Values that do not fit a slot: numbers, which no pickler memoizes.
-    others: Vec<Value>,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Slot {
-    Empty,
-    Text(u32),
-    /// A [`Handle`], flat so that a slot has 8 bytes.
-    Object {
-        kind: u8,
-        id: u32,
-    },
-    Other(u32),
-}
-
-const _: () = assert!(size_of::<Slot>() == 8 && size_of::<Value>() == 16);
-
-impl Memo {
-    /// The value under a number, if there is one.
-    #[must_use]
-    #[inline]
-    pub fn get(&self, index: usize) -> Option<Value> {
-        match *self.slots.get(index)? {
-            Slot::Empty => None,
-            Slot::Text(id) => Some(Value::Text(id)),
-            Slot::Object { kind, id } => Some(Value::Object(Handle { kind, id })),
-            Slot::Other(which) => Some(self.others[which as usize]),
-        }
-    }
-
-    /// Stores a value under the next number.
-    #[inline]
-    pub fn push(&mut self, value: Value) {
-        let slot = self.slot(value);
-        self.slots.push(slot);
-    }
-
-    /// How many numbers have been given out.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.slots.len()
-    }
-
-    /// Whether nothing has been stored.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.slots.is_empty()
-    }
-
-    #[inline]
-    fn slot(&mut self, value: Value) -> Slot {
-        match value {
-            Value::Text(id) => Slot::Text(id),
-            Value::Object(Handle { kind, id }) => Slot::Object { kind, id },
-            other => {
-                self.others.push(other);
-                Slot::Other(self.others.len() as u32 - 1)
-            }
-        }
-    }
-
-    /// Stores a value under a number; says whether that number was taken.
-    fn put(&mut self, index: usize, value: Value) -> bool {
-        if self.slots.len() <= index {
-            self.slots.resize(index + 1, Slot::Empty);
-        }
-        let was_taken = !matches!(self.slots[index], Slot::Empty);
-        self.slots[index] = self.slot(value);
-        was_taken
-    }
 }
 
 /// Where the machine is: the part of it that a shortcut may use and advance.
@@ -283,7 +136,8 @@ impl<'a, B: Builder> Machine<'a, '_, B> {
                 progress.at(self.state.at as u64, total as u64)?;
                 report_at = self.state.at + REPORT_EVERY;
                 if self.state.stack.len() > max_stack || self.state.memo.len() > max_memo {
-                    return self.fail("it asks for more objects than a file of this length can hold");
+                    return self
+                        .fail("it asks for more objects than a file of this length can hold");
                 }
             }
             self.op_at = self.state.at;
@@ -520,7 +374,7 @@ impl<'a, B: Builder> Machine<'a, '_, B> {
 
     fn set_items(&mut self, dict: Handle, from: usize) -> Result<()> {
         let items = &self.state.stack[from..];
-        if items.len() % 2 != 0 {
+        if !items.len().is_multiple_of(2) {
             return self.fail("a key without a value");
         }
         self.builder.set_items(dict, items, self.op_at)
@@ -569,11 +423,13 @@ impl<'a, B: Builder> Machine<'a, '_, B> {
         Ok(())
     }
 
+    #[inline]
     fn get(&mut self, width: usize) -> Result<()> {
         let index = self.length(width)?;
         self.get_index(index)
     }
 
+    #[inline]
     fn get_index(&mut self, index: u64) -> Result<()> {
         match usize::try_from(index).ok().and_then(|index| self.state.memo.get(index)) {
             Some(value) => {
@@ -605,11 +461,25 @@ impl<'a, B: Builder> Machine<'a, '_, B> {
         Ok(byte)
     }
 
-    /// A little-endian number of `width` ≤ 8 bytes.
+    #[inline]
+    fn chunk<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let rest = &self.state.input[self.state.at..];
+        let Some(bytes) = rest.first_chunk() else {
+            return Err(ends_early(self.state.input.len()));
+        };
+        self.state.at += N;
+        Ok(*bytes)
+    }
+
+    /// A little-endian number of 1, 2, 4 or 8 bytes.
     #[inline]
     fn length(&mut self, width: usize) -> Result<u64> {
-        let bytes = self.take(width as u64)?;
-        Ok(bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte)))
+        Ok(match width {
+            1 => u64::from(self.byte()?),
+            2 => u64::from(u16::from_le_bytes(self.chunk()?)),
+            4 => u64::from(u32::from_le_bytes(self.chunk()?)),
+            _ => u64::from_le_bytes(self.chunk()?),
+        })
     }
 
     fn expect(&self, length: u64) -> Result<()> {

@@ -1,0 +1,128 @@
+# Everything happens in .venv, build/ and target/. Needs Python 3.10 or later, Rust and make.
+
+PYTHON ?= python3
+# The snapshot that `make run` shows; empty means the demo.
+SNAP ?=
+# How long `make fuzz` runs each target.
+FUZZ_SECONDS ?= 60
+
+VENV := .venv
+PY := $(VENV)/bin/python
+PROGRAM := $(VENV)/bin/snapviewer
+CARGO := cargo
+FUZZ := cargo +nightly fuzz
+
+# The `test` extra of pyproject.toml, one requirement a line.
+REQUIREMENTS := sed -n '/^test = \[/,/^\]/s/^ *"\(.*\)",$$/\1/p' pyproject.toml
+
+SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find src -name '*.rs')
+
+# A path that changes would make PyO3 build again.
+export PYO3_PYTHON := $(abspath $(PY))
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export SNAP
+
+.PHONY: help run test bench fuzz fmt build rust-fmt rust-lint rust-test python-lint python-types \
+	python-stubs python-test
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+
+help:
+	@echo 'make run             convert the demo snapshot and print its summary'
+	@echo 'make run SNAP=path   the same with your snapshot'
+	@echo 'make test            formatting, lints, types and all tests; what CI runs'
+	@echo 'make bench           the benchmarks, as ratios to a baseline of the same run'
+	@echo 'make fuzz            the fuzzers, FUZZ_SECONDS=$(FUZZ_SECONDS) each (needs nightly Rust and cargo-fuzz)'
+	@echo 'make fmt             format Rust and Python'
+
+run: build
+	@mkdir -p build
+	@set -e; from=$$SNAP; \
+	if [ -z "$$from" ]; then \
+		from=build/demo.pickle; \
+		[ -e "$$from" ] || $(PROGRAM) demo -o "$$from"; \
+	fi; \
+	name=$$(basename "$$from"); to=build/$${name%.*}.zip; \
+	$(PROGRAM) convert -i "$$from" -o "$$to" --force; \
+	$(PROGRAM) info "$$to"
+
+test: rust-fmt rust-lint rust-test python-lint python-types python-stubs python-test
+	@echo '== all good'
+
+bench: build $(VENV)/.tools
+	@$(PY) tests/benchmarks/run.py
+
+fuzz: build
+	@$(FUZZ) --version >/dev/null 2>&1 || { \
+		echo 'make fuzz needs a nightly toolchain and cargo-fuzz; to install them:' \
+			'rustup toolchain install nightly && cargo install cargo-fuzz'; exit 1; }
+	@$(PY) fuzz/make_seeds.py fuzz/corpus
+	@set -e; for target in $$($(FUZZ) list); do \
+		echo "== fuzz $$target, $(FUZZ_SECONDS) s"; \
+		$(FUZZ) run --sanitizer none $$target -- -max_total_time=$(FUZZ_SECONDS) -max_len=65536 \
+			-rss_limit_mb=4096 -timeout=30 -dict=fuzz/pickle.dict -print_final_stats=1; \
+	done
+
+fmt: $(VENV)/.tools
+	$(CARGO) fmt
+	$(CARGO) fmt --manifest-path fuzz/Cargo.toml
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+# The environment
+
+build: $(VENV)/.built
+
+# Only what a build needs, so that `make run` is quick on a fresh clone.
+$(VENV)/.made: pyproject.toml
+	@echo '== environment in $(VENV)'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
+		echo "snapviewer needs Python 3.10 or later; name one with PYTHON=…"; exit 1; }
+	@[ -x $(PY) ] || $(PYTHON) -m venv $(VENV)
+	@$(PY) -m pip install --quiet "$$($(REQUIREMENTS) | grep '^maturin==')"
+	@touch $@
+
+$(VENV)/.tools: $(VENV)/.made
+	@echo '== test tools'
+	@$(REQUIREMENTS) > $(VENV)/test-requirements.txt
+	@$(PY) -m pip install --quiet -r $(VENV)/test-requirements.txt
+	@touch $@
+
+$(VENV)/.built: $(VENV)/.made $(SOURCES)
+	@echo '== build'
+	@VIRTUAL_ENV=$(abspath $(VENV)) $(PY) -m maturin develop --release --locked --quiet
+	@touch $@
+
+# The steps of `make test`
+
+rust-fmt:
+	@echo '== cargo fmt'
+	@$(CARGO) fmt --check
+	@$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
+
+rust-lint: $(VENV)/.made
+	@echo '== cargo clippy'
+	@$(CARGO) clippy --quiet --locked --all-targets -- -D warnings
+	@echo '== cargo clippy, with Python'
+	@$(CARGO) clippy --quiet --locked --all-targets --features python -- -D warnings
+
+rust-test:
+	@echo '== cargo test'
+	@$(CARGO) test --quiet --locked
+
+python-lint: $(VENV)/.tools
+	@echo '== ruff'
+	@$(PY) -m ruff check --quiet .
+	@$(PY) -m ruff format --quiet --check .
+
+python-types: $(VENV)/.tools build
+	@echo '== mypy'
+	@$(PY) -m mypy --no-error-summary
+
+python-stubs: $(VENV)/.tools build
+	@echo '== stubtest'
+	@$(PY) -m mypy.stubtest snapviewer._core --mypy-config-file pyproject.toml --concise
+
+python-test: $(VENV)/.tools build
+	@echo '== pytest'
+	@$(PY) -m pytest --quiet

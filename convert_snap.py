@@ -1,0 +1,3 @@
+from snapviewer.cli import convert_main
+
+raise SystemExit(convert_main())

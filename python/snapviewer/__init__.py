@@ -1,0 +1,34 @@
+"""Read, check and convert PyTorch CUDA memory snapshots.
+
+>>> import snapviewer
+>>> snap = snapviewer.load("snap.pickle")            # doctest: +SKIP
+>>> [(dev.index, dev.peak_bytes) for dev in snap.devices]  # doctest: +SKIP
+[(0, 68194387972)]
+"""
+
+from snapviewer._core import (
+    Allocations,
+    CancelledError,
+    Device,
+    Frame,
+    Snapshot,
+    SnapshotError,
+    convert,
+    load,
+    query,
+)
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Allocations",
+    "CancelledError",
+    "Device",
+    "Frame",
+    "Snapshot",
+    "SnapshotError",
+    "__version__",
+    "convert",
+    "load",
+    "query",
+]

@@ -1,0 +1,226 @@
+"""The command line: one function a command, and the one place that prints errors.
+
+Exit code 0 is success, 1 a failed operation with one sentence on stderr, 2 wrong usage, 130 Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from snapviewer import SnapshotError, __version__, _core
+from snapviewer import demo as demos
+from snapviewer.convert import cached_bundle, is_bundle
+from snapviewer.progress import ProgressBar
+from snapviewer.report import info as info_report
+from snapviewer.report import table as table_report
+
+Run = Callable[[argparse.Namespace], None]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program and return its exit code."""
+    return _run(_parser(), arguments)
+
+
+def convert_main(arguments: Sequence[str] | None = None) -> int:
+    """Run `convert` alone, as `python convert_snap.py` does."""
+    parser = argparse.ArgumentParser(prog="convert_snap.py", description=_CONVERT)
+    _convert_options(parser)
+    return _run(parser, arguments)
+
+
+def _run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int:
+    options = parser.parse_args(arguments)
+    run: Run = options.run
+    try:
+        run(options)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return _fail("interrupted", 130)
+    except BrokenPipeError:
+        # Whoever read our output has had enough (`| head`). Nothing more may be written.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (SnapshotError, OSError) as error:
+        return _fail(_sentence(error), 1)
+    except MemoryError:
+        return _fail("there is not enough memory for this", 1)
+    return 0
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    return " ".join(str(error).split())
+
+
+def _fail(sentence: str, code: int) -> int:
+    print(f"snapviewer: {sentence}", file=sys.stderr)
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="snapviewer", description="Look into PyTorch CUDA memory snapshots."
+    )
+    parser.add_argument("--version", action="version", version=f"snapviewer {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    convert = commands.add_parser("convert", help=_CONVERT, description=_CONVERT)
+    _convert_options(convert)
+
+    text = "tell what is in a snapshot: devices, peaks, whether it adds up"
+    info = commands.add_parser("info", help=text, description=f"{text}.".capitalize())
+    info.add_argument("file", type=Path, help="a snapshot, or a bundle's zip or directory")
+    info.add_argument("--json", action="store_true", help="print one JSON document")
+    info.set_defaults(run=_info)
+
+    text = "ask a snapshot something in SQL"
+    query = commands.add_parser(
+        "query",
+        help=text,
+        description=f"{text.capitalize()}. Tables: allocs, allocations, events, frames, stacks, "
+        "segments, blocks, devices, annotations, settings, metadata.",
+    )
+    query.add_argument("file", type=Path, help="a bundle, or a snapshot (converted and cached)")
+    query.add_argument("sql", help="one SELECT statement")
+    query.add_argument("--json", action="store_true", help="print one JSON document")
+    query.add_argument("--max-rows", type=_positive, default=1000, metavar="N", help="default 1000")
+    query.add_argument(
+        "--max-seconds", type=float, default=30.0, metavar="S", help="give up after this (30)"
+    )
+    query.set_defaults(run=_query)
+
+    text = "make a realistic snapshot to try things on"
+    demo = commands.add_parser("demo", help=text, description=f"{text.capitalize()}.")
+    _demo_options(demo)
+    return parser
+
+
+_CONVERT = "convert a snapshot into a bundle that opens at once"
+
+
+def _convert_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-i", "--input", type=Path, required=True, metavar="SNAPSHOT")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        required=True,
+        metavar="BUNDLE",
+        help="a zip if the name ends in .zip, otherwise a directory",
+    )
+    parser.add_argument("-d", "--device", type=int, metavar="N", help="only this device")
+    parser.add_argument("--force", action="store_true", help="replace an output that exists")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.set_defaults(run=_convert)
+
+
+def _convert(options: argparse.Namespace) -> None:
+    with ProgressBar("converting") as progress:
+        _core.convert(
+            options.input,
+            options.output,
+            device=options.device,
+            force=options.force,
+            progress=progress,
+        )
+    size = _size(options.output)
+    if options.json:
+        _print_json({"input": str(options.input), "output": str(options.output), "bytes": size})
+    else:
+        print(f"{options.output}: {size:,} bytes")
+
+
+def _size(path: Path) -> int:
+    files = path.iterdir() if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files)
+
+
+def _info(options: argparse.Namespace) -> None:
+    with ProgressBar("reading") as progress:
+        snapshot = _core.load(options.file, progress=progress)
+    if options.json:
+        _print_json(info_report.as_dict(snapshot, str(options.file)))
+    else:
+        print(info_report.as_text(snapshot, str(options.file)), end="")
+
+
+def _query(options: argparse.Namespace) -> None:
+    path = options.file
+    if not is_bundle(path):
+        with ProgressBar("converting") as progress:
+            path = cached_bundle(path, progress=progress)
+    columns, rows, is_truncated = _core.query(
+        path, options.sql, max_rows=options.max_rows, max_seconds=options.max_seconds
+    )
+    if options.json:
+        _print_json(table_report.as_dict(columns, rows, is_truncated=is_truncated))
+    else:
+        print(table_report.as_text(columns, rows), end="")
+        if is_truncated:
+            print(
+                f"snapviewer: more than {options.max_rows} rows; --max-rows shows more",
+                file=sys.stderr,
+            )
+
+
+_DEMO_FLAGS = {
+    "expandable": "expandable segments, with map and unmap",
+    "private_pools": "private pools, as CUDA graphs have",
+    "oom": "an allocation that fails, and retries",
+    "ring": "a full ring buffer: the oldest events are lost",
+    "host": "pinned host memory",
+    "leak": "a leak",
+    "compiled": "deep and varied stacks, as torch.compile's",
+}
+
+
+def _demo_options(parser: argparse.ArgumentParser) -> None:
+    defaults = demos.DemoOptions()
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="SNAPSHOT")
+    parser.add_argument("--events", type=_positive, default=defaults.events, metavar="N")
+    parser.add_argument("--seed", type=int, default=defaults.seed, metavar="N")
+    parser.add_argument("--devices", type=_positive, default=defaults.devices, metavar="N")
+    parser.add_argument("--streams", type=_positive, default=defaults.streams, metavar="N")
+    parser.add_argument("--live", type=_positive, metavar="N", help="how many are alive at a time")
+    parser.add_argument("--protocol", type=int, choices=(2, 4, 5), default=4)
+    for name, text in _DEMO_FLAGS.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", action="store_true", help=text)
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.set_defaults(run=_demo)
+
+
+def _demo(options: argparse.Namespace) -> None:
+    chosen = demos.DemoOptions(
+        events=options.events,
+        seed=options.seed,
+        devices=options.devices,
+        streams=options.streams,
+        live=options.live,
+        **{name: getattr(options, name) for name in _DEMO_FLAGS},
+    )
+    with ProgressBar("making") as progress:
+        demos.write_demo(options.output, chosen, protocol=options.protocol, progress=progress)
+    size = _size(options.output)
+    if options.json:
+        _print_json({"output": str(options.output), "bytes": size, "events": options.events})
+    else:
+        print(f"{options.output}: {size:,} bytes")
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be 1 or more")
+    return number
+
+
+def _print_json(document: object) -> None:
+    json.dump(document, sys.stdout, indent=2, ensure_ascii=False, default=str)
+    sys.stdout.write("\n")

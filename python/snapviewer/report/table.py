@@ -1,0 +1,56 @@
+"""Tables of a query's rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+_MAX_WIDTH = 100
+
+
+def as_dict(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], *, is_truncated: bool
+) -> dict[str, Any]:
+    """Return a query's answer as the document that `query --json` prints."""
+    return {"columns": list(columns), "rows": [list(row) for row in rows], "truncated": is_truncated}
+
+
+def as_text(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Lay a table out in columns: numbers to the right, a value of several lines over several.
+
+    >>> print(as_text(["size", "callstack"], [(512, "f\\ng"), (7, None)]), end="")
+    size  callstack
+    ----  ---------
+     512  f
+          g
+       7
+    """
+    cells = [[_lines(value) for value in row] for row in rows]
+    widths = [
+        max([len(name), *(len(line) for row in cells for line in row[place])])
+        for place, name in enumerate(columns)
+    ]
+    is_number = [
+        any(isinstance(row[place], int | float) for row in rows) for place in range(len(columns))
+    ]
+    table = [columns, ["-" * width for width in widths]]
+    for row in cells:
+        height = max((len(lines) for lines in row), default=1)
+        for line in range(height):
+            table.append([lines[line] if line < len(lines) else "" for lines in row])
+    return "".join(
+        "  ".join(
+            text.rjust(width) if right else text.ljust(width)
+            for text, width, right in zip(line, widths, is_number, strict=True)
+        ).rstrip()
+        + "\n"
+        for line in table
+    )
+
+
+def _lines(value: object) -> list[str]:
+    if value is None:
+        return [""]
+    text = value.hex() if isinstance(value, bytes) else str(value)
+    lines = ["".join(c if c.isprintable() else "?" for c in line) for line in text.split("\n")]
+    return [line if len(line) <= _MAX_WIDTH else line[: _MAX_WIDTH - 1] + "…" for line in lines]

@@ -1,0 +1,15 @@
+//! The Python module `snapviewer._core`: converts arguments, calls the core, converts results.
+
+mod calls;
+mod columns;
+mod recording;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _core {
+    #[pymodule_export]
+    use super::calls::{CancelledError, SnapshotError, convert, load, query};
+    #[pymodule_export]
+    use super::recording::{PyAllocations, PyDevice, PyFrame, PySnapshot};
+}

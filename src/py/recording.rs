@@ -1,0 +1,254 @@
+//! Snapshots, devices and allocations as Python sees them: frozen, and the same that Rust has.
+
+use std::sync::Arc;
+
+use numpy::PyArray1;
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use super::columns::lend;
+use crate::lifetimes::Lifetimes;
+use crate::recording::Recording;
+
+/// One line of a call stack.
+#[pyclass(frozen, eq, hash, get_all, name = "Frame", module = "snapviewer")]
+#[derive(PartialEq, Eq, Hash)]
+pub(super) struct PyFrame {
+    /// The function.
+    name: String,
+    /// The file; "??" or empty in C++ frames.
+    filename: String,
+    /// The line; 0 in C++ frames.
+    line: u64,
+}
+
+#[pymethods]
+impl PyFrame {
+    fn __repr__(&self) -> String {
+        format!("Frame(name={:?}, filename={:?}, line={})", self.name, self.filename, self.line)
+    }
+
+    fn __str__(&self) -> String {
+        format!("{}:{}:{}", self.filename, self.line, self.name)
+    }
+}
+
+/// An opened snapshot, or a bundle made of one.
+#[pyclass(frozen, name = "Snapshot", module = "snapviewer")]
+pub(super) struct PySnapshot {
+    recording: Arc<Recording>,
+    devices: Py<PyTuple>,
+}
+
+impl PySnapshot {
+    pub(super) fn new(py: Python<'_>, recording: Recording) -> PyResult<Self> {
+        let recording = Arc::new(recording);
+        let devices = (0..recording.devices.len())
+            .map(|which| Py::new(py, PyDevice { recording: Arc::clone(&recording), which }))
+            .collect::<PyResult<Vec<_>>>()?;
+        Ok(Self { recording, devices: PyTuple::new(py, devices)?.unbind() })
+    }
+}
+
+#[pymethods]
+impl PySnapshot {
+    /// What the file is: "pickle", "gzip json", "bundle (pickle)", ….
+    #[getter]
+    fn format(&self) -> &str {
+        &self.recording.format
+    }
+
+    /// The devices, in order; pinned host memory, if recorded, is the last and has the index -1.
+    #[getter]
+    fn devices(&self, py: Python<'_>) -> Py<PyTuple> {
+        self.devices.clone_ref(py)
+    }
+
+    /// What is odd about the file as a whole, in sentences.
+    #[getter]
+    fn warnings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.recording.warnings)
+    }
+
+    /// How many stacks there are: ids for `frames` are below that.
+    #[getter]
+    fn stack_count(&self) -> usize {
+        self.recording.stack_count()
+    }
+
+    /// The frames of a stack, innermost first.
+    fn frames<'py>(&self, py: Python<'py>, stack_id: u32) -> PyResult<Bound<'py, PyTuple>> {
+        let frames = py.detach(|| self.recording.frames(stack_id))?;
+        let Some(frames) = frames else {
+            let count = self.recording.stack_count();
+            return Err(PyIndexError::new_err(format!("stack {stack_id} of {count}")));
+        };
+        let frames = frames
+            .into_iter()
+            .map(|f| Py::new(py, PyFrame { name: f.name, filename: f.filename, line: f.line }))
+            .collect::<PyResult<Vec<_>>>()?;
+        PyTuple::new(py, frames)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Snapshot {}, {} devices>", self.recording.format, self.recording.devices.len())
+    }
+}
+
+/// What is known of one device.
+#[pyclass(frozen, name = "Device", module = "snapviewer")]
+pub(super) struct PyDevice {
+    recording: Arc<Recording>,
+    which: usize,
+}
+
+impl PyDevice {
+    fn lifetimes(&self) -> &Lifetimes {
+        &self.recording.devices[self.which]
+    }
+}
+
+#[pymethods]
+impl PyDevice {
+    /// The device's ordinal; -1 for pinned host memory.
+    #[getter]
+    fn index(&self) -> i32 {
+        self.lifetimes().device
+    }
+
+    /// How many events its trace has.
+    #[getter]
+    fn events<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let count = self.lifetimes().totals.len();
+        py.import("snapviewer.counts")?.getattr("EventCount")?.call1((count,))
+    }
+
+    /// Its allocations, in stacking order.
+    #[getter]
+    fn allocations(&self) -> PyAllocations {
+        PyAllocations { recording: Arc::clone(&self.recording), which: self.which }
+    }
+
+    /// Live requested bytes after each event.
+    #[getter]
+    fn totals<'py>(slf: &Bound<'py, Self>) -> Bound<'py, PyArray1<u64>> {
+        lend(slf, &slf.get().lifetimes().totals)
+    }
+
+    /// Live requested bytes before the first event.
+    #[getter]
+    fn initial_bytes(&self) -> u64 {
+        self.lifetimes().initial_bytes
+    }
+
+    /// The most that was live after any event; if there are no events, what is live.
+    #[getter]
+    fn peak_bytes(&self) -> u64 {
+        self.lifetimes().peak_bytes
+    }
+
+    /// The first event with that much; -1 if there are no events.
+    #[getter]
+    fn peak_event(&self) -> i64 {
+        self.lifetimes().peak_event
+    }
+
+    /// Live requested bytes after the last event.
+    #[getter]
+    fn final_bytes(&self) -> u64 {
+        self.lifetimes().final_bytes()
+    }
+
+    /// Bytes got from the device before the first event.
+    #[getter]
+    fn reserved_initial_bytes(&self) -> u64 {
+        self.lifetimes().reserved_initial_bytes
+    }
+
+    /// The most bytes that were got from the device.
+    #[getter]
+    fn reserved_peak_bytes(&self) -> u64 {
+        self.lifetimes().reserved_peak_bytes
+    }
+
+    /// The events at which an allocation failed.
+    #[getter]
+    fn oom_events<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.lifetimes().oom_events)
+    }
+
+    /// Whether what is live at the end is what the segments hold, to the byte.
+    #[getter]
+    fn reconciles(&self) -> bool {
+        self.lifetimes().check.reconciles()
+    }
+
+    /// Requested bytes of the blocks that the segments hold at the end.
+    #[getter]
+    fn expected_final_bytes(&self) -> u64 {
+        self.lifetimes().check.expected_final_bytes
+    }
+
+    /// What is off, in sentences.
+    #[getter]
+    fn warnings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.lifetimes().check.sentences())
+    }
+
+    fn __repr__(&self) -> String {
+        let lifetimes = self.lifetimes();
+        let (events, allocations) = (lifetimes.totals.len(), lifetimes.allocations.len());
+        format!("<Device {}: {events} events, {allocations} allocations>", lifetimes.device)
+    }
+}
+
+/// Allocations in columns: read-only arrays over the core's own memory.
+#[pyclass(frozen, name = "Allocations", module = "snapviewer")]
+pub(super) struct PyAllocations {
+    recording: Arc<Recording>,
+    which: usize,
+}
+
+macro_rules! columns {
+    ($($(#[doc = $doc:literal])+ $name:ident: $type:ty),+ $(,)?) => {
+        #[pymethods]
+        impl PyAllocations {
+            $($(#[doc = $doc])+
+            #[getter]
+            fn $name<'py>(slf: &Bound<'py, Self>) -> Bound<'py, PyArray1<$type>> {
+                let this = slf.get();
+                lend(slf, &this.recording.devices[this.which].allocations.$name)
+            })+
+
+            fn __len__(&self) -> usize {
+                self.recording.devices[self.which].allocations.len()
+            }
+
+            fn __repr__(&self) -> String {
+                format!("<{} allocations>", self.__len__())
+            }
+        }
+    };
+}
+
+columns! {
+    /// Requested bytes.
+    size: u64,
+    /// Addresses.
+    address: u64,
+    /// The streams they were made on.
+    stream: i64,
+    /// Who made them: ids for `Snapshot.frames`; 0 if not recorded.
+    stack: u32,
+    /// The events that made them; -1 if alive before the recording.
+    alloc_event: i64,
+    /// The events that ended them; the number of events if never freed.
+    free_event: i64,
+    /// The events that asked for their end; -1 if none.
+    free_requested: i64,
+    /// Who freed them; 2**32-1 if not recorded.
+    free_stack: u32,
+    /// Bit 0: the free was lost. Bit 1: no block at the end. Bit 2: known from the segments only.
+    flags: u8,
+}

@@ -1,0 +1,174 @@
+//! Any input, opened: a snapshot file, or a bundle that was made of one.
+//!
+//! Both give the same answers. A snapshot is in memory whole; a bundle has the allocations in memory
+//! and looks up the rest in its database.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use crate::bundle::{self, Bundle};
+use crate::error::{Error, Result};
+use crate::lifetimes::{self, Lifetimes};
+use crate::progress::Progress;
+use crate::snapshot::Snapshot;
+use crate::source::{Kind, Source};
+use crate::store::Store;
+
+/// An opened input.
+#[derive(Debug)]
+pub struct Recording {
+    /// What the file is: "pickle", "gzip json", "bundle (pickle)", ….
+    pub format: String,
+    /// The devices, in order.
+    pub devices: Vec<Lifetimes>,
+    /// What is odd about the file as a whole.
+    pub warnings: Vec<String>,
+    content: Content,
+}
+
+#[derive(Debug)]
+enum Content {
+    Snapshot(Box<Snapshot>),
+    Bundle { bundle: Box<Bundle>, store: OnceLock<Store> },
+}
+
+/// A line of a call stack, in words.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct FrameText {
+    /// The function.
+    pub name: String,
+    /// The file.
+    pub filename: String,
+    /// The line; 0 in C++ frames.
+    pub line: u64,
+}
+
+impl Recording {
+    /// Opens a snapshot file, a bundle's directory or a bundle's zip, whichever it is.
+    pub fn open(path: &Path, progress: &Progress<'_>) -> Result<Self> {
+        if is_bundle(path)? {
+            return Ok(Self::from_bundle(bundle::open(path, progress)?));
+        }
+        let (snapshot, devices, format) = read(path, progress)?;
+        Ok(Self {
+            format,
+            devices,
+            warnings: snapshot.oddities.sentences(),
+            content: Content::Snapshot(Box::new(snapshot)),
+        })
+    }
+
+    fn from_bundle(mut bundle: Bundle) -> Self {
+        Self {
+            format: format!("bundle ({})", bundle.format),
+            devices: std::mem::take(&mut bundle.devices),
+            warnings: bundle.warnings.clone(),
+            content: Content::Bundle { bundle: Box::new(bundle), store: OnceLock::new() },
+        }
+    }
+
+    /// How many stacks there are; ids are below that.
+    #[must_use]
+    pub fn stack_count(&self) -> usize {
+        match &self.content {
+            Content::Snapshot(snapshot) => snapshot.stacks.len(),
+            Content::Bundle { bundle, .. } => bundle.stacks as usize,
+        }
+    }
+
+    /// The frames of a stack, innermost first; None if there is no such stack.
+    pub fn frames(&self, stack: u32) -> Result<Option<Vec<FrameText>>> {
+        if stack as usize >= self.stack_count() {
+            return Ok(None);
+        }
+        match &self.content {
+            Content::Snapshot(snapshot) => Ok(Some(frames(snapshot, stack))),
+            Content::Bundle { .. } => self.with_store(|store| {
+                let frames = store.frames(stack)?.into_iter();
+                let text = |(name, filename, line)| FrameText { name, filename, line };
+                Ok(Some(frames.map(text).collect()))
+            }),
+        }
+    }
+
+    /// The snapshot, if this was made of one just now.
+    #[must_use]
+    pub fn snapshot(&self) -> Option<&Snapshot> {
+        match &self.content {
+            Content::Snapshot(snapshot) => Some(snapshot),
+            Content::Bundle { .. } => None,
+        }
+    }
+
+    /// Asks the bundle's database something; fails for a snapshot, which has none.
+    pub fn with_store<T>(&self, ask: impl FnOnce(&Store) -> Result<T>) -> Result<T> {
+        let Content::Bundle { bundle, store } = &self.content else {
+            return Err(Error::bundle("only a converted snapshot can be queried"));
+        };
+        match store.get() {
+            Some(store) => ask(store),
+            None => {
+                let opened = bundle.store()?;
+                ask(store.get_or_init(|| opened))
+            }
+        }
+    }
+}
+
+/// Whether a path is a converted snapshot: a directory, or a zip by its first bytes.
+pub fn is_bundle(path: &Path) -> Result<bool> {
+    let failed = |error| Error::io(path, error);
+    if fs::metadata(path).map_err(failed)?.is_dir() {
+        return Ok(true);
+    }
+    let mut start = Vec::new();
+    File::open(path).map_err(failed)?.take(4).read_to_end(&mut start).map_err(failed)?;
+    Ok(Kind::of(&start) == Kind::Zip)
+}
+
+/// Reads a snapshot file: what it says, every allocation's life, and its format.
+pub fn read(path: &Path, progress: &Progress<'_>) -> Result<(Snapshot, Vec<Lifetimes>, String)> {
+    let named = |error: Error| error.in_file(path);
+    // A plain file has nothing to unpack, and goes through the first part at once.
+    let source = Source::open(path, &progress.part(0.0, 0.3)).map_err(named)?;
+    let (snapshot, lifetimes) =
+        lifetimes::read(source.bytes(), &progress.part(0.3, 1.0)).map_err(named)?;
+    Ok((snapshot, lifetimes, source.format))
+}
+
+/// Reads a snapshot file and writes a bundle, of one device or of all.
+pub fn convert(
+    input: &Path,
+    output: &Path,
+    device: Option<i32>,
+    force: bool,
+    progress: &Progress<'_>,
+) -> Result<()> {
+    // Before the reading, which may take a while.
+    if !force && fs::symlink_metadata(output).is_ok() {
+        return Err(Error::Exists { path: output.to_owned() });
+    }
+    if is_bundle(input)? {
+        return Err(Error::bundle("it is converted already").in_file(input));
+    }
+    let (mut snapshot, mut lifetimes, format) = read(input, &progress.part(0.0, 0.3))?;
+    if let Some(device) = device {
+        snapshot.keep_device(device).map_err(|error| error.in_file(input))?;
+        lifetimes.retain(|one| one.device == device);
+    }
+    bundle::write(&snapshot, &lifetimes, &format, output, force, &progress.part(0.3, 1.0))
+}
+
+fn frames(snapshot: &Snapshot, stack: u32) -> Vec<FrameText> {
+    let text = |&id: &u32| {
+        let frame = snapshot.stacks.frame(id);
+        FrameText {
+            name: snapshot.strings.get(frame.name).to_owned(),
+            filename: snapshot.strings.get(frame.filename).to_owned(),
+            line: frame.line,
+        }
+    };
+    snapshot.stacks.get(stack).iter().map(text).collect()
+}

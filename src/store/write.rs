@@ -1,0 +1,340 @@
+//! Makes `elements.db`.
+//!
+//! The file is nobody's until it is whole, so there is no journal, and one sync at the end (by the
+//! caller). Sixteen rows a statement: 3.0 against 2.2 million rows a second with one.
+
+use std::path::Path;
+use std::sync::mpsc;
+
+use rusqlite::{Connection, Statement, ToSql, params};
+
+use crate::error::{Error, Result};
+use crate::lifetimes::{Allocation, BEFORE, Lifetimes, NO_STACK};
+use crate::progress::Progress;
+use crate::snapshot::Snapshot;
+use crate::store::columns::PackedChunk;
+use crate::store::{FORMAT_VERSION, schema};
+
+/// Writes a new database. The packed events come from another thread.
+pub(crate) fn write(
+    path: &Path,
+    snapshot: &Snapshot,
+    lifetimes: &[Lifetimes],
+    source_format: &str,
+    chunks: &mpsc::Receiver<PackedChunk>,
+    progress: &Progress<'_>,
+) -> Result<()> {
+    let writer = Writer { snapshot, lifetimes, source_format };
+    writer.write(path, chunks, progress).map_err(|failed| match failed {
+        Failed::Sql(error) => Error::io(path, std::io::Error::other(error)),
+        Failed::Other(error) => error,
+    })
+}
+
+/// The database's error is about the file; others pass through.
+enum Failed {
+    Sql(rusqlite::Error),
+    Other(Error),
+}
+
+impl From<rusqlite::Error> for Failed {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sql(error)
+    }
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Self::Other(error)
+    }
+}
+
+type Wrote<T = ()> = std::result::Result<T, Failed>;
+
+struct Writer<'a> {
+    snapshot: &'a Snapshot,
+    lifetimes: &'a [Lifetimes],
+    source_format: &'a str,
+}
+
+impl Writer<'_> {
+    fn write(
+        &self,
+        path: &Path,
+        chunks: &mpsc::Receiver<PackedChunk>,
+        progress: &Progress<'_>,
+    ) -> Wrote {
+        let db = Connection::open(path)?;
+        db.execute_batch(
+            "pragma page_size = 8192; pragma journal_mode = off; pragma synchronous = off;
+             pragma locking_mode = exclusive; pragma cache_size = -65536; begin;",
+        )?;
+        db.execute_batch(schema::SCHEMA)?;
+        self.metadata(&db)?;
+        self.devices(&db)?;
+        self.stacks(&db, &progress.part(0.0, 0.1))?;
+        self.segments(&db)?;
+        self.others(&db)?;
+        self.allocations(&db, &progress.part(0.1, 0.8))?;
+        self.events(&db, chunks, &progress.part(0.8, 1.0))?;
+        db.execute_batch("commit")?;
+        db.close().map_err(|(_, error)| error)?;
+        Ok(())
+    }
+
+    fn text(&self, id: u32) -> Option<&str> {
+        (id != 0).then(|| self.snapshot.strings.get(id))
+    }
+
+    fn metadata(&self, db: &Connection) -> Wrote {
+        let mut add = db.prepare("insert into metadata values (?, ?)")?;
+        add.execute(params!["format_version", FORMAT_VERSION.to_string()])?;
+        add.execute(params!["snapviewer_version", env!("CARGO_PKG_VERSION")])?;
+        add.execute(params!["source_format", self.source_format])?;
+        let pools =
+            self.snapshot.pools.iter().map(|&pool| pool_text(pool)).collect::<Vec<_>>().join(",");
+        add.execute(params!["pools", format!("[{pools}]")])?;
+        for warning in self.snapshot.oddities.sentences() {
+            add.execute(params!["warning", warning])?;
+        }
+        for (name, value) in &self.snapshot.metadata {
+            add.execute(params![format!("entry:{name}"), value.to_string()])?;
+        }
+        Ok(())
+    }
+
+    fn devices(&self, db: &Connection) -> Wrote {
+        let mut add = db.prepare("insert into devices values (?,?,?,?,?,?,?,?,?,?,?,?,?)")?;
+        let mut first = 0_i64;
+        for one in self.lifetimes {
+            add.execute(params![
+                one.device,
+                first,
+                one.totals.len() as i64,
+                one.allocations.len() as i64,
+                one.initial_bytes as i64,
+                one.peak_bytes as i64,
+                one.peak_event,
+                one.final_bytes() as i64,
+                one.reserved_initial_bytes as i64,
+                one.reserved_peak_bytes as i64,
+                one.oom_events.len() as i64,
+                one.check.reconciles(),
+                one.check.sentences().join("\n"),
+            ])?;
+            first += one.allocations.len() as i64;
+        }
+        Ok(())
+    }
+
+    fn stacks(&self, db: &Connection, progress: &Progress<'_>) -> Wrote {
+        let stacks = &self.snapshot.stacks;
+        let mut add = db.prepare("insert into frames values (?,?,?,?,?,?,?,?)")?;
+        for (id, frame) in stacks.frames().iter().enumerate() {
+            let text = |id| self.snapshot.strings.get(id);
+            let fx = frame.fx.map(|id| self.text(id));
+            add.execute(params![
+                id as i64,
+                text(frame.name),
+                text(frame.filename),
+                frame.line as i64,
+                fx[0],
+                fx[1],
+                fx[2],
+                fx[3]
+            ])?;
+        }
+        let mut add = db.prepare("insert into stacks values (?, ?)")?;
+        for id in 0..stacks.len() as u32 {
+            let frames = stacks.get(id).iter().map(ToString::to_string).collect::<Vec<_>>();
+            add.execute(params![id, format!("[{}]", frames.join(","))])?;
+            if id % 1024 == 0 {
+                progress.at(u64::from(id), stacks.len() as u64)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn segments(&self, db: &Connection) -> Wrote {
+        let mut add = db.prepare("insert into segments values (?,?,?,?,?,?,?,?,?,?,?,?)")?;
+        let mut add_block = db.prepare("insert into blocks values (?,?,?,?,?,?,?)")?;
+        let mut add_history = db.prepare("insert into history values (?,?,?,?,?)")?;
+        for (number, segment) in self.snapshot.segments.iter().enumerate() {
+            add.execute(params![
+                number as i64,
+                segment.device,
+                segment.address as i64,
+                segment.total_size as i64,
+                segment.allocated_size as i64,
+                segment.active_size as i64,
+                segment.requested_size as i64,
+                segment.stream,
+                self.text(segment.segment_type),
+                pool_text(segment.pool),
+                segment.is_expandable,
+                segment.stack,
+            ])?;
+            for id in segment.blocks.clone() {
+                let block = &self.snapshot.blocks[id];
+                add_block.execute(params![
+                    id as i64,
+                    number as i64,
+                    block.address as i64,
+                    block.size as i64,
+                    block.requested_size as i64,
+                    block.state.name(),
+                    block.stack,
+                ])?;
+                for entry in block.history.clone() {
+                    let past = &self.snapshot.history[entry];
+                    add_history.execute(params![
+                        entry as i64,
+                        id as i64,
+                        past.address as i64,
+                        past.real_size as i64,
+                        past.stack
+                    ])?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The small tables.
+    fn others(&self, db: &Connection) -> Wrote {
+        let snapshot = self.snapshot;
+        let mut add = db.prepare("insert into annotations values (?,?,?,?)")?;
+        for one in &snapshot.annotations {
+            let (name, stage) = (self.text(one.name), self.text(one.stage));
+            add.execute(params![name, stage, one.device, one.time_us as i64])?;
+        }
+        let mut add = db.prepare("insert into settings values (?,?)")?;
+        for (name, value) in &snapshot.settings {
+            add.execute(params![name, value.to_string()])?;
+        }
+        let mut add = db.prepare("insert into source_code values (?,?)")?;
+        for &(path, text) in &snapshot.source_code {
+            add.execute(params![snapshot.strings.get(path), snapshot.strings.get(text)])?;
+        }
+        let mut add = db.prepare("insert into actions values (?,?)")?;
+        for (number, name) in snapshot.actions.iter().enumerate() {
+            add.execute(params![number as i64, name])?;
+        }
+        let mut add = db.prepare("insert into extras values (?,?,?,?,?,?,?)")?;
+        for (number, one) in snapshot.events.extras_table.items().iter().enumerate() {
+            let pool = one.pool.checked_sub(1).and_then(|id| snapshot.pools.get(id as usize));
+            let forward = one.forward_frames.checked_sub(1);
+            let forward =
+                forward.and_then(|id| snapshot.text_lists.get(id as usize)).map(|lines| {
+                    lines
+                        .iter()
+                        .map(|&line| snapshot.strings.get(line))
+                        .collect::<Vec<_>>()
+                        .join("\n")
+                });
+            add.execute(params![
+                number as i64,
+                self.text(one.compile_context),
+                self.text(one.user_metadata),
+                self.text(one.internal_metadata),
+                self.text(one.category),
+                pool.map(|&pool| pool_text(pool)),
+                forward,
+            ])?;
+        }
+        Ok(())
+    }
+
+    fn allocations(&self, db: &Connection, progress: &Progress<'_>) -> Wrote {
+        const ROWS: usize = 16;
+        let row = "(?,?,?,?,?,?,?,?,?,?,?)";
+        let prepare = |rows| {
+            db.prepare(&format!("insert into allocations values {}", vec![row; rows].join(",")))
+        };
+        let (mut one, mut many) = (prepare(1)?, prepare(ROWS)?);
+        let total: usize = self.lifetimes.iter().map(|one| one.allocations.len()).sum();
+        let mut idx = 0;
+        for lifetimes in self.lifetimes {
+            let all = &lifetimes.allocations;
+            let mut from = 0;
+            while from < all.len() {
+                let count = if all.len() - from < ROWS { 1 } else { ROWS };
+                let statement = if count == 1 { &mut one } else { &mut many };
+                for place in 0..count {
+                    bind(statement, place, idx, lifetimes.device, &all.get(from + place))?;
+                    idx += 1;
+                }
+                statement.raw_execute()?;
+                from += count;
+                if idx % 4096 < ROWS as i64 {
+                    progress.at(idx as u64, total as u64)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn events(
+        &self,
+        db: &Connection,
+        chunks: &mpsc::Receiver<PackedChunk>,
+        progress: &Progress<'_>,
+    ) -> Wrote {
+        let mut add = db.prepare("insert into event_columns values (?,?,?,?,?,?,?,?,?,?)")?;
+        let total: usize = self.lifetimes.iter().map(|one| one.totals.len()).sum();
+        let mut done = 0;
+        for chunk in chunks {
+            let [action, address, size, stream, time_us, stack, extras] = &chunk.columns;
+            add.execute(params![
+                chunk.device,
+                chunk.first_event as i64,
+                chunk.events as i64,
+                action,
+                address,
+                size,
+                stream,
+                time_us,
+                stack,
+                extras,
+            ])?;
+            done += chunk.events;
+            progress.at(done as u64, total as u64)?;
+        }
+        Ok(())
+    }
+}
+
+/// Binds one allocation as the row at this place of the statement.
+fn bind(
+    to: &mut Statement<'_>,
+    place: usize,
+    idx: i64,
+    device: i32,
+    one: &Allocation,
+) -> rusqlite::Result<()> {
+    let pending = (one.free_requested != BEFORE).then(|| one.free_event - one.free_requested);
+    let free_stack = (one.free_stack != NO_STACK).then_some(one.free_stack);
+    let values: [&dyn ToSql; 11] = [
+        &idx,
+        &device,
+        &(one.size as i64),
+        &(one.address as i64),
+        &one.stream,
+        &one.stack,
+        &one.alloc_event,
+        &one.free_event,
+        &pending,
+        &free_stack,
+        &one.flags,
+    ];
+    let first = place * values.len() + 1;
+    for (offset, value) in values.into_iter().enumerate() {
+        to.raw_bind_parameter(first + offset, value)?;
+    }
+    Ok(())
+}
+
+/// A memory pool as JSON, as `segment_pool_id` has it.
+fn pool_text((high, low): (i64, i64)) -> String {
+    format!("[{high},{low}]")
+}

@@ -1,0 +1,354 @@
+//! Bundles: what was written comes back, nothing is seen half-written, damage is told in a sentence.
+
+mod common;
+
+use std::cell::Cell;
+use std::fs;
+use std::path::Path;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use snapviewer::bundle;
+use snapviewer::error::{Error, Result};
+use snapviewer::lifetimes::Lifetimes;
+use snapviewer::progress::Progress;
+use snapviewer::snapshot::Snapshot;
+use snapviewer::store::Limits;
+
+fn write(from: &(Snapshot, Vec<Lifetimes>), output: &Path, force: bool) -> Result<()> {
+    bundle::write(&from.0, &from.1, "json", output, force, &Progress::none())
+}
+
+fn open(path: &Path) -> Result<bundle::Bundle> {
+    bundle::open(path, &Progress::none())
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).unwrap();
+    let mut names: Vec<_> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// Events of a few addresses in any order, as a recording that begins in the middle has them.
+fn traces() -> impl Strategy<Value = Value> {
+    let action = prop_oneof![
+        4 => Just("alloc"), 2 => Just("free_requested"), 4 => Just("free_completed"), 1 => Just("oom"),
+        1 => Just("segment_map"), 1 => Just("snapshot"), 1 => Just("unheard_of"),
+    ];
+    let size = prop_oneof![Just(0_u64), 1..5_000_u64, Just(1 << 40)];
+    let stream = prop_oneof![5 => Just(0_i64), 1 => -3..3_i64, 1 => Just(i64::MIN)];
+    let time = prop_oneof![1 => Just(0_u64), 5 => any::<u64>()];
+    let event = (action, 0..6_u64, size, stream, time, 0..4_u64).prop_map(
+        |(action, place, size, stream, time, line)| {
+            let addr = if place == 5 { u64::MAX } else { 0x7f00_0000_0000 + 512 * place };
+            json!({"action": action, "addr": addr, "size": size, "stream": stream, "time_us": time,
+            "frames": [common::frame("f", line)]})
+        },
+    );
+    prop::collection::vec(prop::collection::vec(event, 0..60), 1..4)
+        .prop_map(|traces| json!({"device_traces": traces}))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn what_was_written_comes_back(json in traces()) {
+        let from = common::read(&json);
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["out.zip", "out"] {
+            let output = directory.path().join(name);
+
+            write(&from, &output, false).unwrap();
+            let bundle = open(&output).unwrap();
+
+            prop_assert_eq!(&bundle.devices, &from.1);
+            for (trace, times) in from.0.traces.iter().zip(&bundle.times) {
+                let expected: Vec<u64> = trace.rows.clone().map(|row| from.0.events.time_us(row)).collect();
+                let is_empty = expected.iter().all(|&time| time == 0);
+                prop_assert_eq!(times, if is_empty { &[][..] } else { &expected[..] });
+            }
+            prop_assert_eq!(&bundle.warnings, &from.0.oddities.sentences());
+            let rows = bundle.store().unwrap().query("select * from allocs", &Limits::default(), &|| false).unwrap().rows;
+            prop_assert_eq!(rows.len(), from.1.iter().map(|one| one.allocations.len()).sum::<usize>());
+        }
+    }
+}
+
+#[test]
+fn a_rich_snapshot_comes_back_from_a_zip_and_what_is_unpacked_from_it() {
+    let from = common::read(&common::rich());
+    let directory = tempfile::tempdir().unwrap();
+    let zip = directory.path().join("out.ZIP");
+    write(&from, &zip, false).unwrap();
+    let unpacked = directory.path().join("unpacked");
+    zip::ZipArchive::new(fs::File::open(&zip).unwrap()).unwrap().extract(&unpacked).unwrap();
+
+    assert_eq!(names(directory.path()), ["out.ZIP", "unpacked"], "nothing else is left");
+    assert_eq!(names(&unpacked), ["allocations.json", "elements.db"]);
+    for path in [zip, unpacked] {
+        let bundle = open(&path).unwrap();
+        assert_eq!(bundle.devices, from.1);
+        assert_eq!(bundle.format, "json");
+        assert_eq!(bundle.stacks as usize, from.0.stacks.len());
+        assert_eq!(bundle.store().unwrap().frames(1).unwrap().len(), 2);
+    }
+}
+
+#[test]
+fn an_output_that_is_there_is_replaced_only_on_request() {
+    let (first, second) = (common::read(&common::rich()), common::read(&common::long(10)));
+    let directory = tempfile::tempdir().unwrap();
+    for name in ["out.zip", "out"] {
+        let output = directory.path().join(name);
+        write(&first, &output, true).unwrap();
+
+        let refused = write(&second, &output, false);
+        assert!(matches!(refused, Err(Error::Exists { .. })), "{refused:?}");
+        assert_eq!(open(&output).unwrap().devices, first.1);
+
+        write(&second, &output, true).unwrap();
+        assert_eq!(open(&output).unwrap().devices, second.1);
+    }
+    assert_eq!(names(directory.path()), ["out", "out.zip"]);
+}
+
+#[test]
+fn force_never_deletes_what_is_no_bundle() {
+    let from = common::read(&common::long(10));
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("snap.pickle");
+    fs::write(&file, "precious").unwrap();
+    let full = directory.path().join("full");
+    fs::create_dir(&full).unwrap();
+    fs::write(full.join("thesis.tex"), "precious").unwrap();
+    let folder = directory.path().join("folder.zip");
+    fs::create_dir(&folder).unwrap();
+    let empty = directory.path().join("empty");
+    fs::create_dir(&empty).unwrap();
+
+    for output in [&file, &full, &folder] {
+        let refused = write(&from, output, true).unwrap_err();
+        assert!(refused.to_string().starts_with("the output is"), "{refused}");
+    }
+    write(&from, &empty, true).unwrap();
+
+    assert_eq!(fs::read(&file).unwrap(), b"precious");
+    assert_eq!(fs::read(full.join("thesis.tex")).unwrap(), b"precious");
+    assert_eq!(open(&empty).unwrap().devices, from.1);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_stays_and_what_it_points_to_is_replaced() {
+    let from = common::read(&common::long(10));
+    let directory = tempfile::tempdir().unwrap();
+    let (target, link) = (directory.path().join("target"), directory.path().join("link"));
+    write(&from, &target, false).unwrap();
+    std::os::unix::fs::symlink("target", &link).unwrap();
+
+    write(&from, &link, true).unwrap();
+
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(open(&target).unwrap().devices, from.1);
+}
+
+#[test]
+fn whenever_it_is_cancelled_nothing_is_left() {
+    let from = common::read(&common::long(20_000));
+    let directory = tempfile::tempdir().unwrap();
+    for name in ["out.zip", "out"] {
+        let output = directory.path().join(name);
+        for calls in 0.. {
+            let left = Cell::new(calls);
+            let report = |_, _| left.replace(left.get().max(1) - 1) > 0;
+            let written =
+                bundle::write(&from.0, &from.1, "json", &output, false, &Progress::new(&report));
+            if written.is_ok() {
+                assert!(calls > 4, "there were {calls} moments to cancel");
+                break;
+            }
+            assert!(matches!(written, Err(Error::Cancelled)), "{written:?}");
+            assert_eq!(fs::read_dir(directory.path()).unwrap().count(), usize::from(name == "out"));
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn litter_of_a_killed_process_is_removed_and_that_of_a_living_one_is_not() {
+    let mut child = std::process::Command::new("true").spawn().unwrap();
+    let gone = child.id();
+    child.wait().unwrap();
+    let from = common::read(&common::long(10));
+    let directory = tempfile::tempdir().unwrap();
+    let litter = |name: &str| {
+        let path = directory.path().join(name);
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join("elements.db"), "half").unwrap();
+    };
+    litter(&format!(".out.zip.{gone}.0123456789abcdef.part"));
+    let living = format!(".out.zip.{}.0123456789abcdef.part", std::process::id());
+    litter(&living);
+    let other = format!(".other.zip.{gone}.0123456789abcdef.part");
+    litter(&other);
+    litter(".out.zip.backup.part");
+
+    write(&from, &directory.path().join("out.zip"), false).unwrap();
+
+    let mut expected = vec![other, living, ".out.zip.backup.part".to_owned(), "out.zip".to_owned()];
+    expected.sort();
+    assert_eq!(names(directory.path()), expected);
+}
+
+#[test]
+fn an_output_with_a_long_or_strange_name_is_fine() {
+    let from = common::read(&common::long(10));
+    let directory = tempfile::tempdir().unwrap();
+    for name in [&*"é".repeat(120), "a b?c#d%41&e=f", "-", "..x"] {
+        let output = directory.path().join(name);
+
+        write(&from, &output, false).unwrap();
+
+        assert_eq!(open(&output).unwrap().store().unwrap().frames(1).unwrap().len(), 2, "{name}");
+    }
+    let nowhere = directory.path().join("no").join("where.zip");
+    assert!(matches!(write(&from, &nowhere, false), Err(Error::Io { .. })));
+}
+
+/// A directory with this `allocations.json`.
+fn with_document(text: &str) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join(bundle::DOCUMENT), text).unwrap();
+    directory
+}
+
+#[test]
+fn what_is_no_bundle_of_this_version_is_told_in_a_sentence() {
+    let told = |text: &str| open(with_document(text).path()).unwrap_err().to_string();
+
+    let older = told(r#" [{"timesteps": [0, 1], "offsets": [0], "size": 5}]"#);
+    assert!(
+        older.starts_with("made by the older Snapviewer; convert the original snapshot again with"),
+        "{older}"
+    );
+    let newer = told(r#"{"format": "snapviewer", "version": 2, "devices": 7}"#);
+    assert!(
+        newer.starts_with("made by a newer snapviewer (format 2); update, or convert again"),
+        "{newer}"
+    );
+    let damaged = told(r#"{"format": "snapviewer", "version": 1, "devices": 7}"#);
+    assert!(damaged.starts_with("allocations.json is damaged"), "{damaged}");
+    for text in ["", "{}", "null", r#"{"format": "other", "version": 1}"#, "{\"format\": \"snapv"] {
+        let none = told(text);
+        assert!(none.starts_with("not a snapviewer bundle"), "{text}: {none}");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let none = open(directory.path()).unwrap_err().to_string();
+    assert!(none.starts_with("not a snapviewer bundle"), "{none}");
+    fs::write(directory.path().join("x.zip"), "PK\x03\x04 something else").unwrap();
+    let none = open(&directory.path().join("x.zip")).unwrap_err().to_string();
+    assert!(none.starts_with("not a snapviewer bundle"), "{none}");
+    assert!(matches!(open(&directory.path().join("nothing")), Err(Error::Io { .. })));
+}
+
+#[test]
+fn figures_that_disagree_are_refused() {
+    let from = common::read(&common::rich());
+    let directory = tempfile::tempdir().unwrap();
+    let output = directory.path().join("out");
+    write(&from, &output, false).unwrap();
+    let good: Value =
+        serde_json::from_slice(&fs::read(output.join(bundle::DOCUMENT)).unwrap()).unwrap();
+    let is_refused = |change: &dyn Fn(&mut Value)| {
+        let mut changed = good.clone();
+        change(&mut changed);
+        let opened = open(with_document(&changed.to_string()).path());
+        let error = opened.expect_err("it was changed").to_string();
+        error.starts_with("allocations.json is damaged")
+    };
+    let device = |value: &mut Value, key: &str, to: Value| value["devices"][0][key] = to;
+
+    assert!(open(with_document(&good.to_string()).path()).is_ok());
+    for key in ["events", "allocations", "initial_bytes", "peak_bytes", "peak_event", "final_bytes"]
+    {
+        for to in
+            [json!(0), json!(1), json!(u64::MAX >> 1), json!(1_u64 << 40), json!(-1), json!("x")]
+        {
+            if good["devices"][0][key] != to {
+                assert!(is_refused(&|value| device(value, key, to.clone())), "{key} = {to}");
+            }
+        }
+    }
+    assert!(is_refused(&|value| value["stacks"] = json!(1)), "a stack is beyond the last");
+    assert!(is_refused(&|value| value["stacks"] = json!(0)));
+    assert!(is_refused(&|value| device(value, "oom_events", json!([9]))));
+    assert!(is_refused(&|value| device(value, "device", json!(1))), "a device is there twice");
+    let columns: Vec<String> =
+        good["devices"][0]["columns"].as_object().unwrap().keys().cloned().collect();
+    for (one, other) in columns.iter().flat_map(|one| columns.iter().map(move |other| (one, other)))
+    {
+        // Swapping columns either shows, or gives a bundle that is as good as any.
+        let mut changed = good.clone();
+        changed["devices"][0]["columns"][one] = good["devices"][0]["columns"][other].clone();
+        let _ = open(with_document(&changed.to_string()).path());
+    }
+}
+
+/// Opens whatever this is and asks everything of it; only errors may come out.
+fn use_all(path: &Path) {
+    let Ok(bundle) = open(path) else { return };
+    let Ok(store) = bundle.store() else { return };
+    for sql in [
+        "select * from allocs",
+        "select * from events",
+        "select * from segments",
+        "select * from frames",
+    ] {
+        let _ = store.query(sql, &Limits::default(), &|| false);
+    }
+    for stack in 0..10 {
+        let _ = store.frames(stack);
+    }
+}
+
+#[test]
+fn damaged_bundles_never_panic() {
+    let from = common::read(&common::rich());
+    let directory = tempfile::tempdir().unwrap();
+    let (zip, output) = (directory.path().join("out.zip"), directory.path().join("out"));
+    write(&from, &zip, false).unwrap();
+    write(&from, &output, false).unwrap();
+    let mut seed = 1_u64;
+    let mut random = move |below: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as usize % below
+    };
+
+    for (file, bundle, turns) in [
+        (zip.clone(), &zip, 300),
+        (output.join(bundle::DOCUMENT), &output, 400),
+        (output.join(bundle::ELEMENTS), &output, 400),
+    ] {
+        let good = fs::read(&file).unwrap();
+        for turn in 0..turns {
+            let mut bad = good.clone();
+            if turn % 4 == 0 {
+                bad.truncate(random(good.len()));
+            } else {
+                for _ in 0..=random(8) {
+                    // Mostly where the structure is: at the beginning and the end.
+                    let near = random(400).min(good.len() - 1);
+                    let at = [random(good.len()), near, good.len() - 1 - near][random(3)];
+                    bad[at] = random(256) as u8;
+                }
+            }
+            fs::write(&file, bad).unwrap();
+            use_all(bundle);
+        }
+        fs::write(&file, good).unwrap();
+    }
+    assert_eq!(open(&output).unwrap().devices, from.1);
+}

@@ -1,0 +1,455 @@
+"""Any trace, with any segments, in any encoding, reads as the slow, obvious model says.
+
+The traces have few addresses, so that every pairing of allocations and frees comes up soon, and
+the files are written in every way that a producer might: shared and unshared lists, dicts filled
+one item or all items at a time, with and without a memo. `SNAPVIEWER_EXAMPLES` sets how many.
+"""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import io
+import json
+import os
+import pickle
+import pickletools
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+import hostile
+import oracle
+
+Plain = dict[str, Any]
+
+EXAMPLES = int(os.environ.get("SNAPVIEWER_EXAMPLES", "150"))
+
+BASES = (0x7F00_0000_0000, 0x7F00_0010_0000, 2**64 - 0x80_0000)
+ROUNDED_SIZE = 512
+ADDRESSES = tuple(base + n * ROUNDED_SIZE for base in BASES for n in range(3))
+SIZES = st.sampled_from([0, 1, 100, 512, 513, 2**20, 2**33, 2**40])
+STREAMS = st.sampled_from([0, 7, 0x5555_0000_1000])
+TEXTS = st.one_of(
+    st.sampled_from(["forward", "backward", "", "??", "a" * 300]),
+    st.text(st.characters(codec="utf-8"), max_size=8),
+)
+ACTIONS = st.sampled_from(
+    ["alloc"] * 6
+    + ["free_requested"] * 4
+    + ["free_completed"] * 4
+    + ["free", "segment_alloc", "segment_free", "segment_map", "segment_unmap"]
+    + ["oom", "snapshot", "annotate", "user_defined", "workspace_snapshot", "", "Alloc"]
+)
+STATES = st.sampled_from(
+    ["active_allocated"] * 3
+    + ["inactive"] * 2
+    + ["active_pending_free", "active_awaiting_free", "unheard_of"]
+)
+EXTRAS: st.SearchStrategy[Plain] = st.sampled_from(
+    [
+        {"compile_context": "N/A"},
+        {"user_metadata": "lr=0.1"},
+        {"forward_frames": ["train.py:7:step", "loss.py:1:loss"]},
+        {"pool_id": (0, 1)},
+        {"internal_metadata": ""},
+        {"category": "activation"},
+        {"unheard_of": {"deep": [None, True, 1.5, -1, 2**65, [], {}, (), (1, 2, 3)]}},
+        {"names": {"addr": 1, "size": 2, "frames": []}},
+    ]
+)
+
+
+# Snapshots
+
+
+def _is_chance(draw: st.DrawFn, one_in: int) -> bool:
+    return draw(st.integers(1, one_in)) == one_in
+
+
+def _shuffled(draw: st.DrawFn, fields: Plain) -> Plain:
+    """The same dict with its keys in another order."""
+    keys = sorted(fields)
+    # One number is drawn, not a permutation: with one for each key the test takes twice as long.
+    if order := draw(st.integers(0, 999)):
+        Random(order).shuffle(keys)
+    return {key: fields[key] for key in keys}
+
+
+def _thinned(draw: st.DrawFn, fields: Plain, optional: tuple[str, ...]) -> Plain:
+    """The same dict without some of its optional keys."""
+    gone = draw(st.sets(st.sampled_from(optional))) if _is_chance(draw, 4) else set()
+    return {key: value for key, value in fields.items() if key not in gone}
+
+
+@st.composite
+def frame_lists(draw: st.DrawFn) -> list[Plain]:
+    """A stack: some frames, some of them the same object, some with fields too many or few."""
+    frames: list[Plain] = []
+    for _ in range(draw(st.integers(0, 4))):
+        if frames and _is_chance(draw, 4):
+            frames.append(draw(st.sampled_from(frames)))
+            continue
+        line = draw(st.sampled_from([0, 1, 255, 256, 70_000, 2**31 - 1]))
+        frame = {"name": draw(TEXTS), "filename": draw(TEXTS), "line": line}
+        if _is_chance(draw, 8):
+            frame["fx_node_op"] = "call_function"
+        frames.append(_shuffled(draw, _thinned(draw, frame, ("name", "filename", "line"))))
+    return frames
+
+
+def _frames(draw: st.DrawFn, stacks: list[list[Plain]]) -> list[Plain]:
+    """A stack of the file: the very list, a list of the very frames, or a copy of it all."""
+    frames = draw(st.sampled_from(stacks))
+    way = draw(st.integers(0, 5))
+    return copy.deepcopy(frames) if way == 5 else list(frames) if way == 4 else frames
+
+
+def _written(draw: st.DrawFn, address: int) -> int:
+    """An address as Python writes it, or as C++ does."""
+    is_signed = address >= 2**63 and draw(st.booleans())
+    return address - 2**64 if is_signed else address
+
+
+@st.composite
+def traces(draw: st.DrawFn, stacks: list[list[Plain]], actions: list[str]) -> list[Plain]:
+    """The events of one device; some are the same object twice."""
+    trace: list[Plain] = []
+    for _ in range(draw(st.integers(0, 24))):
+        if trace and _is_chance(draw, 12):
+            trace.append(draw(st.sampled_from(trace)))
+            continue
+        event: Plain = {
+            "action": draw(st.sampled_from(actions)),
+            "addr": _written(draw, draw(st.sampled_from(ADDRESSES))),
+            "size": draw(SIZES),
+            "stream": draw(STREAMS),
+            "time_us": 1_700_000_000_000_000 + len(trace) // 2,
+            "frames": _frames(draw, stacks),
+        }
+        if event["action"] == "oom":
+            event["device_free"] = event.pop("addr") % 2**40
+        if event["action"] in ("alloc", "free_requested", "free_completed") and _is_chance(draw, 9):
+            event["internal_metadata"] = "mallocWithAddress"
+        elif _is_chance(draw, 4):
+            event |= draw(EXTRAS)
+        event = _thinned(draw, event, ("stream", "time_us", "frames"))
+        trace.append(_shuffled(draw, event))
+    return trace
+
+
+def _block(draw: st.DrawFn, address: int, requested: int, state: str, frames: list[Plain]) -> Plain:
+    """A block as one of the versions of torch writes it."""
+    block: Plain = {"size": ROUNDED_SIZE, "state": state}
+    version = draw(st.sampled_from(["2.0", "2.1", "2.1", "2.1", "bare"]))
+    if version == "2.0":
+        entry = {"addr": address, "real_size": requested, "frames": frames}
+        older = {"addr": address, "real_size": 1, "frames": []}
+        block["history"] = [entry, older] if draw(st.booleans()) else [entry]
+    elif version == "2.1":
+        block |= {"address": address, "requested_size": requested, "frames": frames}
+    return _shuffled(draw, block)
+
+
+def _segment(draw: st.DrawFn, device: int, base: int, blocks: list[Plain]) -> Plain:
+    size = sum(block["size"] for block in blocks) + draw(st.sampled_from([0, 2**21]))
+    segment: Plain = {
+        "device": device,
+        "address": base,
+        "total_size": size,
+        "allocated_size": size,
+        "active_size": size,
+        "requested_size": size,
+        "stream": draw(STREAMS),
+        "segment_type": draw(st.sampled_from(["small", "large"])),
+        "segment_pool_id": (0, draw(st.integers(0, 2))),
+        "is_expandable": draw(st.booleans()),
+        "frames": [],
+        "blocks": blocks,
+    }
+    optional = ("allocated_size", "active_size", "requested_size", "stream", "segment_type")
+    more = ("segment_pool_id", "is_expandable", "frames")
+    return _shuffled(draw, _thinned(draw, segment, optional + more))
+
+
+@st.composite
+def segment_lists(
+    draw: st.DrawFn, device: int, stacks: list[list[Plain]], open_sizes: dict[int, int]
+) -> list[Plain]:
+    """The segments of a device, with or without regard to what its trace left open."""
+    is_consistent = draw(st.booleans())
+    uncovered = dict(open_sizes)
+    segments = []
+    for base in draw(st.lists(st.sampled_from(BASES), unique=True)):
+        blocks = []
+        for number in range(draw(st.integers(0, 4))):
+            address = base + number * ROUNDED_SIZE
+            requested, state = draw(st.sampled_from([1, 100, 511, 512])), draw(STATES)
+            open_size = uncovered.pop(address, None)
+            frames = _frames(draw, stacks)
+            block = _block(draw, _written(draw, address), requested, state, frames)
+            if is_consistent and open_size is not None:
+                block |= {"state": "active_allocated", "requested_size": open_size}
+            blocks.append(block)
+        segments.append(_segment(draw, device, _written(draw, base), blocks))
+    if is_consistent:
+        for address, size in uncovered.items():
+            block = {"size": ROUNDED_SIZE, "requested_size": size, "state": "active_allocated"}
+            segments.append(_segment(draw, device, address, [block]))
+    return draw(st.permutations(segments))
+
+
+@st.composite
+def snapshots(draw: st.DrawFn) -> Plain:
+    """A whole file: some devices, maybe the host, segments that fit or do not, other keys."""
+    stacks = draw(st.lists(frame_lists(), min_size=1, max_size=4))
+    # Few kinds of action in a file, so that files without any `free_completed` are common.
+    actions = draw(st.lists(ACTIONS, min_size=1, max_size=8))
+    device_traces = draw(st.lists(traces(stacks, actions), max_size=3))
+    if device_traces and _is_chance(draw, 6):
+        device_traces.append(draw(st.sampled_from(device_traces)))
+
+    plain: Plain = {"device_traces": device_traces}
+    if _is_chance(draw, 6):
+        trace = draw(traces(stacks, actions))
+        plain["host_traces"] = [trace] if draw(st.booleans()) else trace
+    open_sizes = _open_sizes(plain)
+    if not _is_chance(draw, 10):
+        plain["segments"] = []
+        for device in range(len(device_traces) + 1):
+            if draw(st.booleans()):
+                made = segment_lists(device, stacks, open_sizes.get(device, {}))
+                plain["segments"].extend(draw(made))
+        if not plain["device_traces"] and draw(st.booleans()):
+            del plain["device_traces"]
+    if "host_traces" in plain and draw(st.booleans()):
+        made = segment_lists(oracle.HOST_DEVICE, stacks, open_sizes.get(oracle.HOST_DEVICE, {}))
+        plain["host_segments"] = draw(made)
+    if draw(st.booleans()):
+        plain["allocator_settings"] = {"expandable_segments": False, "max_split_size": -1}
+        plain["external_annotations"] = [{"name": "a", "stage": "END", "device": 0, "time_us": 1}]
+    if _is_chance(draw, 6):
+        plain["source_code"] = {"a.py": "print()\n"}
+        plain["unheard_of"] = [stacks, {"segments": stacks}]
+    assume(oracle.describe(plain))
+    return _shuffled(draw, plain)
+
+
+def _open_sizes(plain: Plain) -> dict[int, dict[int, int]]:
+    """Address and size of what each device's trace leaves open."""
+    return {
+        model.device: {a.address: a.size for a in model.allocations if a.free_event == model.events}
+        for model in oracle.describe(plain)
+    }
+
+
+# Encodings
+
+_PurePickler: Any = pickle._Pickler  # type: ignore[attr-defined,unused-ignore]
+
+
+class OneByOne(_PurePickler):  # type: ignore[misc]
+    """Fills containers with APPEND and SETITEM only."""
+
+    def _batch_appends(self, items: Any, *_: Any) -> None:
+        for value in items:
+            self.save(value)
+            self.write(pickle.APPEND)
+
+    def _batch_setitems(self, items: Any, *_: Any) -> None:
+        for key, value in items:
+            self.save(key)
+            self.save(value)
+            self.write(pickle.SETITEM)
+
+
+class AllAtOnce(_PurePickler):  # type: ignore[misc]
+    """Puts a whole list or dict on the stack before it fills the container, as C++ does."""
+
+    def _batch_appends(self, items: Any, *_: Any) -> None:
+        self.write(pickle.MARK)
+        for value in items:
+            self.save(value)
+        self.write(pickle.APPENDS)
+
+    def _batch_setitems(self, items: Any, *_: Any) -> None:
+        self.write(pickle.MARK)
+        for key, value in items:
+            self.save(key)
+            self.save(value)
+        self.write(pickle.SETITEMS)
+
+
+class OldContainers(_PurePickler):  # type: ignore[misc]
+    """Makes containers with LIST and DICT, and memoizes them only when they are full."""
+
+    dispatch: ClassVar[dict[type, Any]] = dict(_PurePickler.dispatch)
+
+    def _save_list(self, values: list[Any]) -> None:
+        self.write(pickle.MARK)
+        for value in values:
+            self.save(value)
+        self.write(pickle.LIST)
+        self.memoize(values)
+
+    def _save_dict(self, items: dict[Any, Any]) -> None:
+        self.write(pickle.MARK)
+        for key, value in items.items():
+            self.save(key)
+            self.save(value)
+        self.write(pickle.DICT)
+        self.memoize(items)
+
+    dispatch[list] = _save_list
+    dispatch[dict] = _save_dict
+
+
+def _with(pickler: Any, *, is_fast: bool = False) -> Callable[[Any, int], bytes]:
+    def dumps(plain: Any, protocol: int) -> bytes:
+        buffer = io.BytesIO()
+        writer = pickler(buffer, protocol=protocol)
+        writer.fast = is_fast
+        writer.dump(plain)
+        return buffer.getvalue()
+
+    return dumps
+
+
+PICKLERS: dict[str, Callable[[Any, int], bytes]] = {
+    "as CPython does": lambda plain, protocol: pickle.dumps(plain, protocol=protocol),
+    "optimized": lambda plain, protocol: pickletools.optimize(pickle.dumps(plain, protocol)),
+    "one by one": _with(OneByOne),
+    "all at once": _with(AllAtOnce),
+    "old containers": _with(OldContainers),
+    "without memo": _with(pickle.Pickler, is_fast=True),
+}
+
+
+@st.composite
+def encoders(draw: st.DrawFn) -> Callable[[Any], bytes]:
+    """A way to write a snapshot to a file."""
+    way = draw(st.sampled_from([*PICKLERS, *PICKLERS, "json", "indented json"]))
+    protocol = draw(st.sampled_from([2, 3, 4, 5]))
+    packing = draw(st.sampled_from(["plain", "plain", "plain", "gzip", "page"]))
+    is_ascii = draw(st.booleans())
+
+    def encode(plain: Any) -> bytes:
+        if "json" in way:
+            indent = 2 if way == "indented json" else None
+            content = json.dumps(plain, ensure_ascii=is_ascii, indent=indent).encode()
+        else:
+            content = PICKLERS[way](plain, protocol)
+            if packing == "page":
+                return hostile.page(content)
+        return gzip.compress(content) if packing == "gzip" else content
+
+    encode.__qualname__ = f"{way}, protocol {protocol}, {packing}"
+    return encode
+
+
+# Properties
+
+PATIENT = settings(
+    deadline=None,
+    max_examples=EXAMPLES,
+    suppress_health_check=[
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.too_slow,
+        HealthCheck.data_too_large,
+        HealthCheck.large_base_example,
+    ],
+)
+
+
+def _assert_as_modelled(path: Path, content: bytes) -> None:
+    """Loads the path and compares every answer with the model's for the content."""
+    import snapviewer
+
+    models = {model.device: model for model in oracle.describe(oracle.plain_from_bytes(content))}
+
+    snapshot = snapviewer.load(path)
+
+    devices = {device.index: device for device in snapshot.devices}
+    assert sorted(devices) == sorted(models)
+    for index, model in models.items():
+        device = devices[index]
+        ours = oracle.product_allocations(snapshot, device)
+        assert ours == oracle.comparable(model.allocations)
+        assert oracle.product_answers(device) == oracle.expected_answers(model)
+        if model.has_segments:
+            assert device.reconciles == model.reconciles
+        if model.has_segments and model.reserved_lowest_bytes >= 0:
+            assert device.reserved_peak_bytes == model.reserved_peak_bytes
+
+
+@PATIENT
+@given(plain=snapshots(), encode=encoders())
+def test_any_snapshot_reads_as_the_model_says(
+    plain: Plain, encode: Callable[[Any], bytes], tmp_path: Path
+) -> None:
+    content = encode(plain)
+    path = tmp_path / "any"
+    path.write_bytes(content)
+
+    _assert_as_modelled(path, content)
+
+
+@settings(PATIENT, max_examples=50)
+@given(plain=snapshots(), encode=encoders())
+def test_a_bare_list_of_segments_reads_as_the_model_says(
+    plain: Plain, encode: Callable[[Any], bytes], tmp_path: Path
+) -> None:
+    assume(plain.get("segments"))
+    content = encode(plain["segments"])
+    path = tmp_path / "segments"
+    path.write_bytes(content)
+
+    _assert_as_modelled(path, content)
+
+
+@pytest.mark.parametrize("output", ["out.zip", "out"])
+@settings(PATIENT, max_examples=6)
+@given(plain=snapshots())
+def test_a_bundle_of_any_snapshot_reads_as_the_model_says(
+    output: str, plain: Plain, tmp_path: Path
+) -> None:
+    content = pickle.dumps(plain)
+    source, bundle = tmp_path / "any.pickle", tmp_path / output
+    source.write_bytes(content)
+
+    ran = hostile.run("convert", "-i", source, "-o", bundle, "--force")
+
+    assert ran.code == 0, ran.err
+    _assert_as_modelled(bundle, content)
+
+
+# The model itself
+
+
+@settings(PATIENT, max_examples=50)
+@given(plain=snapshots(), encode=encoders())
+def test_the_model_says_the_same_of_every_encoding(
+    plain: Plain, encode: Callable[[Any], bytes]
+) -> None:
+    assert oracle.describe(oracle.plain_from_bytes(encode(plain))) == oracle.describe(plain)
+
+
+@settings(PATIENT, max_examples=50)
+@given(plain=snapshots())
+def test_the_totals_of_the_model_are_the_sizes_of_what_is_live(plain: Plain) -> None:
+    for model in oracle.describe(plain):
+        live = [
+            sum(a.size for a in model.allocations if a.alloc_event <= event < a.free_event)
+            for event in range(-1, model.events)
+        ]
+
+        assert [model.initial_bytes, *model.totals] == live
+        assert model.peak_bytes == max(live)
+        assert model.final_bytes == live[-1]
+        assert model.peak_event == (-1 if live[0] > max(live[1:], default=-1) else
+                                    live.index(max(live), 1) - 1)  # fmt: skip
