@@ -11,6 +11,8 @@ PY := $(VENV)/bin/python
 PROGRAM := $(VENV)/bin/snapviewer
 CARGO := cargo
 FUZZ := cargo +nightly fuzz
+# Memory that is kept rather than given back makes twice as many runs a second.
+FUZZ_MALLOC := MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=100000000 MALLOC_TRIM_THRESHOLD_=400000000
 
 # The `test` extra of pyproject.toml, one requirement a line.
 REQUIREMENTS := sed -n '/^test = \[/,/^\]/s/^ *"\(.*\)",$$/\1/p' pyproject.toml
@@ -59,7 +61,7 @@ fuzz: build
 	@$(PY) fuzz/make_seeds.py fuzz/corpus
 	@set -e; for target in $$($(FUZZ) list); do \
 		echo "== fuzz $$target, $(FUZZ_SECONDS) s"; \
-		$(FUZZ) run --sanitizer none $$target -- -max_total_time=$(FUZZ_SECONDS) -max_len=65536 \
+		$(FUZZ_MALLOC) $(FUZZ) run --sanitizer none $$target -- -max_total_time=$(FUZZ_SECONDS) -max_len=65536 \
 			-rss_limit_mb=4096 -timeout=30 -dict=fuzz/pickle.dict -print_final_stats=1; \
 	done
 
@@ -90,7 +92,7 @@ $(VENV)/.tools: $(VENV)/.made
 
 $(VENV)/.built: $(VENV)/.made $(SOURCES)
 	@echo '== build'
-	@VIRTUAL_ENV=$(abspath $(VENV)) $(PY) -m maturin develop --release --locked --quiet
+	@PIP_QUIET=1 VIRTUAL_ENV=$(abspath $(VENV)) $(PY) -m maturin develop --release --locked --quiet
 	@touch $@
 
 # The steps of `make test`

@@ -258,7 +258,7 @@ impl Lifetimes {
 
 /// Reads a snapshot and finds the life of every allocation of every device.
 pub fn read(bytes: &[u8], progress: &Progress<'_>) -> Result<(Snapshot, Vec<Lifetimes>)> {
-    let (snapshot, following) = snapshot::read(bytes, progress, Following::default())?;
+    let (snapshot, following) = snapshot::read::<Following>(bytes, progress)?;
     let lifetimes = following.finish(&snapshot)?;
     Ok((snapshot, lifetimes))
 }

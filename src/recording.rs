@@ -120,8 +120,13 @@ impl Recording {
 /// Whether a path is a converted snapshot: a directory, or a zip by its first bytes.
 pub fn is_bundle(path: &Path) -> Result<bool> {
     let failed = |error| Error::io(path, error);
-    if fs::metadata(path).map_err(failed)?.is_dir() {
+    let metadata = fs::metadata(path).map_err(failed)?;
+    if metadata.is_dir() {
         return Ok(true);
+    }
+    if !metadata.is_file() {
+        // A pipe would block, and cannot be mapped.
+        return Err(failed(std::io::Error::other("not a regular file; save it as one first")));
     }
     let mut start = Vec::new();
     File::open(path).map_err(failed)?.take(4).read_to_end(&mut start).map_err(failed)?;

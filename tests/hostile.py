@@ -824,10 +824,6 @@ def _look_at(snapshot: Any, device: Any) -> None:
     for stack in sorted(set(columns.stack.tolist()))[:1000]:
         if stack != 2**32 - 1:
             str(snapshot.frames(stack))
-    size, events = max(1, device.peak_bytes), max(1, device.events)
-    timeline = device.timeline()
-    timeline.image(events=(0, events), bytes=(0, size), size=(40, 30))
-    timeline.at(0, 0)
     str(device.warnings)
 
 

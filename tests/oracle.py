@@ -247,8 +247,8 @@ def _describe_device(
         for allocation in open_at.values():
             allocation.is_missing_block = allocation.address not in active
 
-    # Frees carry their own stacks if any free is known to: then the stack of an allocation that only
-    # its free reveals is not in the file, unless a block has it.
+    # Frees carry their own stacks if any free is known to: then the stack of an allocation that
+    # only its free reveals is not in the file, unless a block has it.
     has_free_stacks = any(
         a.alloc_event != -1 and a.frames and a.free_frames and a.frames != a.free_frames
         for a in seen

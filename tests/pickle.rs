@@ -29,7 +29,7 @@ impl Show {
         values.iter().map(|&value| self.show(value)).collect::<Vec<_>>().join(" ")
     }
 
-    fn new(&mut self, text: String) -> Handle {
+    fn made(&mut self, text: String) -> Handle {
         self.objects.push(text);
         Handle { kind: 0, id: self.objects.len() as u32 - 1 }
     }
@@ -42,20 +42,20 @@ impl Builder for Show {
     }
 
     fn bytes(&mut self, bytes: &[u8], _at: usize) -> Result<Value> {
-        Ok(Value::Object(self.new(format!("{bytes:?}"))))
+        Ok(Value::Object(self.made(format!("{bytes:?}"))))
     }
 
     fn new_list(&mut self, _at: usize) -> Result<Handle> {
-        Ok(self.new("[]".to_owned()))
+        Ok(self.made("[]".to_owned()))
     }
 
     fn new_dict(&mut self, _at: usize) -> Result<Handle> {
-        Ok(self.new("{}".to_owned()))
+        Ok(self.made("{}".to_owned()))
     }
 
     fn tuple(&mut self, items: &[Value], _at: usize) -> Result<Value> {
         let text = format!("({})", self.all(items));
-        Ok(Value::Object(self.new(text)))
+        Ok(Value::Object(self.made(text)))
     }
 
     fn append(&mut self, list: Handle, items: &[Value], _at: usize) -> Result<()> {

@@ -13,6 +13,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from snapviewer.demo import DemoOptions, dump, snapshot, write_demo
 
 Snapshot = dict[str, Any]

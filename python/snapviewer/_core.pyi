@@ -9,6 +9,19 @@ import numpy.typing as npt
 
 from snapviewer.counts import EventCount
 
+__all__ = [
+    "Allocations",
+    "CancelledError",
+    "Device",
+    "Frame",
+    "Snapshot",
+    "SnapshotError",
+    "convert",
+    "is_bundle",
+    "load",
+    "query",
+]
+
 class _Cancel(Protocol):
     def is_set(self) -> bool: ...
 
@@ -152,6 +165,9 @@ def load(
         OSError: The file cannot be read.
         CancelledError: `cancel` was set.
     """
+
+def is_bundle(path: str | PathLike[str]) -> bool:
+    """Tell whether a path is a converted snapshot: a directory, or a zip by its first bytes."""
 
 def convert(
     input: str | PathLike[str],

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from snapviewer import SnapshotError, __version__, _core
 from snapviewer import demo as demos
-from snapviewer.convert import cached_bundle, is_bundle
-from snapviewer.progress import ProgressBar
+from snapviewer.convert import cached_bundle
+from snapviewer.progress import progress_bar
 from snapviewer.report import info as info_report
 from snapviewer.report import table as table_report
 
@@ -122,7 +122,7 @@ def _convert_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _convert(options: argparse.Namespace) -> None:
-    with ProgressBar("converting") as progress:
+    with progress_bar("converting") as progress:
         _core.convert(
             options.input,
             options.output,
@@ -143,7 +143,7 @@ def _size(path: Path) -> int:
 
 
 def _info(options: argparse.Namespace) -> None:
-    with ProgressBar("reading") as progress:
+    with progress_bar("reading") as progress:
         snapshot = _core.load(options.file, progress=progress)
     if options.json:
         _print_json(info_report.as_dict(snapshot, str(options.file)))
@@ -153,8 +153,8 @@ def _info(options: argparse.Namespace) -> None:
 
 def _query(options: argparse.Namespace) -> None:
     path = options.file
-    if not is_bundle(path):
-        with ProgressBar("converting") as progress:
+    if not _core.is_bundle(path):
+        with progress_bar("converting") as progress:
             path = cached_bundle(path, progress=progress)
     columns, rows, is_truncated = _core.query(
         path, options.sql, max_rows=options.max_rows, max_seconds=options.max_seconds
@@ -205,7 +205,7 @@ def _demo(options: argparse.Namespace) -> None:
         live=options.live,
         **{name: getattr(options, name) for name in _DEMO_FLAGS},
     )
-    with ProgressBar("making") as progress:
+    with progress_bar("making") as progress:
         demos.write_demo(options.output, chosen, protocol=options.protocol, progress=progress)
     size = _size(options.output)
     if options.json:

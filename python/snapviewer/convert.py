@@ -39,14 +39,6 @@ def cache_directory() -> Path:
     return Path(base) / "snapviewer"
 
 
-def is_bundle(path: Path) -> bool:
-    """Return whether a path is a converted snapshot already: a directory or a zip."""
-    if path.is_dir():
-        return True
-    with path.open("rb") as file:
-        return file.read(2) == b"PK"
-
-
 def cached_bundle(
     path: Path,
     *,

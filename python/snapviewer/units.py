@@ -31,5 +31,5 @@ def parse_bytes(text: str) -> int:
     text = text.strip().lower().removesuffix("b").removesuffix("i").strip()
     for power, prefix in enumerate("kmgtpe", start=1):
         if text.endswith(prefix):
-            return round(float(text[:-1]) * 1024**power)
+            return round(float(text[:-1]) * float(1024**power))
     return round(float(text))

@@ -102,6 +102,12 @@ pub(super) fn load(
     PySnapshot::new(py, recording)
 }
 
+/// Whether a path is a converted snapshot: a directory, or a zip by its first bytes.
+#[pyfunction]
+pub(super) fn is_bundle(path: PathBuf) -> PyResult<bool> {
+    Ok(recording::is_bundle(&path)?)
+}
+
 /// Converts a snapshot into a bundle: a zip if the output's name ends so, else a directory.
 #[pyfunction]
 #[pyo3(signature = (input, output, *, device=None, force=false, progress=None, cancel=None))]

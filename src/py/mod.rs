@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::calls::{CancelledError, SnapshotError, convert, load, query};
+    use super::calls::{CancelledError, SnapshotError, convert, is_bundle, load, query};
     #[pymodule_export]
     use super::recording::{PyAllocations, PyDevice, PyFrame, PySnapshot};
 }

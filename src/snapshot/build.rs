@@ -242,18 +242,6 @@ impl Build {
         Ok(())
     }
 
-    /// Frame ids of items that are frames; counts the others.
-    fn frames_of(&mut self, items: &[Value]) -> Vec<u32> {
-        let mut frames = Vec::with_capacity(items.len());
-        for &item in items {
-            match self.object(item) {
-                Some(Object { is: Is::Frame, id, .. }) => frames.push(id),
-                _ => *self.oddities.wrong_types.entry("frames".to_owned()).or_default() += 1,
-            }
-        }
-        frames
-    }
-
     fn event_row(&self, item: Value) -> Option<u32> {
         match item {
             Value::Object(Handle { kind: kind::EVENT, id }) => Some(id),

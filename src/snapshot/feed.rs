@@ -51,9 +51,20 @@ pub(super) struct Worker<F> {
     follower: F,
 }
 
-/// Both ends. The channel is short: a reader that is faster than the worker waits.
+/// A file with fewer bytes is read before a thread would have begun. All its events fit the channel,
+/// so that the worker can do its part afterwards.
+pub(super) const WORTH_A_THREAD: usize = 1 << 18;
+
+/// No event takes fewer bytes than this.
+const LEAST_BYTES: usize = 11;
+
+/// How many chunks may wait; a reader that is faster than the worker waits then.
+const MAX_WAITING: usize = 8;
+const _: () = assert!(WORTH_A_THREAD / LEAST_BYTES / CHUNK < MAX_WAITING);
+
+/// Both ends.
 pub(super) fn feed<F: Follow>(follower: F) -> (Feed, Worker<F>) {
-    let (to_worker, from_feed) = sync_channel(4);
+    let (to_worker, from_feed) = sync_channel(MAX_WAITING);
     let (to_feed, used) = channel();
     let current = Vec::with_capacity(CHUNK);
     let feed = Feed { current, first_row: 0, listed: Vec::new(), to_worker: Some(to_worker), used };

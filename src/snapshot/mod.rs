@@ -224,12 +224,15 @@ impl Snapshot {
 
 /// Reads the bytes of a pickle, or of JSON if they do not begin as a pickle does. The follower sees
 /// the events while they are read.
-pub fn read<F: Follow + Send>(
+pub fn read<F: Follow + Default + Send>(
     bytes: &[u8],
     progress: &Progress<'_>,
-    follower: F,
 ) -> Result<(Snapshot, F)> {
-    read_with(bytes, progress, follower, true)
+    match read_with(bytes, progress, F::default(), true) {
+        // What shortcuts make of an odd file is no reason to refuse it, nor the right words for that.
+        Err(Error::Malformed { .. }) => read_with(bytes, progress, F::default(), false),
+        result => result,
+    }
 }
 
 /// The same without shortcuts: slower, and the model that [`read`] is compared with.
@@ -243,22 +246,37 @@ fn read_with<F: Follow + Send>(
     follower: F,
     use_shortcuts: bool,
 ) -> Result<(Snapshot, F)> {
+    let (feed, worker) = feed::feed(follower);
+    let mut build = build::Build::new(feed, use_shortcuts.then(Box::default), bytes.len());
+    if bytes.len() < feed::WORTH_A_THREAD {
+        let (root, end) = run(bytes, &mut build, progress)?;
+        let (events, follower) = worker.run();
+        return Ok((assemble::assemble(build, events, root, end)?, follower));
+    }
     std::thread::scope(|scope| {
-        let (feed, worker) = feed::feed(follower);
         let worker = std::thread::Builder::new()
             .spawn_scoped(scope, || worker.run())
             .map_err(|error| Error::io(std::path::Path::new("a second thread"), error))?;
-        let mut build = build::Build::new(feed, use_shortcuts.then(Box::default), bytes.len());
-        let (root, end) = if bytes.first() == Some(&pickle::op::PROTO) {
-            pickle::run(bytes, &mut build, progress)?
-        } else {
-            (json::run(bytes, &mut build, progress)?, bytes.len())
-        };
-        build.events.finish();
+        let (root, end) = run(bytes, &mut build, progress)?;
         let (events, follower) = match worker.join() {
             Ok(done) => done,
             Err(panic) => std::panic::resume_unwind(panic),
         };
         Ok((assemble::assemble(build, events, root, end)?, follower))
     })
+}
+
+/// Runs through the bytes and sends all events off. Returns the root, and where it ends.
+fn run(
+    bytes: &[u8],
+    build: &mut build::Build,
+    progress: &Progress<'_>,
+) -> Result<(pickle::Value, usize)> {
+    let done = if bytes.first() == Some(&pickle::op::PROTO) {
+        pickle::run(bytes, build, progress)
+    } else {
+        json::run(bytes, build, progress).map(|root| (root, bytes.len()))
+    };
+    build.events.finish();
+    done
 }

@@ -105,9 +105,12 @@ impl RawStacks {
     }
 }
 
+/// Picklers write lists in batches of this many items; a full one may not be the last.
+const BATCH: usize = 1000;
+
 /// The end of a run of memo references with APPENDS after it.
 pub(super) fn end_of_references(input: &[u8], mut at: usize) -> Option<usize> {
-    loop {
+    for _ in 0..BATCH {
         at += match *input.get(at)? {
             op::BINGET => 2,
             op::LONG_BINGET => 5,
@@ -115,6 +118,7 @@ pub(super) fn end_of_references(input: &[u8], mut at: usize) -> Option<usize> {
             _ => return None,
         };
     }
+    None
 }
 
 /// The frames that a run of memo references means; None if one is something else.

@@ -296,11 +296,36 @@ impl Build {
         match self.object(value) {
             Some(Object { is: Is::Stack, id, .. }) => id,
             Some(Object { is: Is::EmptyList, .. }) => 0,
+            Some(Object { is: Is::List, id, .. }) => {
+                let items = self.containers[id as usize].clone();
+                let frames = self.frames_of(&items);
+                self.stacks.intern(&frames)
+            }
             _ => {
                 *self.oddities.wrong_types.entry("frames".to_owned()).or_default() += 1;
                 0
             }
         }
+    }
+
+    /// Frame ids of items that are dicts, which in a list of frames are frames; counts the others.
+    pub fn frames_of(&mut self, items: &[Value]) -> Vec<u32> {
+        let mut frames = Vec::with_capacity(items.len());
+        for &item in items {
+            match self.object(item) {
+                Some(Object { is: Is::Frame, id, .. }) => frames.push(id),
+                Some(Object { is: Is::EmptyDict, .. }) => {
+                    frames.push(self.stacks.intern_frame(Frame::default()));
+                }
+                Some(Object { is: Is::Dict, id, .. }) => {
+                    let fields = self.containers[id as usize].clone();
+                    let frame = self.frame(Frame::default(), &fields);
+                    frames.push(self.stacks.intern_frame(frame));
+                }
+                _ => *self.oddities.wrong_types.entry("frames".to_owned()).or_default() += 1,
+            }
+        }
+        frames
     }
 
     fn pair_of(&self, value: Value) -> (i64, i64) {

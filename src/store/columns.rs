@@ -55,6 +55,6 @@ pub(crate) fn pack_events(
     }
 }
 
-fn column(events: &[Event], form: Form, value: impl Fn(&Event) -> u64) -> Vec<u8> {
-    pack(&events.iter().map(value).collect::<Vec<_>>(), form)
+fn column(events: &[Event], form: Form, value: impl Fn(&Event) -> u64 + Copy) -> Vec<u8> {
+    pack(events.iter().map(value), form)
 }

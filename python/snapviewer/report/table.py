@@ -12,13 +12,17 @@ def as_dict(
     columns: Sequence[str], rows: Sequence[Sequence[Any]], *, is_truncated: bool
 ) -> dict[str, Any]:
     """Return a query's answer as the document that `query --json` prints."""
-    return {"columns": list(columns), "rows": [list(row) for row in rows], "truncated": is_truncated}
+    return {
+        "columns": list(columns),
+        "rows": [list(row) for row in rows],
+        "truncated": is_truncated,
+    }
 
 
 def as_text(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Lay a table out in columns: numbers to the right, a value of several lines over several.
+    r"""Lay a table out in columns: numbers to the right, a value of several lines over several.
 
-    >>> print(as_text(["size", "callstack"], [(512, "f\\ng"), (7, None)]), end="")
+    >>> print(as_text(["size", "callstack"], [(512, "f\ng"), (7, None)]), end="")
     size  callstack
     ----  ---------
      512  f
