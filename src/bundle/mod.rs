@@ -35,6 +35,9 @@ pub const ELEMENTS: &str = "elements.db";
 /// The zip, while it is aside.
 const ARCHIVE: &str = "bundle.zip";
 
+/// Bundles that somebody packed again get 2 to 5 times smaller. More than this is a bomb.
+const MAX_RATIO: u64 = 32;
+
 /// An open bundle.
 #[derive(Debug)]
 pub struct Bundle {
@@ -82,6 +85,24 @@ pub fn write(
     let target = if is_link { fs::canonicalize(output).ok() } else { None };
     let output = target.as_deref().unwrap_or(output);
     let aside = aside::Aside::new(output)?;
+    let filled = fill(&aside, snapshot, lifetimes, source_format, is_zip, progress);
+    filled.map_err(|error| match error {
+        // Nobody has heard of the files aside.
+        Error::Io { source, .. } => Error::io(output, source),
+        error => error,
+    })?;
+    if is_zip { aside.place_file(ARCHIVE, output, force) } else { aside.place_all(output, force) }
+}
+
+/// Writes all files of a bundle aside.
+fn fill(
+    aside: &aside::Aside,
+    snapshot: &Snapshot,
+    lifetimes: &[Lifetimes],
+    source_format: &str,
+    is_zip: bool,
+    progress: &Progress<'_>,
+) -> Result<()> {
     let elements = aside.file(ELEMENTS);
     let document = std::thread::scope(|scope| {
         let (sender, chunks) = mpsc::channel();
@@ -97,15 +118,11 @@ pub fn write(
     })?;
     progress.at(9, 10)?;
     if is_zip {
-        archive(&aside.file(ARCHIVE), &document, &elements, &progress.part(0.9, 1.0))?;
-        aside.place_file(ARCHIVE, output, force)?;
-    } else {
-        let path = aside.file(DOCUMENT);
-        fs::write(&path, document).map_err(|error| Error::io(&path, error))?;
-        progress.at(1, 1)?;
-        aside.place_all(output, force)?;
+        return archive(&aside.file(ARCHIVE), &document, &elements, &progress.part(0.9, 1.0));
     }
-    Ok(())
+    let path = aside.file(DOCUMENT);
+    fs::write(&path, document).map_err(|error| Error::io(&path, error))?;
+    progress.at(1, 1)
 }
 
 fn archive(path: &Path, document: &[u8], elements: &Path, progress: &Progress<'_>) -> Result<()> {
@@ -113,16 +130,20 @@ fn archive(path: &Path, document: &[u8], elements: &Path, progress: &Progress<'_
     let zip_failed = |error: zip::result::ZipError| Error::io(path, error.into());
     let mut from = File::open(elements).map_err(failed)?;
     let total = from.metadata().map_err(failed)?.len();
-    let options = |size: u64| {
+    let options = |method, size: u64| {
         SimpleFileOptions::default()
-            .compression_method(CompressionMethod::Stored)
+            .compression_method(method)
+            .compression_level((method == CompressionMethod::Deflated).then_some(1))
             .large_file(size >= u64::from(u32::MAX))
     };
-    let mut zip =
-        ZipWriter::new(BufWriter::with_capacity(1 << 20, File::create(path).map_err(failed)?));
-    zip.start_file(DOCUMENT, options(document.len() as u64)).map_err(zip_failed)?;
+    let file = File::create(path).map_err(failed)?;
+    let mut zip = ZipWriter::new(BufWriter::with_capacity(1 << 20, file));
+    // Takes back what base64 adds to the packed columns.
+    let deflated = options(CompressionMethod::Deflated, document.len() as u64);
+    zip.start_file(DOCUMENT, deflated).map_err(zip_failed)?;
     zip.write_all(document).map_err(failed)?;
-    zip.start_file(ELEMENTS, options(total)).map_err(zip_failed)?;
+    let stored = options(CompressionMethod::Stored, total);
+    zip.start_file(ELEMENTS, stored).map_err(zip_failed)?;
     let mut buffer = vec![0; 1 << 20];
     let mut done = 0;
     loop {
@@ -182,8 +203,11 @@ fn read_file(directory: &Path) -> Result<Vec<u8>> {
 
 fn read_member(path: &Path, name: &str) -> Result<Vec<u8>> {
     member(path, name, |file, size| {
-        let mut bytes = vec![0; size];
-        file.read_exact(&mut bytes).map_err(|error| damaged_zip(&error))?;
+        let mut bytes = Vec::new();
+        let count = file.take(size as u64).read_to_end(&mut bytes);
+        if count.map_err(|error| damaged_zip(&error))? < size {
+            return Err(damaged_zip(&"it is shorter than it says"));
+        }
         finish(file)?;
         Ok(bytes)
     })
@@ -205,7 +229,7 @@ fn member<T>(
     };
     let ratio = match member.compression() {
         CompressionMethod::Stored => 1,
-        _ => crate::store::pack::MAX_RATIO as u64,
+        _ => MAX_RATIO,
     };
     let (size, packed) = (member.size(), member.compressed_size());
     if packed > length || size > packed.saturating_mul(ratio) {

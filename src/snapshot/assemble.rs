@@ -365,6 +365,8 @@ impl Jsonify<'_> {
                 let (a, b) = *self.build.pairs.get(id);
                 Json::Array(vec![a.into(), b.into()])
             }
+            // An empty list that was read as an empty stack.
+            Value::Object(Handle { kind: kind::STACK, id: 0 }) => Json::Array(Vec::new()),
             Value::Object(_) => match self.build.object(value) {
                 Some(Object { is: Is::EmptyDict, .. }) => Json::Object(serde_json::Map::new()),
                 Some(Object { is: Is::EmptyList, .. }) => Json::Array(Vec::new()),

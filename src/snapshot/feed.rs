@@ -66,8 +66,13 @@ const _: () = assert!(WORTH_A_THREAD / LEAST_BYTES / CHUNK < MAX_WAITING);
 pub(super) fn feed<F: Follow>(follower: F) -> (Feed, Worker<F>) {
     let (to_worker, from_feed) = sync_channel(MAX_WAITING);
     let (to_feed, used) = channel();
-    let current = Vec::with_capacity(CHUNK);
-    let feed = Feed { current, first_row: 0, listed: Vec::new(), to_worker: Some(to_worker), used };
+    let feed = Feed {
+        current: Vec::new(),
+        first_row: 0,
+        listed: Vec::new(),
+        to_worker: Some(to_worker),
+        used,
+    };
     (feed, Worker { from_feed, used: to_feed, follower })
 }
 

@@ -249,6 +249,7 @@ impl<'a> Scan<'a> {
         };
         let mut extras = Extras::default();
         let mut has_action = false;
+        let mut names = Vec::new();
         self.literal(op::EMPTY_DICT)?;
         self.memoize(Memoized::Event)?;
         self.literal(op::MARK)?;
@@ -256,6 +257,11 @@ impl<'a> Scan<'a> {
             let Scanned::Reference(name @ Value::Text(_), _) = self.value(build)? else {
                 return None;
             };
+            // Of a key that stands twice, the second counts; but the machine looks at the first too.
+            if names.contains(&name) {
+                return None;
+            }
+            names.push(name);
             let key = build.key(name);
             let value = self.value(build)?;
             match (key, value) {

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::mpsc;
 
-use rusqlite::{Connection, Statement, params};
+use rusqlite::{Connection, ErrorCode, Statement, params};
 
 use crate::error::{Error, Result};
 use crate::lifetimes::{Allocation, BEFORE, Lifetimes, NO_STACK};
@@ -27,6 +27,9 @@ pub(crate) fn write(
 ) -> Result<()> {
     let writer = Writer { snapshot, lifetimes, source_format };
     writer.write(path, chunks, progress).map_err(|failed| match failed {
+        Failed::Sql(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull) => {
+            Error::io(path, std::io::ErrorKind::StorageFull.into())
+        }
         Failed::Sql(error) => Error::io(path, std::io::Error::other(error)),
         Failed::Other(error) => error,
     })
