@@ -39,18 +39,33 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
     directory = tmp_path_factory.mktemp("undisturbed")
     source, output = directory / "demo.pickle", directory / "out.zip"
     write_demo(source, DemoOptions(events=200_000))
+    process = _convert(source, output)
     started = time.monotonic()
-    assert hostile.run("convert", "-i", source, "-o", output).code == 0
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
     return Undisturbed(source, time.monotonic() - started, _info(output))
 
 
+# Python has begun when it says so: a signal before that is Python's business, not ours.
+_PROGRAM = """
+import sys
+from snapviewer.cli import main
+print("ready", flush=True)
+sys.exit(main())
+"""
+
+
 def _convert(source: Path, output: Path, *options: str) -> subprocess.Popen[bytes]:
+    """Start a conversion and return when the program, not only Python, has begun."""
     arguments = ["convert", "-i", str(source), "-o", str(output), *options]
-    return subprocess.Popen(
-        [sys.executable, "-m", "snapviewer", *arguments],
+    process = subprocess.Popen(
+        [sys.executable, "-c", _PROGRAM, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    return process
 
 
 def _info(bundle: Path) -> dict[str, Any]:
@@ -104,7 +119,7 @@ def test_a_conversion_killed_while_it_replaces_a_bundle_leaves_a_whole_one(
     for _ in range(max(1, KILLS // 3)):
         process = _convert(undisturbed.source, output, "--force")
         # The last third is where the old bundle makes way for the new one.
-        seconds = undisturbed.seconds * moments.uniform(0.67, 1.05)
+        seconds = undisturbed.seconds * moments.uniform(0.2, 1.05)
         _stop_at(process, seconds, signal.SIGKILL)
         if output.exists():
             assert _info(output) == undisturbed.info
@@ -114,7 +129,7 @@ def test_a_conversion_killed_while_it_replaces_a_bundle_leaves_a_whole_one(
     assert list(tmp_path.iterdir()) == [output]
 
 
-@pytest.mark.parametrize("share", [0.5, 0.7, 0.85])
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.8])
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_interrupted_conversion_tidies_up(
     kind: str, share: float, undisturbed: Undisturbed, tmp_path: Path
@@ -125,12 +140,13 @@ def test_an_interrupted_conversion_tidies_up(
     err = _stop_at(process, undisturbed.seconds * share, signal.SIGINT).decode()
 
     assert "Traceback" not in err
-    if process.returncode == 0:
+    assert _messages(err) in ([], ["snapviewer: interrupted"])
+    if output.exists():  # the signal came when all was done, perhaps while Python was ending
+        assert process.returncode in (0, 130, -signal.SIGINT), err
         assert _info(output) == undisturbed.info
         assert list(tmp_path.iterdir()) == [output]
     else:
         assert process.returncode == 130, err
-        assert _messages(err) in ([], ["snapviewer: interrupted"])
         assert list(tmp_path.iterdir()) == []
 
 

@@ -6,6 +6,7 @@ Exit code 0 is success, 1 a failed operation with one sentence on stderr, 2 wron
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import sys
@@ -35,6 +36,7 @@ def convert_main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int:
+    _ready_streams()
     options = parser.parse_args(arguments)
     run: Run = options.run
     try:
@@ -51,6 +53,17 @@ def _run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> in
     except MemoryError:
         return _fail("there is not enough memory for this", 1)
     return 0
+
+
+def _ready_streams() -> None:
+    """Let nothing that we print fail for how it is written or because nobody listens."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by whoever started us
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        elif isinstance(stream, io.TextIOWrapper):
+            # In JSON, that is also how a file name that is no text is written.
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _sentence(error: Exception) -> str:
@@ -92,7 +105,7 @@ def _parser() -> argparse.ArgumentParser:
     query.add_argument("--json", action="store_true", help="print one JSON document")
     query.add_argument("--max-rows", type=_positive, default=1000, metavar="N", help="default 1000")
     query.add_argument(
-        "--max-seconds", type=float, default=30.0, metavar="S", help="give up after this (30)"
+        "--max-seconds", type=_seconds, default=30.0, metavar="S", help="give up after this (30)"
     )
     query.set_defaults(run=_query)
 
@@ -115,7 +128,7 @@ def _convert_options(parser: argparse.ArgumentParser) -> None:
         metavar="BUNDLE",
         help="a zip if the name ends in .zip, otherwise a directory",
     )
-    parser.add_argument("-d", "--device", type=int, metavar="N", help="only this device")
+    parser.add_argument("-d", "--device", type=_device, metavar="N", help="only this device")
     parser.add_argument("--force", action="store_true", help="replace an output that exists")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.set_defaults(run=_convert)
@@ -216,11 +229,26 @@ def _demo(options: argparse.Namespace) -> None:
 
 def _positive(text: str) -> int:
     number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be 1 or more")
+    if not 1 <= number < 2**63:
+        raise argparse.ArgumentTypeError("must be 1 or more" if number < 1 else "is too large")
+    return number
+
+
+def _device(text: str) -> int:
+    number = int(text)
+    if not -1 <= number < 2**31:
+        raise argparse.ArgumentTypeError("must be 0 or more, or -1 for pinned host memory")
+    return number
+
+
+def _seconds(text: str) -> float:
+    number = float(text)
+    if not number > 0:  # nor is NaN
+        raise argparse.ArgumentTypeError("must be more than 0")
     return number
 
 
 def _print_json(document: object) -> None:
-    json.dump(document, sys.stdout, indent=2, ensure_ascii=False, default=str)
+    is_ascii = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
+    json.dump(document, sys.stdout, indent=2, ensure_ascii=is_ascii, default=bytes.hex)
     sys.stdout.write("\n")

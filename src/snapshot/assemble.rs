@@ -18,13 +18,13 @@ const MAX_JSON_ITEMS: usize = 100_000;
 /// times in a few bytes.
 const MAX_COPIES: usize = 4;
 
-/// Makes a snapshot of what was read.
+/// Makes a snapshot of what was read. Returns too whether rows had to move.
 pub(super) fn assemble(
     mut build: Build,
     events: Events,
     root: Value,
     end: usize,
-) -> Result<Snapshot> {
+) -> Result<(Snapshot, bool)> {
     if let Value::Object(Handle { kind: kind::OBJECT, id }) = root
         && build.objects[id as usize].is == Is::Pairs
     {
@@ -96,7 +96,12 @@ impl Top {
         Ok(())
     }
 
-    fn assemble(self, mut build: Build, mut events: Events, end: usize) -> Result<Snapshot> {
+    fn assemble(
+        self,
+        mut build: Build,
+        mut events: Events,
+        end: usize,
+    ) -> Result<(Snapshot, bool)> {
         let mut snapshot = Snapshot {
             has_device_segments: self.segments.is_some(),
             has_host_segments: self.host_segments.is_some(),
@@ -149,7 +154,8 @@ impl Top {
 
         build.finish_oddities();
         events.extras_table = std::mem::take(&mut build.extras);
-        (events, snapshot.traces) = place_rows(events, &rows, end)?;
+        let has_moved;
+        (events, snapshot.traces, has_moved) = place_rows(events, &rows, end)?;
         snapshot.actions = if build.actions.is_empty() {
             Action::NAMES.iter().map(|name| (*name).to_owned()).collect()
         } else {
@@ -169,7 +175,7 @@ impl Top {
         snapshot.strings = build.strings;
         snapshot.stacks = build.stacks;
         snapshot.events = events;
-        Ok(snapshot)
+        Ok((snapshot, has_moved))
     }
 }
 
@@ -213,7 +219,7 @@ fn place_rows(
     events: Events,
     devices: &[(i32, Vec<Range<u32>>)],
     end: usize,
-) -> Result<(Events, Vec<Trace>)> {
+) -> Result<(Events, Vec<Trace>, bool)> {
     let mut last = 0;
     let is_placed = devices.iter().all(|(_, ranges)| match ranges.as_slice() {
         [] => true,
@@ -230,7 +236,7 @@ fn place_rows(
                 ranges.first().map_or(0..0, |range| range.start as usize..range.end as usize);
             Trace { device: *device, rows }
         };
-        return Ok((events, devices.iter().map(trace).collect()));
+        return Ok((events, devices.iter().map(trace).collect(), false));
     }
     let mut start = 0;
     let mut traces = Vec::new();
@@ -243,7 +249,7 @@ fn place_rows(
         }
     }
     let rows = devices.iter().flat_map(|(_, ranges)| ranges.iter().cloned().flatten());
-    Ok((events.gather(rows.map(|row| row as usize)), traces))
+    Ok((events.gather(rows.map(|row| row as usize)), traces, true))
 }
 
 fn segment_ids(build: &Build, value: Value) -> Vec<usize> {

@@ -228,42 +228,45 @@ pub fn read<F: Follow + Default + Send>(
     bytes: &[u8],
     progress: &Progress<'_>,
 ) -> Result<(Snapshot, F)> {
-    match read_with(bytes, progress, F::default(), true) {
+    match read_with(bytes, progress, true) {
         // What shortcuts make of an odd file is no reason to refuse it, nor the right words for that.
-        Err(Error::Malformed { .. }) => read_with(bytes, progress, F::default(), false),
+        Err(Error::Malformed { .. }) => read_with(bytes, progress, false),
         result => result,
     }
 }
 
 /// The same without shortcuts: slower, and the model that [`read`] is compared with.
 pub fn read_plainly(bytes: &[u8], progress: &Progress<'_>) -> Result<Snapshot> {
-    Ok(read_with(bytes, progress, (), false)?.0)
+    Ok(read_with::<()>(bytes, progress, false)?.0)
 }
 
-fn read_with<F: Follow + Send>(
+fn read_with<F: Follow + Default + Send>(
     bytes: &[u8],
     progress: &Progress<'_>,
-    follower: F,
     use_shortcuts: bool,
 ) -> Result<(Snapshot, F)> {
-    let (feed, worker) = feed::feed(follower);
+    let (feed, worker) = feed::feed(F::default());
     let mut build = build::Build::new(feed, use_shortcuts.then(Box::default), bytes.len());
-    if bytes.len() < feed::WORTH_A_THREAD {
+    let (root, end, events, follower) = if bytes.len() < feed::WORTH_A_THREAD {
         let (root, end) = run(bytes, &mut build, progress)?;
         let (events, follower) = worker.run();
-        return Ok((assemble::assemble(build, events, root, end)?, follower));
-    }
-    std::thread::scope(|scope| {
-        let worker = std::thread::Builder::new()
-            .spawn_scoped(scope, || worker.run())
-            .map_err(|error| Error::io(std::path::Path::new("a second thread"), error))?;
-        let (root, end) = run(bytes, &mut build, progress)?;
-        let (events, follower) = match worker.join() {
-            Ok(done) => done,
-            Err(panic) => std::panic::resume_unwind(panic),
-        };
-        Ok((assemble::assemble(build, events, root, end)?, follower))
-    })
+        (root, end, events, follower)
+    } else {
+        std::thread::scope(|scope| {
+            let worker = std::thread::Builder::new()
+                .spawn_scoped(scope, || worker.run())
+                .map_err(|error| Error::io(std::path::Path::new("a second thread"), error))?;
+            let (root, end) = run(bytes, &mut build, progress)?;
+            let (events, follower) = match worker.join() {
+                Ok(done) => done,
+                Err(panic) => std::panic::resume_unwind(panic),
+            };
+            Ok((root, end, events, follower))
+        })?
+    };
+    let (snapshot, has_moved) = assemble::assemble(build, events, root, end)?;
+    // A follower knows rows by their old numbers.
+    Ok((snapshot, if has_moved { F::default() } else { follower }))
 }
 
 /// Runs through the bytes and sends all events off. Returns the root, and where it ends.
