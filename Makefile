@@ -91,8 +91,9 @@ $(VENV)/.tools: $(VENV)/.made
 	@touch $@
 
 $(VENV)/.built: $(VENV)/.made $(SOURCES)
-	@echo '== build'
-	@PIP_QUIET=1 VIRTUAL_ENV=$(abspath $(VENV)) $(PY) -m maturin develop --release --locked --quiet
+	@echo '== build (some minutes the first time)'
+	@PIP_QUIET=1 VIRTUAL_ENV=$(abspath $(VENV)) $(PY) -m maturin develop --release --locked --quiet \
+		> $(VENV)/build.log 2>&1 || { cat $(VENV)/build.log; exit 1; }
 	@touch $@
 
 # The steps of `make test`

@@ -302,7 +302,7 @@ impl Following {
                     for row in trace.rows.clone() {
                         let event = events.get(row);
                         let is_ours = !bookkeeping.extras.contains(&event.extras);
-                        pass.step(&if is_ours { event } else { IGNORED });
+                        pass.step(&if is_ours { event } else { Event::EMPTY });
                     }
                     pass
                 }
@@ -312,17 +312,6 @@ impl Following {
         snapshot.traces.iter().map(&mut one).collect()
     }
 }
-
-/// An event that changes nothing.
-const IGNORED: Event = Event {
-    action: Action::OTHER,
-    address: 0,
-    size: 0,
-    stream: 0,
-    time_us: 0,
-    stack: 0,
-    extras: 0,
-};
 
 /// The allocator's own bookkeeping, which is no allocation.
 struct Bookkeeping {

@@ -136,10 +136,12 @@ pub fn is_bundle(path: &Path) -> Result<bool> {
 /// Reads a snapshot file: what it says, every allocation's life, and its format.
 pub fn read(path: &Path, progress: &Progress<'_>) -> Result<(Snapshot, Vec<Lifetimes>, String)> {
     let named = |error: Error| error.in_file(path);
-    // A plain file has nothing to unpack, and goes through the first part at once.
+    // A plain file has nothing to unpack, and the whole bar for reading.
     let source = Source::open(path, &progress.part(0.0, 0.3)).map_err(named)?;
-    let (snapshot, lifetimes) =
-        lifetimes::read(source.bytes(), &progress.part(0.3, 1.0)).map_err(named)?;
+    let from = if source.is_mapped() { 0.0 } else { 0.3 };
+    let reading = &progress.part(from, 1.0);
+    let (snapshot, lifetimes) = lifetimes::read(source.bytes(), reading).map_err(named)?;
+    progress.at(1, 1)?;
     Ok((snapshot, lifetimes, source.format))
 }
 

@@ -75,6 +75,12 @@ impl Source {
         }
     }
 
+    /// Whether the bytes are those of the file itself.
+    #[must_use]
+    pub fn is_mapped(&self) -> bool {
+        matches!(self.bytes, Bytes::Mapped(_))
+    }
+
     /// Opens a file.
     pub fn open(path: &Path, progress: &Progress<'_>) -> Result<Self> {
         let mapped = map(path)?;

@@ -17,7 +17,7 @@ import pytest
 import hostile
 import snapviewer
 from snapviewer import _core
-from snapviewer.convert import cache_directory, cached_bundle
+from snapviewer.cache import cache_directory, cached_bundle
 from snapviewer.demo import DemoOptions, write_demo
 
 DAY = 24 * 60 * 60
@@ -43,7 +43,7 @@ def conversions(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         made.append(source)
         convert(source, output, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("snapviewer.convert._core.convert", counted)
+    monkeypatch.setattr("snapviewer.cache._core.convert", counted)
     return made
 
 
@@ -304,7 +304,7 @@ def test_a_whole_entry_is_used_where_its_time_cannot_be_set(
         raise PermissionError("read-only")
 
     entry = cached_bundle(sources[0])
-    monkeypatch.setattr("snapviewer.convert.os.utime", refuse)
+    monkeypatch.setattr("snapviewer.cache.os.utime", refuse)
 
     assert cached_bundle(sources[0]) == entry
     assert len(conversions) == 1
@@ -343,7 +343,7 @@ def test_an_interrupt_after_the_conversion_leaves_no_entry(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("snapviewer.convert._place", interrupt)
+    monkeypatch.setattr("snapviewer.cache._place", interrupt)
 
     with pytest.raises(KeyboardInterrupt):
         cached_bundle(sources[0])
@@ -364,7 +364,7 @@ WORKER = """
 import sys, time
 from pathlib import Path
 from snapviewer import query
-from snapviewer.convert import cached_bundle
+from snapviewer.cache import cached_bundle
 start = float(sys.argv[2])
 for turn in range(int(sys.argv[3])):
     time.sleep(max(0, start + turn * 0.1 - time.time()))
@@ -397,7 +397,7 @@ def test_threads_at_once_all_succeed(
         convert(source, output, **options)  # type: ignore[arg-type]
         barrier.wait(30)
 
-    monkeypatch.setattr("snapviewer.convert._core.convert", together)
+    monkeypatch.setattr("snapviewer.cache._core.convert", together)
     with ThreadPoolExecutor(4) as pool:
         entries = list(pool.map(cached_bundle, [sources[0]] * 4))
 
@@ -415,11 +415,11 @@ def test_an_entry_that_another_process_makes_meanwhile_is_taken(
     def overtaken(source: Path, output: Path, **options: object) -> None:
         convert(source, output, **options)  # type: ignore[arg-type]
         if not theirs:
-            monkeypatch.setattr("snapviewer.convert._core.convert", convert)
+            monkeypatch.setattr("snapviewer.cache._core.convert", convert)
             entry = cached_bundle(source)
             theirs.append((entry, entry.stat().st_ino))
 
-    monkeypatch.setattr("snapviewer.convert._core.convert", overtaken)
+    monkeypatch.setattr("snapviewer.cache._core.convert", overtaken)
     ours = cached_bundle(sources[0])
 
     assert theirs == [(ours, ours.stat().st_ino)], "whoever has it open keeps it"

@@ -553,7 +553,7 @@ def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(tmp_path: Pat
 
 @pytest.mark.parametrize("name", ["events", "devices", "streams", "live"])
 def test_a_count_below_one_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match=f"{name} must be at least 1"):
+    with pytest.raises(ValueError, match=f"{name} must be from 1 to"):
         DemoOptions(**cast(Any, {name: 0}))
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from snapviewer.counts import EventCount
 
 __all__ = [
+    "FORMAT_VERSION",
     "Allocations",
     "CancelledError",
     "Device",
@@ -21,6 +22,9 @@ __all__ = [
     "load",
     "query",
 ]
+
+FORMAT_VERSION: int
+"""The version of the bundle's format."""
 
 class _Cancel(Protocol):
     def is_set(self) -> bool: ...

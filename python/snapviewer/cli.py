@@ -6,6 +6,7 @@ Exit code 0 is success, 1 a failed operation with one sentence on stderr, 2 wron
 from __future__ import annotations
 
 import argparse
+import errno
 import io
 import json
 import os
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from snapviewer import SnapshotError, __version__, _core
 from snapviewer import demo as demos
-from snapviewer.convert import cached_bundle
+from snapviewer.cache import cached_bundle
 from snapviewer.progress import progress_bar
 from snapviewer.report import info as info_report
 from snapviewer.report import table as table_report
@@ -203,21 +204,35 @@ def _demo_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--streams", type=_positive, default=defaults.streams, metavar="N")
     parser.add_argument("--live", type=_positive, metavar="N", help="how many are alive at a time")
     parser.add_argument("--protocol", type=int, choices=(2, 4, 5), default=4)
+    parser.add_argument(
+        "--context",
+        choices=("alloc", "all"),
+        default=defaults.context,
+        help="whether frees have stacks of their own (all) or repeat the allocation's",
+    )
+    parser.add_argument(
+        "--from-the-start",
+        action="store_true",
+        help="record from an empty device on, rather than after the model was loaded",
+    )
     for name, text in _DEMO_FLAGS.items():
         parser.add_argument(f"--{name.replace('_', '-')}", action="store_true", help=text)
+    parser.add_argument("--force", action="store_true", help="replace an output that exists")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
-    parser.set_defaults(run=_demo)
+    parser.set_defaults(run=_demo, parser=parser)
 
 
 def _demo(options: argparse.Namespace) -> None:
-    chosen = demos.DemoOptions(
-        events=options.events,
-        seed=options.seed,
-        devices=options.devices,
-        streams=options.streams,
-        live=options.live,
-        **{name: getattr(options, name) for name in _DEMO_FLAGS},
-    )
+    try:
+        chosen = _chosen_demo(options)
+    except ValueError as error:
+        options.parser.error(str(error))
+    if options.output.exists() and not options.output.is_dir() and not options.force:
+        raise FileExistsError(
+            errno.EEXIST,
+            "the output exists already; choose another name or add --force",
+            str(options.output),
+        )
     with progress_bar("making") as progress:
         demos.write_demo(options.output, chosen, protocol=options.protocol, progress=progress)
     size = _size(options.output)
@@ -225,6 +240,19 @@ def _demo(options: argparse.Namespace) -> None:
         _print_json({"output": str(options.output), "bytes": size, "events": options.events})
     else:
         print(f"{options.output}: {size:,} bytes")
+
+
+def _chosen_demo(options: argparse.Namespace) -> demos.DemoOptions:
+    return demos.DemoOptions(
+        events=options.events,
+        seed=options.seed,
+        devices=options.devices,
+        streams=options.streams,
+        live=options.live,
+        context=options.context,
+        before_recording=not options.from_the_start,
+        **{name: getattr(options, name) for name in _DEMO_FLAGS},
+    )
 
 
 def _positive(text: str) -> int:

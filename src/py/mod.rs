@@ -10,6 +10,9 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     use super::calls::{CancelledError, SnapshotError, convert, is_bundle, load, query};
+    /// The version of the bundle's format.
+    #[pymodule_export]
+    const FORMAT_VERSION: u64 = crate::store::FORMAT_VERSION;
     #[pymodule_export]
     use super::recording::{PyAllocations, PyDevice, PyFrame, PySnapshot};
 }

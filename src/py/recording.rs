@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use numpy::PyArray1;
-use pyo3::exceptions::PyIndexError;
+use pyo3::exceptions::{PyIndexError, PyOverflowError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -78,9 +78,17 @@ impl PySnapshot {
     }
 
     /// The frames of a stack, innermost first.
-    fn frames<'py>(&self, py: Python<'py>, stack_id: u32) -> PyResult<Bound<'py, PyTuple>> {
-        let frames = py.detach(|| self.recording.frames(stack_id))?;
-        let Some(frames) = frames else {
+    fn frames<'py>(
+        &self,
+        py: Python<'py>,
+        stack_id: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let id = match stack_id.extract::<u32>() {
+            // No stack has a number that odd.
+            Err(error) if error.is_instance_of::<PyOverflowError>(py) => u32::MAX,
+            id => id?,
+        };
+        let Some(frames) = py.detach(|| self.recording.frames(id))? else {
             let count = self.recording.stack_count();
             return Err(PyIndexError::new_err(format!("stack {stack_id} of {count}")));
         };

@@ -7,7 +7,6 @@ use crate::pickle::{Builder, Handle, State, Value, integer, op};
 use crate::snapshot::build::{Build, Key, kind};
 use crate::snapshot::events::{Event, Extras};
 use crate::snapshot::raw_stacks::RawStacks;
-use crate::snapshot::records::EMPTY_EVENT;
 
 /// More than a real event has; one with more is left to the machine.
 const MAX_MEMOIZED: usize = 16;
@@ -21,7 +20,7 @@ pub(super) fn take_event(
     let mut reader =
         Reader { at: state.at, state, memoized: [Value::None; MAX_MEMOIZED], count: 0 };
     let row = Value::Object(Handle { kind: kind::EVENT, id: build.events.len() as u32 });
-    let (mut event, mut extras) = (EMPTY_EVENT, Extras::default());
+    let (mut event, mut extras) = (Event::EMPTY, Extras::default());
     let mut unknown = [Value::None; MAX_MEMOIZED];
     let mut unknown_count = 0;
     let mut has_action = false;

@@ -82,6 +82,19 @@ pub struct Event {
     pub extras: u32,
 }
 
+impl Event {
+    /// An event of which nothing is known, and that changes nothing.
+    pub const EMPTY: Self = Self {
+        action: Action::OTHER,
+        address: 0,
+        size: 0,
+        stream: 0,
+        time_us: 0,
+        stack: 0,
+        extras: 0,
+    };
+}
+
 /// How many events are packed together: as wide as they come, they fit the processor's cache.
 pub const CHUNK: usize = 4096;
 

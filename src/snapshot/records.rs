@@ -12,20 +12,9 @@ use crate::snapshot::events::{Action, Event, Extras};
 use crate::snapshot::intern::Frame;
 use crate::snapshot::{Annotation, Block, BlockState, History, Segment};
 
-/// An event of which nothing is known.
-pub(super) const EMPTY_EVENT: Event = Event {
-    action: Action::OTHER,
-    address: 0,
-    size: 0,
-    stream: 0,
-    time_us: 0,
-    stack: 0,
-    extras: 0,
-};
-
 impl Build {
     pub fn event(&mut self, items: &[Value], at: usize) -> Result<u32> {
-        let (mut event, mut extras) = (EMPTY_EVENT, Extras::default());
+        let (mut event, mut extras) = (Event::EMPTY, Extras::default());
         self.set_event(&mut event, &mut extras, items, at)?;
         event.extras = self.extras.intern(&extras);
         self.events.push(&event);

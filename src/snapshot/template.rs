@@ -7,7 +7,6 @@ use crate::pickle::{Builder, Handle, Memo, State, Value, op};
 use crate::snapshot::build::{Build, Key, kind};
 use crate::snapshot::events::{Event, Extras};
 use crate::snapshot::raw_stacks::{RawStacks, end_of_references};
-use crate::snapshot::records::EMPTY_EVENT;
 
 /// The form of an event.
 pub(super) struct Template {
@@ -243,7 +242,7 @@ impl<'a> Scan<'a> {
             size: Hole::default(),
             stream: Hole::default(),
             time: Hole::default(),
-            event: EMPTY_EVENT,
+            event: Event::EMPTY,
             memo: Vec::new(),
             unknown: Vec::new(),
         };

@@ -11,6 +11,7 @@ pickle, and 110 to 150 bytes in the file; with 200,000 live allocations twice th
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import pickle
@@ -92,7 +93,12 @@ def write_demo(
         ValueError: The protocol is not 2, 4 or 5.
     """
     path = Path(path)
-    handle, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    try:
+        handle, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    except OSError as error:
+        raise OSError(error.errno, os.strerror(error.errno or 0), str(path)) from None
     try:
         with open(handle, "wb") as file:
             dump(snapshot(options, progress=progress), file, protocol=protocol)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+MOST = {"events": 1_000_000_000, "devices": 64, "streams": 64, "live": 10_000_000}
+"""What would take more memory than a machine has is a slip of the keyboard."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoOptions:
@@ -51,7 +54,7 @@ class DemoOptions:
     def __post_init__(self) -> None:
         for name in ("events", "devices", "streams", "live"):
             value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1, not {value}")
+            if value is not None and not 1 <= value <= MOST[name]:
+                raise ValueError(f"{name} must be from 1 to {MOST[name]:,}, not {value:,}")
         if self.context not in ("alloc", "all"):
             raise ValueError(f"context must be 'alloc' or 'all', not {self.context!r}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,9 +15,14 @@ def as_dict(
     """Return a query's answer as the document that `query --json` prints."""
     return {
         "columns": list(columns),
-        "rows": [list(row) for row in rows],
+        "rows": [[_json_value(value) for value in row] for row in rows],
         "truncated": is_truncated,
     }
+
+
+def _json_value(value: object) -> object:
+    # JSON has no infinities, and SQL makes them.
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def as_text(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:

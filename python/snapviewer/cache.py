@@ -25,10 +25,10 @@ from snapviewer.units import parse_bytes
 
 Progress = Callable[[int, int], object]
 
-CACHE_FORMAT = 1
-"""Goes into every key: entries of another format are other entries."""
-
 DEFAULT_CACHE_BYTES = 8 * 1024**3
+
+# Entries of another format are other entries.
+_SALT = f"snapviewer {_core.FORMAT_VERSION}"
 
 # All names that we give, and none that somebody else would. What conversions hold aside is hidden.
 _OURS = re.compile(r"\.?[0-9a-f]{50,64}\.(\S+\.)?(sum|bundle|new|part)")
@@ -72,7 +72,7 @@ def cached_bundle(
     if limit_bytes is None:
         limit_bytes = _usual_limit()
     directory = cache_directory()
-    entry = directory / f"{_digest([path], f'snapviewer {CACHE_FORMAT}')}.bundle"
+    entry = directory / f"{_digest([path], _SALT)}.bundle"
     if _is_whole(entry):
         # In a cache that we may only read, when it was used last is not ours to say.
         with suppress(OSError):
