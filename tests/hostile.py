@@ -1,8 +1,7 @@
 """Files that lie, break off, or try to run code, each a named case with what must come of it.
 
 Every case is small on disk and made here; none holds anything that does harm when it is only
-read. `python tests/hostile.py DIR` loads each file of a directory with the product and prints
-one JSON line before and one after each, so that the parent knows which file ended a process.
+read.
 """
 
 from __future__ import annotations
@@ -14,16 +13,12 @@ import io
 import json
 import pickle
 import random
-import resource
-import signal
 import sqlite3
 import struct
-import subprocess
-import sys
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -32,8 +27,6 @@ from typing import Any, Literal
 Verdict = Literal["refused", "accepted", "either"]
 
 GIB = 2**30
-MEMORY_LIMIT_BYTES = 3 * GIB
-SECONDS_PER_FILE = 30
 TRUNCATED = "truncat|ends|end of|short|incomplete|cut off|missing"
 
 PAGE = """
@@ -725,122 +718,3 @@ def _removed(document: Any, path: Sequence[Any]) -> Any:
     whole, parent = _parent(document, path)
     del parent[path[-1]]
     return whole
-
-
-# Running the product
-
-
-@dataclass(frozen=True, slots=True)
-class Ran:
-    """How a run of the program ended."""
-
-    code: int
-    out: str
-    err: str
-
-
-def run(
-    *arguments: str | Path,
-    program: Sequence[str] = ("-m", "snapviewer"),
-    directory: Path | None = None,
-    timeout: float = 120,
-) -> Ran:
-    """Run Python with the product, under a limit on memory and time."""
-    done = subprocess.run(
-        [sys.executable, *program, *map(str, arguments)],
-        cwd=directory,
-        capture_output=True,
-        timeout=timeout,
-        check=False,
-        preexec_fn=limit_memory,
-    )
-    out, err = (stream.decode(errors="replace") for stream in (done.stdout, done.stderr))
-    return Ran(done.returncode, out, err)
-
-
-def limit_memory() -> None:
-    """Let the process have no more address space than any snapshot of this size deserves."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT_BYTES, MEMORY_LIMIT_BYTES))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """What came of loading one file: `accepted`, `refused` or what went wrong, and the message."""
-
-    outcome: str
-    message: str
-
-
-def load_all(directory: Path, work: Path) -> dict[str, Loaded]:
-    """Load every file of a directory in as few processes as it takes.
-
-    A process that dies at a file is replaced by one that goes on after it.
-    """
-    loaded: dict[str, Loaded] = {}
-    waiting = sorted(path.name for path in directory.iterdir())
-    while waiting:
-        listing = work / "listing.json"
-        listing.write_text(json.dumps(waiting))
-        ran = run(
-            directory,
-            listing,
-            program=(str(Path(__file__).resolve()),),
-            directory=work,
-            timeout=600,
-        )
-        lines = [json.loads(line) for line in ran.out.splitlines() if line.startswith("{")]
-        loaded |= {line["name"]: Loaded(line["outcome"], line["message"]) for line in lines}
-        done = {name for name in waiting if loaded.get(name, _STARTED) != _STARTED}
-        rest = [name for name in waiting if name not in done]
-        if rest:
-            how = "took too long" if ran.code == -signal.SIGALRM else f"ended with {ran.code}"
-            loaded[rest[0]] = Loaded(f"the process {how}", ran.err[-500:])
-            rest = rest[1:]
-        waiting = rest
-    return loaded
-
-
-_STARTED = Loaded("started", "")
-
-
-def _load(load: Callable[[Path], Any], refusal: type[Exception], path: Path) -> Loaded:
-    try:
-        snapshot = load(path)
-        for device in snapshot.devices:
-            _look_at(snapshot, device)
-    except refusal as error:
-        return Loaded("refused", str(error))
-    except BaseException as error:
-        return Loaded(f"raised {type(error).__name__}", str(error)[:500])
-    return Loaded("accepted", "")
-
-
-def _look_at(snapshot: Any, device: Any) -> None:
-    """Ask for everything that a window would show of a device."""
-    columns = device.allocations
-    for column in (columns.size, columns.address, columns.alloc_event, columns.free_event):
-        column.tolist()
-    for stack in sorted(set(columns.stack.tolist()))[:1000]:
-        if stack != 2**32 - 1:
-            str(snapshot.frames(stack))
-    str(device.warnings)
-
-
-def main(directory: Path, listing: Path) -> None:
-    """Load the listed files of a directory, telling before and after each what happens."""
-    import snapviewer
-
-    # The default action ends the process even where the native code never looks up.
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    for name in json.loads(listing.read_text()):
-        print(json.dumps({"name": name, "outcome": "started", "message": ""}), flush=True)
-        signal.alarm(SECONDS_PER_FILE)
-        loaded = _load(snapviewer.load, snapviewer.SnapshotError, directory / name)
-        signal.alarm(0)
-        line = {"name": name, "outcome": loaded.outcome, "message": loaded.message}
-        print(json.dumps(line), flush=True)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import hostile
+import program
 import snapviewer
 from snapviewer import _core
 from snapviewer.demo import DemoOptions, write_demo
@@ -332,7 +333,7 @@ def test_a_public_name_means_the_same_whatever_was_imported() -> None:
         print([name for name in before if getattr(snapviewer, name) is not before[name]])
     """
 
-    assert hostile.run(code, program=("-c",)).out == "[]\n"
+    assert program.run(code, program=("-c",)).out == "[]\n"
 
 
 # Progress and cancellation

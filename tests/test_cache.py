@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-import hostile
+import program
 import snapviewer
 from snapviewer import _core
 from snapviewer.cache import cache_directory, cached_bundle
@@ -277,7 +277,7 @@ def test_a_cache_that_cannot_be_made_is_one_sentence(
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("SNAPVIEWER_CACHE", str(tmp_path / "file" / "cache"))
 
-    ran = hostile.run("query", sources[0], "select 1")
+    ran = program.run("query", sources[0], "select 1")
 
     assert ran.code == 1
     assert ran.out == ""
@@ -290,7 +290,7 @@ def test_a_cache_that_cannot_be_written_to_is_one_sentence(
 ) -> None:
     cache.mkdir(mode=0o500)
 
-    ran = hostile.run("query", sources[0], "select 1")
+    ran = program.run("query", sources[0], "select 1")
 
     assert ran.code == 1
     assert ran.err.startswith("snapviewer: Permission denied: ")

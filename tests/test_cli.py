@@ -22,7 +22,7 @@ import pytest
 
 import hostile
 import snapviewer
-from hostile import Ran, run
+from program import Ran, run
 from snapviewer.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent

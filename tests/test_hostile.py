@@ -20,8 +20,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import hostile
-from hostile import Case, Loaded
+import program
+from hostile import Case
 from oracle import SNAPSHOTS
+from program import Loaded
 
 NAMES = [case.name for case in hostile.cases()]
 BY_NAME = {case.name: case for case in hostile.cases()}
@@ -65,7 +67,7 @@ def _load_cases(cases: list[Case], directory: Path) -> dict[str, Loaded]:
     for case in cases:
         (files / case.name).write_bytes(case.content)
 
-    loaded = hostile.load_all(files, work)
+    loaded = program.load_all(files, work)
 
     litter = sorted(path.name for path in work.iterdir() if path.name != "listing.json")
     assert litter == [], "loading leaves nothing behind, and runs nothing"
@@ -116,7 +118,7 @@ def test_no_wrong_type_and_no_missing_key_breaks_the_reader(tmp_path: Path) -> N
 def test_no_spoiled_bundle_breaks_the_reader(tmp_path: Path) -> None:
     source, bundle = tmp_path / "small.pickle", tmp_path / "small.zip"
     source.write_bytes(pickle.dumps(hostile.small_snapshot()))
-    ran = hostile.run("convert", "-i", source, "-o", bundle)
+    ran = program.run("convert", "-i", source, "-o", bundle)
     assert ran.code == 0, ran.err
     cases = hostile.bundle_cases(bundle.read_bytes())
 
@@ -155,7 +157,7 @@ def test_a_command_on_a_bad_file_fails_cleanly_or_works(
     options = ("--json",) if command == "info" else ("-o", output)
     source = (path,) if command == "info" else ("-i", path)
 
-    ran = hostile.run(command, *source, *options, directory=work)
+    ran = program.run(command, *source, *options, directory=work)
 
     assert "Traceback" not in ran.err
     assert "panicked" not in ran.err
@@ -168,7 +170,7 @@ def test_a_command_on_a_bad_file_fails_cleanly_or_works(
         assert command == "convert" or json.loads(ran.out)["devices"]
 
 
-def _assert_refused(ran: hostile.Ran, *words: str) -> None:
+def _assert_refused(ran: program.Ran, *words: str) -> None:
     """The run failed with exit code 1 and one line that has the words, and said nothing else."""
     assert ran.code == 1, ran
     assert ran.out == ""
@@ -195,7 +197,7 @@ def work(tmp_path: Path) -> Path:
 
 
 def test_a_device_that_is_not_there_is_refused(good: Path, work: Path) -> None:
-    ran = hostile.run("convert", "-i", good, "-o", work / "out.zip", "-d", "7")
+    ran = program.run("convert", "-i", good, "-o", work / "out.zip", "-d", "7")
 
     _assert_refused(ran, "7")
     assert list(work.iterdir()) == []
@@ -205,14 +207,14 @@ def test_a_device_that_is_not_there_is_refused(good: Path, work: Path) -> None:
 def test_an_output_that_exists_is_only_replaced_by_force(name: str, good: Path, work: Path) -> None:
     output = work / name
     arguments = ("convert", "-i", good, "-o", output)
-    assert hostile.run(*arguments).code == 0
+    assert program.run(*arguments).code == 0
     before = _contents(work)
 
-    again = hostile.run(*arguments)
+    again = program.run(*arguments)
 
     _assert_refused(again, "--force", name)
     assert _contents(work) == before
-    assert hostile.run(*arguments, "--force").code == 0
+    assert program.run(*arguments, "--force").code == 0
     assert _contents(work).keys() == before.keys()
 
 
@@ -221,14 +223,14 @@ def test_an_output_that_is_something_else_survives(good: Path, work: Path) -> No
     output.mkdir()
     (output / "thesis.tex").write_text("ten years of work")
 
-    ran = hostile.run("convert", "-i", good, "-o", output)
+    ran = program.run("convert", "-i", good, "-o", output)
 
     _assert_refused(ran, "out")
     assert _contents(work) == {"out/thesis.tex": b"ten years of work"}
 
 
 def test_an_output_in_a_directory_that_is_not_there_is_refused(good: Path, work: Path) -> None:
-    ran = hostile.run("convert", "-i", good, "-o", work / "nowhere" / "out.zip")
+    ran = program.run("convert", "-i", good, "-o", work / "nowhere" / "out.zip")
 
     if ran.code != 0:
         _assert_refused(ran, "nowhere")
@@ -270,7 +272,7 @@ def test_a_full_disk_is_one_sentence_and_no_litter(name: str, tmp_path: Path) ->
     source.write_bytes(pickle.dumps(snapshot))
 
     with _small_disk(tmp_path / "full") as full:
-        ran = hostile.run("convert", "-i", source, "-o", full / name)
+        ran = program.run("convert", "-i", source, "-o", full / name)
         left = list(full.iterdir())
 
     _assert_refused(ran, "space")
@@ -298,11 +300,11 @@ def test_output_that_nobody_can_take_is_one_sentence(good: Path) -> None:
 def test_an_unreadable_file_is_refused(good: Path) -> None:
     good.chmod(0)
 
-    _assert_refused(hostile.run("info", good, "--json"), "good.pickle")
+    _assert_refused(program.run("info", good, "--json"), "good.pickle")
 
 
 def test_a_missing_file_is_refused(work: Path) -> None:
-    ran = hostile.run("info", work / "absent.pickle", "--json")
+    ran = program.run("info", work / "absent.pickle", "--json")
 
     _assert_refused(ran, "absent.pickle")
 
@@ -310,18 +312,18 @@ def test_a_missing_file_is_refused(work: Path) -> None:
 def test_a_directory_that_is_no_bundle_is_refused(work: Path) -> None:
     (work / "letter.txt").write_text("Dear reader")
 
-    _assert_refused(hostile.run("info", work, "--json"), work.name)
+    _assert_refused(program.run("info", work, "--json"), work.name)
 
 
 def test_an_empty_directory_is_refused(work: Path) -> None:
-    _assert_refused(hostile.run("info", work, "--json"), work.name)
+    _assert_refused(program.run("info", work, "--json"), work.name)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names here")
 def test_a_pipe_that_nobody_writes_to_does_not_hang(work: Path) -> None:
     os.mkfifo(work / "pipe")
 
-    _assert_refused(hostile.run("info", work / "pipe", "--json", timeout=30), "pipe")
+    _assert_refused(program.run("info", work / "pipe", "--json", timeout=30), "pipe")
 
 
 # Every way to break off or flip a bit of a good file

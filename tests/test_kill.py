@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-import hostile
+import program
 
 KILLS = int(os.environ.get("SNAPVIEWER_KILLS", "12"))
 KINDS = ("out.zip", "out")
@@ -70,7 +70,7 @@ def _convert(source: Path, output: Path, *options: str) -> subprocess.Popen[byte
 
 def _info(bundle: Path) -> dict[str, Any]:
     """What `info` says of a bundle, apart from where it is and how it is packed."""
-    ran = hostile.run("info", bundle, "--json")
+    ran = program.run("info", bundle, "--json")
     assert ran.code == 0, ran.err
     info: dict[str, Any] = json.loads(ran.out)
     return {key: value for key, value in info.items() if key not in ("file", "format")}
@@ -101,7 +101,7 @@ def test_a_killed_conversion_leaves_nothing_or_a_whole_bundle(
             _remove(output)
 
     # Whatever the kills left beside the output is gone after the next conversion to it.
-    last = hostile.run("convert", "-i", undisturbed.source, "-o", output)
+    last = program.run("convert", "-i", undisturbed.source, "-o", output)
     assert last.code == 0, last.err
     assert list(tmp_path.iterdir()) == [output]
     assert _info(output) == undisturbed.info
@@ -114,7 +114,7 @@ def test_a_conversion_killed_while_it_replaces_a_bundle_leaves_a_whole_one(
 ) -> None:
     moments = random.Random(kind)
     output = tmp_path / kind
-    assert hostile.run("convert", "-i", undisturbed.source, "-o", output).code == 0
+    assert program.run("convert", "-i", undisturbed.source, "-o", output).code == 0
 
     for _ in range(max(1, KILLS // 3)):
         process = _convert(undisturbed.source, output, "--force")
@@ -124,7 +124,7 @@ def test_a_conversion_killed_while_it_replaces_a_bundle_leaves_a_whole_one(
         if output.exists():
             assert _info(output) == undisturbed.info
 
-    last = hostile.run("convert", "-i", undisturbed.source, "-o", output, "--force")
+    last = program.run("convert", "-i", undisturbed.source, "-o", output, "--force")
     assert last.code == 0, last.err
     assert list(tmp_path.iterdir()) == [output]
 

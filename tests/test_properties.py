@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 
 import hostile
 import oracle
+import program
 
 Plain = dict[str, Any]
 
@@ -422,7 +423,7 @@ def test_a_bundle_of_any_snapshot_reads_as_the_model_says(
     source, bundle = tmp_path / "any.pickle", tmp_path / output
     source.write_bytes(content)
 
-    ran = hostile.run("convert", "-i", source, "-o", bundle, "--force")
+    ran = program.run("convert", "-i", source, "-o", bundle, "--force")
 
     assert ran.code == 0, ran.err
     _assert_as_modelled(bundle, content)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-import hostile
 import oracle
+import program
 from oracle import SNAPSHOTS, DeviceModel
 
 FILES = sorted(SNAPSHOTS.glob("*.pickle"))
@@ -50,7 +50,7 @@ def test_a_real_file_reads_as_the_model_says(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_summary_of_a_real_file_is_what_the_model_says(name: str) -> None:
-    ran = hostile.run("info", _source(name), "--json")
+    ran = program.run("info", _source(name), "--json")
 
     assert ran.code == 0, ran.err
     _assert_summary(json.loads(ran.out), _models(name))
@@ -64,11 +64,11 @@ def test_a_bundle_of_a_real_file_gives_the_same_answers(
     import snapviewer
 
     bundle = tmp_path / output
-    ran = hostile.run("convert", "-i", _source(name), "-o", bundle)
+    ran = program.run("convert", "-i", _source(name), "-o", bundle)
     assert ran.code == 0, ran.err
 
     snapshot = snapviewer.load(bundle)
-    info = hostile.run("info", bundle, "--json")
+    info = program.run("info", bundle, "--json")
 
     assert bundle.is_dir() == (output == "out")
     _assert_as_modelled(snapshot, _models(name))
