@@ -122,7 +122,7 @@ fn written() -> impl Strategy<Value = Written> {
         any::<bool>(),
         1..6_u64,
         any::<u32>(),
-        prop::collection::vec(0..3_u8, 0..4),
+        prop::collection::vec(0..3_u8, 0..7),
         any::<bool>(),
         context,
         prop::bool::weighted(0.9),
@@ -226,14 +226,19 @@ fn pickled(events: &[Written]) -> Vec<u8> {
             _ => {
                 last_stack = Some(memo);
                 memo += 1;
-                out.extend(b"]\x94(");
-                for frame in &event.frames {
-                    out.extend([b'h', 13 + 5 * frame]);
+                out.extend(b"]\x94");
+                // Batches of two or of three; a last one of one item is written without a mark.
+                for batch in event.frames.chunks(2 + usize::from(event.odd % 3)) {
+                    let is_single = batch.len() == 1;
+                    out.extend(if is_single { &b""[..] } else { b"(" });
+                    for frame in batch {
+                        out.extend([b'h', 13 + 5 * frame]);
+                    }
+                    if event.odd == 58 {
+                        out.extend(b"\x95\0\0\0\0\0\0\0\0"); // a FRAME falls anywhere
+                    }
+                    out.push(if is_single { b'a' } else { b'e' });
                 }
-                if event.odd == 58 {
-                    out.extend(b"\x95\0\0\0\0\0\0\0\0"); // a FRAME falls anywhere
-                }
-                out.push(b'e');
             }
         }
         out.push(b'u');

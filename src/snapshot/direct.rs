@@ -6,7 +6,7 @@
 use crate::pickle::{Builder, Handle, State, Value, integer, op};
 use crate::snapshot::build::{Build, Key, kind};
 use crate::snapshot::events::{Event, Extras};
-use crate::snapshot::raw_stacks::RawStacks;
+use crate::snapshot::raw_stacks::{RawStacks, begins_batch};
 
 /// More than a real event has; one with more is left to the machine.
 const MAX_MEMOIZED: usize = 16;
@@ -240,8 +240,8 @@ impl<'a> Reader<'_, 'a> {
         let before = self.count;
         self.memoize(Value::None)?;
         let mut id = 0;
-        if self.peek()? == op::MARK {
-            (id, self.at) = stacks.find(build, self.state, self.at + 1)?;
+        if begins_batch(self.state.input, self.at) {
+            (id, self.at) = stacks.find(build, self.state, self.at)?;
         }
         let value = Value::Object(Handle { kind: kind::STACK, id });
         if self.count > before {

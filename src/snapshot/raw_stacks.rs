@@ -1,7 +1,8 @@
 //! Lists of frames, known by their bytes.
 //!
-//! A stack is a list of memo references. Equal bytes mean equal stacks, because opcodes are
-//! prefix-free and memo entries do not change (if one does, everything learnt is dropped). Which
+//! A stack is a list of memo references, in batches: `MARK reference… APPENDS`, or `reference APPEND`.
+//! Equal bytes mean equal stacks, because opcodes are prefix-free and memo entries do not change (if
+//! one does, everything learnt is dropped); only that no further batch follows has to be seen. Which
 //! stack comes next is guessed from which came after this one last time: right for 90 to 98 % of the
 //! stacks in real files.
 
@@ -22,7 +23,7 @@ pub(super) struct RawStacks {
     last: usize,
 }
 
-/// A list of frames: references to the memo, and APPENDS at the end.
+/// A list of frames: all its batches.
 struct RawStack {
     from: usize,
     len: usize,
@@ -42,16 +43,13 @@ impl RawStacks {
             Some(&op::LONG_BINPUT) => at += 5,
             _ => {}
         }
-        if state.input.get(at) != Some(&op::MARK) {
-            return false;
-        }
         let put = &state.input[memo_at..at];
         let number =
             put.iter().skip(1).rev().fold(0, |value, &byte| value << 8 | usize::from(byte));
         if put.len() > 1 && number != state.memo.len() {
             return false;
         }
-        let Some((stack, end)) = self.find(build, state, at + 1) else { return false };
+        let Some((stack, end)) = self.find(build, state, at) else { return false };
         let value = Value::Object(Handle { kind: kind::STACK, id: stack });
         if !put.is_empty() {
             state.memo.push(value);
@@ -61,7 +59,7 @@ impl RawStacks {
         true
     }
 
-    /// The stack whose references begin here, and where they end.
+    /// The stack whose first batch begins here, and where the last one ends.
     #[inline]
     pub fn find(
         &mut self,
@@ -73,6 +71,7 @@ impl RawStacks {
         let guess = self.stacks.get(self.last).map_or(0, |last| last.next);
         if let Some(stack) = self.stacks.get(guess)
             && input.get(at..at + stack.len)? == &input[stack.from..stack.from + stack.len]
+            && !begins_batch(input, at + stack.len)
         {
             self.last = guess;
             return Some((stack.stack, at + stack.len));
@@ -88,7 +87,7 @@ impl RawStacks {
 
     fn look_up(&mut self, build: &mut Build, state: &State<'_>, at: usize) -> Option<usize> {
         let input = state.input;
-        let len = end_of_references(input, at)? - at;
+        let len = end_of_batches(input, at)? - at;
         let raw = &input[at..at + len];
         let bytes = |stack: &RawStack| &input[stack.from..stack.from + stack.len];
         let hash = self.hasher.hash_one(raw);
@@ -105,23 +104,38 @@ impl RawStacks {
     }
 }
 
-/// Picklers write lists in batches of this many items; a full one may not be the last.
-const BATCH: usize = 1000;
-
-/// The end of a run of memo references with APPENDS after it.
-pub(super) fn end_of_references(input: &[u8], mut at: usize) -> Option<usize> {
-    for _ in 0..BATCH {
-        at += match *input.get(at)? {
-            op::BINGET => 2,
-            op::LONG_BINGET => 5,
-            op::APPENDS => return Some(at + 1),
-            _ => return None,
-        };
+/// Whether items are added here to the list on top of the stack.
+#[inline]
+pub(super) fn begins_batch(input: &[u8], at: usize) -> bool {
+    let added = |width: usize| input.get(at + 1 + width) == Some(&op::APPEND);
+    match input.get(at) {
+        Some(&op::MARK) => true,
+        Some(&op::BINGET) => added(1),
+        Some(&op::LONG_BINGET) => added(4),
+        _ => false,
     }
-    None
 }
 
-/// The frames that a run of memo references means; None if one is something else.
+/// The end of a list's batches; None if there is none, or one has more than memo references.
+pub(super) fn end_of_batches(input: &[u8], mut at: usize) -> Option<usize> {
+    let from = at;
+    while begins_batch(input, at) {
+        let end = if input.get(at) == Some(&op::MARK) { op::APPENDS } else { op::APPEND };
+        at += usize::from(end == op::APPENDS);
+        loop {
+            at += match *input.get(at)? {
+                op::BINGET => 2,
+                op::LONG_BINGET => 5,
+                opcode if opcode == end => break,
+                _ => return None,
+            };
+        }
+        at += 1;
+    }
+    (at > from).then_some(at)
+}
+
+/// The frames that batches of memo references mean; None if one is something else.
 fn frames_of(build: &mut Build, memo: &Memo, raw: &[u8]) -> Option<Vec<u32>> {
     let mut frames = Vec::new();
     let mut rest = raw;
@@ -131,6 +145,10 @@ fn frames_of(build: &mut Build, memo: &Memo, raw: &[u8]) -> Option<Vec<u32>> {
             [op::BINGET, a, rest @ ..] => (usize::from(*a), rest),
             [op::LONG_BINGET, a, b, c, d, rest @ ..] => {
                 (u32::from_le_bytes([*a, *b, *c, *d]) as usize, rest)
+            }
+            [op::MARK | op::APPENDS | op::APPEND, after @ ..] => {
+                rest = after;
+                continue;
             }
             _ => return Some(frames),
         };
@@ -146,9 +164,7 @@ impl Build {
         object.is_used = true;
         (object.is == Is::Frame).then_some(object.id)
     }
-}
 
-impl Build {
     /// The stack that a value is, marked as used; None if it is none.
     pub(super) fn use_stack(&mut self, value: Value) -> Option<u32> {
         match value {

@@ -6,7 +6,7 @@
 use crate::pickle::{Builder, Handle, Memo, State, Value, op};
 use crate::snapshot::build::{Build, Key, kind};
 use crate::snapshot::events::{Event, Extras};
-use crate::snapshot::raw_stacks::{RawStacks, end_of_references};
+use crate::snapshot::raw_stacks::{RawStacks, begins_batch, end_of_batches};
 
 /// The form of an event.
 pub(super) struct Template {
@@ -279,7 +279,7 @@ impl<'a> Scan<'a> {
                 (Key::Frames, Scanned::OpenList) => {
                     template.frames = Frames::Inline;
                     template.head = self.end_part();
-                    self.at = end_of_references(self.input, self.at)?;
+                    self.at = end_of_batches(self.input, self.at)?;
                     self.from = self.at;
                     self.is_in_tail = true;
                     self.memoize(Memoized::Stack)?;
@@ -415,8 +415,7 @@ impl<'a> Scan<'a> {
             op::EMPTY_LIST => {
                 let before = self.memoized.len();
                 self.memoize(Memoized::Stack)?;
-                if self.peek()? == op::MARK {
-                    self.skip(1)?;
+                if begins_batch(self.input, self.at) {
                     Scanned::OpenList
                 } else {
                     let empty = Value::Object(Handle { kind: kind::STACK, id: 0 });

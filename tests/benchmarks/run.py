@@ -176,6 +176,16 @@ def _own_lists(path: Path) -> None:
     _write(path, snapshot)
 
 
+def _deep(path: Path) -> None:
+    snapshot = demo.snapshot(demo.DemoOptions(events=20_000))
+    deep: dict[int, list[object]] = {}
+    for trace in snapshot["device_traces"]:
+        for event in trace:
+            frames = event["frames"]
+            event["frames"] = deep.setdefault(id(frames), (frames * 50)[:1500])
+    _write(path, snapshot)
+
+
 _ODD_FILES: dict[str, Callable[[Path], None]] = {
     "protocol 2 by C++": lambda path: demo.write_demo(
         path, demo.DemoOptions(events=300_000), protocol=2
@@ -186,6 +196,7 @@ _ODD_FILES: dict[str, Callable[[Path], None]] = {
     "compiled stacks": lambda path: demo.write_demo(
         path, demo.DemoOptions(events=300_000, compiled=True)
     ),
+    "stacks of 1,500 frames": _deep,
     "keys in random order": _shuffled,
     "other keys": _other_keys,
     "a list of frames an event": _own_lists,
