@@ -46,7 +46,8 @@ run: build
 	fi; \
 	name=$$(basename "$$from"); to=build/$${name%.*}.zip; \
 	$(PROGRAM) convert -i "$$from" -o "$$to" --force; \
-	$(PROGRAM) info "$$to"
+	$(PROGRAM) info "$$to"; \
+	echo; echo "next: $(PROGRAM) query $$to \"select * from at_peak order by size desc limit 5\""
 
 test: rust-fmt rust-lint rust-test python-lint python-types python-stubs python-test
 	@echo '== all good'
@@ -91,7 +92,7 @@ $(VENV)/.tools: $(VENV)/.made
 	@touch $@
 
 $(VENV)/.built: $(VENV)/.made $(SOURCES)
-	@echo '== build (some minutes the first time)'
+	@echo '== build (about four minutes the first time)'
 	@PIP_QUIET=1 VIRTUAL_ENV=$(abspath $(VENV)) $(PY) -m maturin develop --release --locked --quiet \
 		> $(VENV)/build.log 2>&1 || { cat $(VENV)/build.log; exit 1; }
 	@touch $@

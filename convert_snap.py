@@ -1,3 +1,7 @@
-from snapviewer.cli import convert_main
-
+try:
+    from snapviewer.cli import convert_main
+except ModuleNotFoundError as error:
+    raise SystemExit(
+        f"{error}: run `make run` once and use .venv/bin/python, or `pip install .`"
+    ) from None
 raise SystemExit(convert_main())

@@ -43,7 +43,7 @@ pub enum Error {
     },
 
     /// The output is there already.
-    #[error("the output exists already; choose another name or add --force: {}", path.display())]
+    #[error("the output exists already; choose another name, or replace it with --force: {}", path.display())]
     Exists {
         /// The output.
         path: PathBuf,
@@ -90,11 +90,15 @@ impl Error {
         Self::Io { path: path.to_owned(), source }
     }
 
-    /// Names the file, unless the error does so already.
+    /// Names the file, unless the error does so already or is not about it.
     #[must_use]
     pub fn in_file(self, path: &Path) -> Self {
         match self {
-            Self::Io { .. } | Self::Exists { .. } | Self::Cancelled | Self::InFile { .. } => self,
+            Self::Io { .. }
+            | Self::Exists { .. }
+            | Self::Query { .. }
+            | Self::Cancelled
+            | Self::InFile { .. } => self,
             error => Self::InFile { path: path.to_owned(), error: Box::new(error) },
         }
     }

@@ -3,7 +3,7 @@
 //! A trace lists calls, not lives. Per device, in list order: an `alloc` opens an address and a
 //! `free_completed` closes it; a free of an address that is not open tells of an allocation older
 //! than the recording; and what the segments hold at the end, but no event mentions, was there all
-//! the time. (`SNAPSHOT_FORMAT`, sections 6 to 8; ARCHITECTURE tells the rules one by one.)
+//! the time. (ARCHITECTURE tells the rules one by one.)
 //!
 //! Allocations are numbered in stacking order: those that were there all the time, then other older
 //! ones in reverse order of their free, then by allocation.
@@ -154,6 +154,8 @@ pub struct Check {
     pub initial_bytes: u64,
     /// The most that was alive after any event.
     pub peak_bytes: u64,
+    /// The most that was got from the device.
+    pub reserved_peak_bytes: u64,
     /// Allocations that ended because another took their address.
     pub implicit_frees: u64,
     /// Frees of addresses that were not open: allocations older than the recording.
@@ -198,6 +200,13 @@ impl Check {
             all.push(format!(
                 "before the first event {} bytes were alive, more than at any time after",
                 self.initial_bytes
+            ));
+        }
+        if self.has_segments && self.peak_bytes > self.reserved_peak_bytes {
+            all.push(format!(
+                "at the peak {} bytes are alive, but only {} bytes were ever got from the \
+                 device: the file lacks segments",
+                self.peak_bytes, self.reserved_peak_bytes
             ));
         }
         let mut count = |count: u64, what: &str| {
@@ -610,6 +619,7 @@ impl Pass {
         let bytes = |bytes: i128| u64::try_from(bytes.max(0)).unwrap_or(u64::MAX);
         self.result.reserved_initial_bytes = bytes(initial);
         self.result.reserved_peak_bytes = bytes(initial.max(0) + most);
+        self.result.check.reserved_peak_bytes = self.result.reserved_peak_bytes;
     }
 }
 

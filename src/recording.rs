@@ -19,7 +19,7 @@ use crate::store::Store;
 /// An opened input.
 #[derive(Debug)]
 pub struct Recording {
-    /// What the file is: "pickle", "gzip json", "bundle (pickle)", ….
+    /// What the file is: "pickle", "gzip json", "bundle of pickle", ….
     pub format: String,
     /// The devices, in order.
     pub devices: Vec<Lifetimes>,
@@ -62,7 +62,7 @@ impl Recording {
 
     fn from_bundle(mut bundle: Bundle) -> Self {
         Self {
-            format: format!("bundle ({})", bundle.format),
+            format: format!("bundle of {}", bundle.format),
             devices: std::mem::take(&mut bundle.devices),
             warnings: bundle.warnings.clone(),
             content: Content::Bundle { bundle: Box::new(bundle), store: OnceLock::new() },
@@ -105,7 +105,7 @@ impl Recording {
     /// Asks the bundle's database something; fails for a snapshot, which has none.
     pub fn with_store<T>(&self, ask: impl FnOnce(&Store) -> Result<T>) -> Result<T> {
         let Content::Bundle { bundle, store } = &self.content else {
-            return Err(Error::bundle("only a converted snapshot can be queried"));
+            return Err(Error::bundle("only a bundle can be queried; convert the snapshot first"));
         };
         match store.get() {
             Some(store) => ask(store),
@@ -158,7 +158,10 @@ pub fn convert(
         return Err(Error::Exists { path: output.to_owned() });
     }
     if is_bundle(input)? {
-        return Err(Error::bundle("it is converted already").in_file(input));
+        // Says what is wrong with it, if it is none of ours.
+        bundle::open(input, &Progress::none())?;
+        let reason = "it is a bundle already; info and query take it as it is";
+        return Err(Error::bundle(reason).in_file(input));
     }
     let (mut snapshot, mut lifetimes, format) = read(input, &progress.part(0.0, 0.3))?;
     if let Some(device) = device {

@@ -39,6 +39,8 @@ pub enum Kind {
     Html,
     /// Text that may be JSON.
     Json,
+    /// An SQLite database.
+    Sqlite,
     /// None of these.
     Unknown,
 }
@@ -52,6 +54,7 @@ impl Kind {
             ([0x80, 2..=5, ..], _) => Self::Pickle,
             ([0x1f, 0x8b, ..], _) => Self::Gzip,
             ([b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..], _) => Self::Zip,
+            ([b'S', b'Q', b'L', b'i', b't', b'e', b' ', ..], _) => Self::Sqlite,
             (_, [b'<', ..]) => Self::Html,
             (_, [b'{' | b'[', ..]) => Self::Json,
             _ => Self::Unknown,
@@ -112,6 +115,9 @@ impl Source {
             (_, Kind::Gzip) => return fail("it is packed twice; unpack it once and try again"),
             (_, Kind::Zip) => return fail("it is a zip archive, not a snapshot"),
             ([0x80, ..], _) => return fail("it is a pickle of an unknown protocol"),
+            (_, Kind::Sqlite) => {
+                return fail("it is a database; name the bundle's directory instead");
+            }
             _ => {
                 return fail(
                     "it is neither a pickle nor JSON, nor gzip or a memory_viz page of these",

@@ -75,7 +75,7 @@ def test_everything_of_a_small_snapshot_is_as_it_was_written(small: Path) -> Non
     assert snap.format == "pickle"
     assert snap.warnings == ()
     assert (dev.index, dev.events, dev.reconciles, dev.warnings) == (0, 7, True, ())
-    assert dev.oom_events == (5,)
+    assert (dev.oom_events, dev.oom_at) == (1, (5,))
     assert (dev.initial_bytes, dev.peak_bytes, dev.peak_event) == (0, 3000, 2)
     assert (dev.final_bytes, dev.expected_final_bytes) == (2000, 2000)
     assert (dev.reserved_initial_bytes, dev.reserved_peak_bytes) == (0, 2_097_152)

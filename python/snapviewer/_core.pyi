@@ -123,7 +123,10 @@ class Device:
     def reserved_peak_bytes(self) -> int:
         """The most bytes that were got from the device."""
     @property
-    def oom_events(self) -> tuple[int, ...]:
+    def oom_events(self) -> int:
+        """How often an allocation failed."""
+    @property
+    def oom_at(self) -> tuple[int, ...]:
         """The events at which an allocation failed."""
     @property
     def reconciles(self) -> bool:
@@ -138,7 +141,7 @@ class Snapshot:
 
     @property
     def format(self) -> str:
-        """What the file is: "pickle", "gzip json", "bundle (pickle)", …."""
+        """What the file is: "pickle", "gzip json", "bundle of pickle", …."""
     @property
     def devices(self) -> tuple[Device, ...]:
         """The devices; pinned host memory, if recorded, is the last and has the index -1."""

@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def convert_main(arguments: Sequence[str] | None = None) -> int:
     """Run `convert` alone, as `python convert_snap.py` does."""
-    parser = argparse.ArgumentParser(prog="convert_snap.py", description=_CONVERT)
+    parser = argparse.ArgumentParser(prog="convert_snap.py", description=_sentence_of(_CONVERT))
     _convert_options(parser)
     return _run(parser, arguments)
 
@@ -85,11 +85,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"snapviewer {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    convert = commands.add_parser("convert", help=_CONVERT, description=_CONVERT)
+    convert = commands.add_parser("convert", help=_CONVERT, description=_sentence_of(_CONVERT))
     _convert_options(convert)
 
     text = "tell what is in a snapshot: devices, peaks, whether it adds up"
-    info = commands.add_parser("info", help=text, description=f"{text}.".capitalize())
+    info = commands.add_parser("info", help=text, description=_sentence_of(text))
     info.add_argument("file", type=Path, help="a snapshot, or a bundle's zip or directory")
     info.add_argument("--json", action="store_true", help="print one JSON document")
     info.set_defaults(run=_info)
@@ -98,8 +98,8 @@ def _parser() -> argparse.ArgumentParser:
     query = commands.add_parser(
         "query",
         help=text,
-        description=f"{text.capitalize()}. Tables: allocs, allocations, events, frames, stacks, "
-        "segments, blocks, devices, annotations, settings, metadata.",
+        description=f"{_sentence_of(text)} Tables: {_TABLES}. ARCHITECTURE tells their columns.",
+        epilog=f"What holds the memory at the peak: {_EXAMPLE}",
     )
     query.add_argument("file", type=Path, help="a bundle, or a snapshot (converted and cached)")
     query.add_argument("sql", help="one SELECT statement")
@@ -111,16 +111,35 @@ def _parser() -> argparse.ArgumentParser:
     query.set_defaults(run=_query)
 
     text = "make a realistic snapshot to try things on"
-    demo = commands.add_parser("demo", help=text, description=f"{text.capitalize()}.")
+    demo = commands.add_parser("demo", help=text, description=_sentence_of(text))
     _demo_options(demo)
     return parser
 
 
 _CONVERT = "convert a snapshot into a bundle that opens at once"
+_TABLES = (
+    "allocs, allocations, at_peak, events, frames, stacks, callstacks, identities, segments, "
+    "blocks, history, devices, annotations, settings, source_code, metadata"
+)
+_EXAMPLE = (
+    "select sum(size) as bytes, count(*) as n, stack from at_peak group by device, stack "
+    "order by bytes desc limit 5"
+)
+
+
+def _sentence_of(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def _convert_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-i", "--input", type=Path, required=True, metavar="SNAPSHOT")
+    parser.add_argument(
+        "-i",
+        "--input",
+        type=Path,
+        required=True,
+        metavar="SNAPSHOT",
+        help="a pickle, JSON, gzip of these, or a memory_viz page",
+    )
     parser.add_argument(
         "-o",
         "--output",
@@ -176,7 +195,8 @@ def _query(options: argparse.Namespace) -> None:
     if options.json:
         _print_json(table_report.as_dict(columns, rows, is_truncated=is_truncated))
     else:
-        print(table_report.as_text(columns, rows), end="")
+        is_terminal = sys.stdout.isatty()
+        print(table_report.as_text(columns, rows, is_terminal=is_terminal), end="")
         if is_truncated:
             print(
                 f"snapviewer: more than {options.max_rows} rows; --max-rows shows more",
@@ -190,7 +210,7 @@ _DEMO_FLAGS = {
     "oom": "an allocation that fails, and retries",
     "ring": "a full ring buffer: the oldest events are lost",
     "host": "pinned host memory",
-    "leak": "a leak",
+    "leak": "a tensor that each step keeps for ever",
     "compiled": "deep and varied stacks, as torch.compile's",
 }
 
@@ -198,12 +218,20 @@ _DEMO_FLAGS = {
 def _demo_options(parser: argparse.ArgumentParser) -> None:
     defaults = demos.DemoOptions()
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="SNAPSHOT")
-    parser.add_argument("--events", type=_positive, default=defaults.events, metavar="N")
-    parser.add_argument("--seed", type=int, default=defaults.seed, metavar="N")
-    parser.add_argument("--devices", type=_positive, default=defaults.devices, metavar="N")
-    parser.add_argument("--streams", type=_positive, default=defaults.streams, metavar="N")
-    parser.add_argument("--live", type=_positive, metavar="N", help="how many are alive at a time")
-    parser.add_argument("--protocol", type=int, choices=(2, 4, 5), default=4)
+    numbers = {
+        "events": "how long each device's trace is (%(default)s)",
+        "seed": "another one makes other sizes and times (%(default)s)",
+        "devices": "how many devices train (%(default)s)",
+        "streams": "above 1, frees are deferred now and then (%(default)s)",
+        "live": "about how many allocations are alive at a time (600)",
+    }
+    for name, text in numbers.items():
+        kind = _whole if name == "seed" else _positive
+        default = getattr(defaults, name)
+        parser.add_argument(f"--{name}", type=kind, default=default, metavar="N", help=text)
+    parser.add_argument(
+        "--protocol", type=int, choices=(2, 4, 5), default=4, help="of the pickle (%(default)s)"
+    )
     parser.add_argument(
         "--context",
         choices=("alloc", "all"),
@@ -230,7 +258,7 @@ def _demo(options: argparse.Namespace) -> None:
     if options.output.exists() and not options.output.is_dir() and not options.force:
         raise FileExistsError(
             errno.EEXIST,
-            "the output exists already; choose another name or add --force",
+            "the output exists already; choose another name, or replace it with --force",
             str(options.output),
         )
     with progress_bar("making") as progress:
@@ -255,22 +283,32 @@ def _chosen_demo(options: argparse.Namespace) -> demos.DemoOptions:
     )
 
 
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError("must be a whole number, such as 1000") from None
+
+
 def _positive(text: str) -> int:
-    number = int(text)
+    number = _whole(text)
     if not 1 <= number < 2**63:
         raise argparse.ArgumentTypeError("must be 1 or more" if number < 1 else "is too large")
     return number
 
 
 def _device(text: str) -> int:
-    number = int(text)
+    number = _whole(text)
     if not -1 <= number < 2**31:
         raise argparse.ArgumentTypeError("must be 0 or more, or -1 for pinned host memory")
     return number
 
 
 def _seconds(text: str) -> float:
-    number = float(text)
+    try:
+        number = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError("must be a number of seconds") from None
     if not number > 0:  # nor is NaN
         raise argparse.ArgumentTypeError("must be more than 0")
     return number

@@ -221,7 +221,7 @@ fn member<T>(
 ) -> Result<T> {
     let file = File::open(path).map_err(|error| Error::io(path, error))?;
     let length = file.metadata().map_err(|error| Error::io(path, error))?.len();
-    let mut zip = ZipArchive::new(file).map_err(|_| no_bundle())?;
+    let mut zip = ZipArchive::new(file).map_err(|error| damaged_zip(&error))?;
     let mut member = match zip.by_name(name) {
         Ok(member) => member,
         Err(zip::result::ZipError::FileNotFound) => return Err(no_bundle()),
@@ -249,9 +249,11 @@ fn finish(file: &mut dyn Read) -> Result<()> {
 }
 
 fn damaged_zip(reason: &dyn std::fmt::Display) -> Error {
-    Error::bundle(format!("the zip is damaged ({reason}); convert the snapshot again"))
+    Error::bundle(format!("the zip is damaged or cut off ({reason}); convert the snapshot again"))
 }
 
 fn no_bundle() -> Error {
-    Error::bundle("not a snapviewer bundle: it has no allocations.json and elements.db")
+    Error::bundle(
+        "not a snapviewer bundle: it has no allocations.json and elements.db, which `snapviewer convert` makes of a snapshot",
+    )
 }

@@ -484,7 +484,8 @@ impl<'a, B: Builder> Machine<'a, '_, B> {
 
     fn expect(&self, length: u64) -> Result<()> {
         if length > (self.state.input.len() - self.state.at) as u64 {
-            let reason = format!("it ends before the {length} bytes that it announces");
+            let reason =
+                format!("it is cut off: it ends before the {length} bytes that it announces");
             return Err(Error::malformed(reason, self.op_at));
         }
         Ok(())
@@ -514,7 +515,7 @@ impl<'a, B: Builder> Machine<'a, '_, B> {
 }
 
 fn ends_early(at: usize) -> Error {
-    Error::malformed("it ends in the middle", at)
+    Error::malformed("it is cut off", at)
 }
 
 fn refuse(opcode: u8, at: usize) -> Error {

@@ -53,7 +53,7 @@ impl PySnapshot {
 
 #[pymethods]
 impl PySnapshot {
-    /// What the file is: "pickle", "gzip json", "bundle (pickle)", ….
+    /// What the file is: "pickle", "gzip json", "bundle of pickle", ….
     #[getter]
     fn format(&self) -> &str {
         &self.recording.format
@@ -180,9 +180,15 @@ impl PyDevice {
         self.lifetimes().reserved_peak_bytes
     }
 
+    /// How often an allocation failed.
+    #[getter]
+    fn oom_events(&self) -> usize {
+        self.lifetimes().oom_events.len()
+    }
+
     /// The events at which an allocation failed.
     #[getter]
-    fn oom_events<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+    fn oom_at<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, &self.lifetimes().oom_events)
     }
 

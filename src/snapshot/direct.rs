@@ -41,6 +41,8 @@ pub(super) fn take_event(
                 event.action = build.action(value);
                 has_action = true;
             }
+            // Whatever uses a container has to be noted, and the machine does that.
+            (Key::Unknown, Value::Object(_)) => return None,
             (Key::Unknown, _) => {
                 *unknown.get_mut(unknown_count)? = name;
                 unknown_count += 1;

@@ -295,7 +295,14 @@ impl<'a> Scan<'a> {
                     extras.pool = 1 + id;
                 }
                 (Key::Frames | Key::ForwardFrames, Scanned::EmptyList) => {}
-                (_, Scanned::OpenList) => return None,
+                (
+                    _,
+                    Scanned::OpenList
+                    | Scanned::EmptyList
+                    | Scanned::Reference(Value::Object(_), _),
+                ) => {
+                    return None;
+                }
                 (Key::Unknown, _) => template.unknown.push(name),
                 _ => return None,
             }

@@ -198,7 +198,12 @@ fn sentence(error: &rusqlite::Error) -> Error {
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
                 format!("elements.db is damaged: {error}")
             }
-            _ => error.to_string(),
+            _ => match error.to_string() {
+                text if text.starts_with("no such table") => {
+                    format!("{text}; `select name from sqlite_schema` lists what there is")
+                }
+                text => text,
+            },
         },
     };
     Error::Query { reason }

@@ -74,6 +74,12 @@ create view allocs as
     select idx, size, alloc_event as start_time, free_event as end_time, callstack
     from allocations left join callstacks using (stack);
 
+-- What is alive at each device's peak.
+create view at_peak as
+    select device, idx, size, stack, alloc_event, free_event
+    from allocations join devices using (device)
+    where alloc_event <= peak_event and free_event > peak_event;
+
 -- The name that memory_viz gives an allocation: its address, and how many were there before.
 create view identities as
     select idx, printf('b%x_%d', address,

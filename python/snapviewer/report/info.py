@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from snapviewer import Device, Snapshot
@@ -29,8 +30,8 @@ def _device(device: Device) -> dict[str, Any]:
         "final_bytes": device.final_bytes,
         "expected_final_bytes": device.expected_final_bytes,
         "reserved_peak_bytes": device.reserved_peak_bytes,
-        "oom_events": len(device.oom_events),
-        "oom_at": list(device.oom_events),
+        "oom_events": device.oom_events,
+        "oom_at": list(device.oom_at),
         "reconciles": device.reconciles,
         "warnings": list(device.warnings),
     }
@@ -50,21 +51,51 @@ def as_text(snapshot: Snapshot, file: str) -> str:
 
 def _device_lines(device: Device) -> list[str]:
     name = "pinned host memory" if device.index < 0 else f"device {device.index}"
-    peak = f"{format_bytes(device.peak_bytes):>10}"
-    if device.events:
-        peak += f"   at event {device.peak_event:,} of {device.events:,}"
-    lines = [
-        f"{name}: {device.events:,} events, {len(device.allocations):,} allocations",
-        f"  peak      {peak}",
-        f"  at first  {format_bytes(device.initial_bytes):>10}",
-        f"  at last   {format_bytes(device.final_bytes):>10}",
-        f"  reserved  {format_bytes(device.reserved_peak_bytes):>10}   at most",
-    ]
-    if device.oom_events:
-        events = ", ".join(f"{event:,}" for event in device.oom_events[:5])
-        more = "" if len(device.oom_events) <= 5 else f", … ({len(device.oom_events):,} in all)"
-        lines.append(f"  out of memory at event {events}{more}")
-    if device.reconciles:
+    events, allocations = int(device.events), len(device.allocations)
+    lines = [f"{name}: {_count(events, 'event')}, {_count(allocations, 'allocation')}"]
+    if events:
+        lines += [
+            f"  at start  {format_bytes(device.initial_bytes):>10}",
+            f"  peak      {format_bytes(device.peak_bytes):>10}   at event {device.peak_event:,}",
+            f"  at end    {format_bytes(device.final_bytes):>10}",
+        ]
+    else:
+        lines.append(
+            f"  alive     {format_bytes(device.final_bytes):>10}   at the one moment shown"
+        )
+    lines.append(f"  reserved  {format_bytes(device.reserved_peak_bytes):>10}   at most")
+    if unknown := _peak_bytes_without_stack(device):
+        lines.append(f"  no stack  {format_bytes(unknown):>10}   of what is alive at the peak")
+    if device.oom_at:
+        shown = ", ".join(f"{event:,}" for event in device.oom_at[:5])
+        more = "" if device.oom_events <= 5 else f", … ({device.oom_events:,} in all)"
+        lines.append(f"  out of memory at event {shown}{more}")
+    if device.reconciles and events:
         lines.append("  trace and segments agree to the byte")
-    lines += [f"  note: {warning}" for warning in device.warnings]
+    lines += [f"  note: {_readable(warning)}" for warning in device.warnings]
     return lines
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
+def _peak_bytes_without_stack(device: Device) -> int:
+    """Return how much of the peak nobody's stack is known for."""
+    a = device.allocations
+    is_there = (a.alloc_event <= device.peak_event) & (a.free_event > device.peak_event)
+    return int(a.size[is_there & (a.stack == 0)].sum())
+
+
+def _readable(sentence: str) -> str:
+    """Say large numbers of bytes in a sentence in units, too.
+
+    >>> _readable("402719744 bytes more, 12 frees")
+    '402,719,744 bytes (384 MiB) more, 12 frees'
+    """
+
+    def both(match: re.Match[str]) -> str:
+        count = int(match[1])
+        return f"{count:,} bytes ({format_bytes(count)})"
+
+    return re.sub(r"(\d{4,}) bytes", both, sentence)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 _MAX_WIDTH = 100
+"""Of a value on a terminal; elsewhere nothing is cut."""
 
 
 def as_dict(
@@ -25,7 +26,9 @@ def _json_value(value: object) -> object:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def as_text(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+def as_text(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], *, is_terminal: bool = False
+) -> str:
     r"""Lay a table out in columns: numbers to the right, a value of several lines over several.
 
     >>> print(as_text(["size", "callstack"], [(512, "f\ng"), (7, None)]), end="")
@@ -35,7 +38,7 @@ def as_text(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
           g
        7
     """
-    cells = [[_lines(value) for value in row] for row in rows]
+    cells = [[_lines(value, is_cut=is_terminal) for value in row] for row in rows]
     widths = [
         max([len(name), *(len(line) for row in cells for line in row[place])])
         for place, name in enumerate(columns)
@@ -58,9 +61,17 @@ def as_text(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     )
 
 
-def _lines(value: object) -> list[str]:
+def _lines(value: object, *, is_cut: bool) -> list[str]:
     if value is None:
         return [""]
     text = value.hex() if isinstance(value, bytes) else str(value)
     lines = ["".join(c if c.isprintable() else "?" for c in line) for line in text.split("\n")]
-    return [line if len(line) <= _MAX_WIDTH else line[: _MAX_WIDTH - 1] + "…" for line in lines]
+    return [_cut(line) for line in lines] if is_cut else lines
+
+
+def _cut(line: str) -> str:
+    """Shorten a line in the middle: a frame's function and its file and line stay."""
+    if len(line) <= _MAX_WIDTH:
+        return line
+    half = _MAX_WIDTH // 2
+    return f"{line[: half - 1]}…{line[-half:]}"
