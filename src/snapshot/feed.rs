@@ -10,6 +10,9 @@ use crate::snapshot::events::{CHUNK, Event, Events};
 
 /// Somebody who wants to see the events of each list in order, while they are being read.
 pub trait Follow {
+    /// About how many events may come, at most.
+    fn expect(&mut self, _events: usize) {}
+
     /// The next events of a list. Their rows follow those shown before, unless a file is very odd.
     fn rows(&mut self, list: u32, rows: Range<usize>, events: &[Event]);
 }

@@ -240,12 +240,17 @@ pub fn read_plainly(bytes: &[u8], progress: &Progress<'_>) -> Result<Snapshot> {
     Ok(read_with::<()>(bytes, progress, false)?.0)
 }
 
+/// Events of real files take 80 to 200 bytes.
+const LIKELY_EVENT_BYTES: usize = 75;
+
 fn read_with<F: Follow + Default + Send>(
     bytes: &[u8],
     progress: &Progress<'_>,
     use_shortcuts: bool,
 ) -> Result<(Snapshot, F)> {
-    let (feed, worker) = feed::feed(F::default());
+    let mut follower = F::default();
+    follower.expect(bytes.len() / LIKELY_EVENT_BYTES);
+    let (feed, worker) = feed::feed(follower);
     let mut build = build::Build::new(feed, use_shortcuts.then(Box::default), bytes.len());
     let (root, end, events, follower) = if bytes.len() < feed::WORTH_A_THREAD {
         let (root, end) = run(bytes, &mut build, progress)?;

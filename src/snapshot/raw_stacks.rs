@@ -43,7 +43,7 @@ impl RawStacks {
             Some(&op::LONG_BINPUT) => at += 5,
             _ => {}
         }
-        let put = &state.input[memo_at..at];
+        let Some(put) = state.input.get(memo_at..at) else { return false };
         let number =
             put.iter().skip(1).rev().fold(0, |value, &byte| value << 8 | usize::from(byte));
         if put.len() > 1 && number != state.memo.len() {

@@ -23,6 +23,8 @@ pub(super) struct Template {
     event: Event,
     /// What goes into the memo, in order.
     memo: Vec<Memoized>,
+    /// Whether memo numbers are written out.
+    has_puts: bool,
     /// Keys that we do not know.
     unknown: Vec<Value>,
 }
@@ -168,10 +170,12 @@ impl Template {
         let size = self.size.read_or(event.size as i64, input, at, tail_at);
         event.size = u64::try_from(size).ok()?;
 
-        let puts = self.head.puts.iter().chain(&self.tail.puts);
-        for (number, put) in (state.memo.len()..).zip(puts) {
-            if put.read(input, at, tail_at) as usize != number {
-                return None;
+        if self.has_puts {
+            let puts = self.head.puts.iter().chain(&self.tail.puts);
+            for (number, put) in (state.memo.len()..).zip(puts) {
+                if put.read(input, at, tail_at) as usize != number {
+                    return None;
+                }
             }
         }
         for &key in &self.unknown {
@@ -244,6 +248,7 @@ impl<'a> Scan<'a> {
             time: Hole::default(),
             event: Event::EMPTY,
             memo: Vec::new(),
+            has_puts: false,
             unknown: Vec::new(),
         };
         let mut extras = Extras::default();
@@ -322,6 +327,7 @@ impl<'a> Scan<'a> {
         template.memo = std::mem::take(&mut self.memoized);
         // Explicit numbers are checked against the next ones, so all or none have to be explicit.
         let puts = template.head.puts.len() + template.tail.puts.len();
+        template.has_puts = puts > 0;
         (puts == 0 || puts == template.memo.len()).then_some(template)
     }
 

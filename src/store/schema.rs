@@ -32,9 +32,10 @@ create table stacks(stack integer primary key, frames text);
 -- 2 it is in no segment, 4 only the segments tell of it.
 create table allocations(
     idx integer primary key, device integer, size integer, address integer, stream integer,
-    stack integer, alloc_event integer, free_event integer, free_pending integer,
+    stack integer, alloc_event integer, lifetime integer, free_pending integer,
     free_stack integer, flags integer,
-    free_requested integer generated always as (free_event - free_pending) virtual);
+    free_event integer generated always as (alloc_event + lifetime) virtual,
+    free_requested integer generated always as (alloc_event + lifetime - free_pending) virtual);
 
 -- The memory at the end of the recording.
 create table segments(

@@ -259,7 +259,7 @@ impl Writer<'_> {
     fn allocations(&self, db: &Connection, progress: &Progress<'_>) -> Wrote {
         const ROWS: usize = 16;
         let insert = "insert into allocations(device, size, address, stream, stack, alloc_event,
-            free_event, free_pending, free_stack, flags) values";
+            lifetime, free_pending, free_stack, flags) values";
         let row = format!("({})", ["?"; COLUMNS].join(","));
         let prepare =
             |rows| db.prepare(&format!("{insert} {}", vec![row.as_str(); rows].join(",")));
@@ -336,7 +336,8 @@ fn bind(
         Some(one.stream),
         Some(one.stack.into()),
         Some(one.alloc_event),
-        Some(one.free_event),
+        // Shorter than the event itself, of which most rows have three bytes.
+        Some(one.free_event - one.alloc_event),
         (one.free_requested != BEFORE).then(|| one.free_event - one.free_requested),
         (one.free_stack != NO_STACK).then_some(one.free_stack.into()),
         Some(one.flags.into()),

@@ -23,7 +23,7 @@ from snapviewer import demo
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "build" / "bench"
 SIZES = (100_000, 1_000_000, 5_000_000)
-REPEATS = 5
+REPEATS = 12
 
 READ_LIMITS = {100_000: 0.12}
 READ_LIMIT = 0.07

@@ -61,7 +61,7 @@ def _device_lines(device: Device) -> list[str]:
         ]
     else:
         lines.append(
-            f"  alive     {format_bytes(device.final_bytes):>10}   at the one moment shown"
+            f"  alive     {format_bytes(device.final_bytes):>10}   at one moment"
         )
     lines.append(f"  reserved  {format_bytes(device.reserved_peak_bytes):>10}   at most")
     if unknown := _peak_bytes_without_stack(device):
