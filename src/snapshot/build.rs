@@ -351,10 +351,6 @@ impl Builder for Build {
                 is @ (Is::Event | Is::Frame) if items.len() > 2 => {
                     self.make(is, index, items, at)?;
                 }
-                // Most likely whole as well; if not, the file is read again without shortcuts.
-                is @ (Is::Block | Is::Segment) if self.shortcuts.is_some() => {
-                    self.make(is, index, items, at)?;
-                }
                 _ => {
                     self.containers.push(items.to_vec());
                     let id = self.containers.len() as u32 - 1;
