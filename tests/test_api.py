@@ -95,7 +95,7 @@ def test_devices_are_in_order_and_host_memory_is_the_last(demos: Path, kind: str
 
     assert isinstance(snap.devices, tuple)
     assert [dev.index for dev in snap.devices] == [0, 1, -1]
-    assert snap.format == ("pickle" if kind == "demo.pickle" else "bundle (pickle)")
+    assert snap.format == ("pickle" if kind == "demo.pickle" else "bundle of pickle")
     for dev in snap.devices:
         assert dev.reconciles
         assert dev.warnings == ()

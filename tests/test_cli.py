@@ -331,7 +331,7 @@ def test_a_snapshot_does_not_replace_itself(small: Path) -> None:
 def test_a_bundle_is_not_converted_again(kind: str, demos: Path, tmp_path: Path) -> None:
     ran = run("convert", "-i", demos / kind, "-o", tmp_path / "out.zip")
 
-    _assert_refused(ran, "converted already", str(demos / kind))
+    _assert_refused(ran, "bundle already", str(demos / kind))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -394,7 +394,7 @@ def test_info_in_text_is_for_people(demos: Path) -> None:
     assert lines[0] == f"{path}  (pickle)"
     assert sum(line.startswith(("device ", "pinned host memory: ")) for line in lines) == 3
     assert re.search(r"^device 0: 2,000 events, [\d,]+ allocations$", ran.out, re.MULTILINE)
-    assert re.search(r"peak +[\d.]+ [GM]iB +at event [\d,]+ of 2,000$", ran.out, re.MULTILINE)
+    assert re.search(r"peak +[\d.]+ [GM]iB +at event [\d,]+$", ran.out, re.MULTILINE)
     assert ran.out.count("trace and segments agree to the byte") == 3
 
 
@@ -571,7 +571,7 @@ def test_anything_but_reading_is_refused(
     before = {name: (demos / "demo" / name).read_bytes() for name in MEMBERS}
 
     for bundle in (demos / "demo", demos / "demo.zip"):
-        _assert_refused(_here(capsys, "query", bundle, sql), str(bundle), "query: ")
+        _assert_refused(_here(capsys, "query", bundle, sql), "query: ")
 
     assert {path.name: path.read_bytes() for path in (demos / "demo").iterdir()} == before
     assert list(tmp_path.iterdir()) == []
