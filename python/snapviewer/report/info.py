@@ -60,9 +60,7 @@ def _device_lines(device: Device) -> list[str]:
             f"  at end    {format_bytes(device.final_bytes):>10}",
         ]
     else:
-        lines.append(
-            f"  alive     {format_bytes(device.final_bytes):>10}   at one moment"
-        )
+        lines.append(f"  alive     {format_bytes(device.final_bytes):>10}   at one moment")
     lines.append(f"  reserved  {format_bytes(device.reserved_peak_bytes):>10}   at most")
     if unknown := _peak_bytes_without_stack(device):
         lines.append(f"  no stack  {format_bytes(unknown):>10}   of what is alive at the peak")
