@@ -3,10 +3,11 @@
 //! Both give the same answers. A snapshot is in memory whole; a bundle has the allocations in memory
 //! and looks up the rest in its database.
 
+use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use crate::bundle::{self, Bundle};
 use crate::error::{Error, Result};
@@ -21,8 +22,8 @@ use crate::store::Store;
 pub struct Recording {
     /// What the file is: "pickle", "gzip json", "bundle of pickle", ….
     pub format: String,
-    /// The devices, in order.
-    pub devices: Vec<Lifetimes>,
+    /// The devices, in order. Timelines share them.
+    pub devices: Vec<Arc<Lifetimes>>,
     /// What is odd about the file as a whole.
     pub warnings: Vec<String>,
     content: Content,
@@ -54,7 +55,7 @@ impl Recording {
         let (snapshot, devices, format) = read(path, progress)?;
         Ok(Self {
             format,
-            devices,
+            devices: devices.into_iter().map(Arc::new).collect(),
             warnings: snapshot.oddities.sentences(),
             content: Content::Snapshot(Box::new(snapshot)),
         })
@@ -63,7 +64,7 @@ impl Recording {
     fn from_bundle(mut bundle: Bundle) -> Self {
         Self {
             format: format!("bundle of {}", bundle.format),
-            devices: std::mem::take(&mut bundle.devices),
+            devices: std::mem::take(&mut bundle.devices).into_iter().map(Arc::new).collect(),
             warnings: bundle.warnings.clone(),
             content: Content::Bundle { bundle: Box::new(bundle), store: OnceLock::new() },
         }
@@ -90,6 +91,20 @@ impl Recording {
                 let text = |(name, filename, line)| FrameText { name, filename, line };
                 Ok(Some(frames.map(text).collect()))
             }),
+        }
+    }
+
+    /// The time of each event of a device in Unix microseconds; empty if none was recorded.
+    #[must_use]
+    pub fn times(&self, which: usize) -> Cow<'_, [u64]> {
+        match &self.content {
+            Content::Bundle { bundle, .. } => Cow::Borrowed(&bundle.times[which]),
+            Content::Snapshot(snapshot) => {
+                let rows = snapshot.traces[which].rows.clone();
+                let times: Vec<u64> = rows.map(|row| snapshot.events.time_us(row)).collect();
+                let has_times = times.iter().any(|&time| time != 0);
+                Cow::Owned(if has_times { times } else { Vec::new() })
+            }
         }
     }
 
