@@ -14,6 +14,7 @@ pub mod progress;
 
 pub mod column;
 pub mod source;
+pub mod stack_texts;
 
 pub mod pickle;
 pub mod snapshot;
