@@ -2,7 +2,7 @@
 //! them in bundles that open at once.
 //!
 //! ```text
-//! snap.pickle ─ source ─ pickle ─ snapshot ─ lifetimes ─┬─ recording ─▶ Python
+//! snap.pickle ─ source ─ pickle ─ snapshot ─ lifetimes ─┬─ filter ─ recording ─▶ Python
 //!                                                       └─ store + bundle ─▶ snap.zip / directory
 //! ```
 //!
@@ -24,6 +24,8 @@ pub mod lifetimes;
 pub mod store;
 
 pub mod bundle;
+
+pub mod filter;
 
 pub mod recording;
 

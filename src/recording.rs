@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::bundle::{self, Bundle};
 use crate::error::{Error, Result};
+use crate::filter::Filter;
 use crate::lifetimes::{self, Lifetimes};
 use crate::progress::Progress;
 use crate::snapshot::Snapshot;
@@ -110,6 +111,12 @@ impl Recording {
             }
         };
         Ok(self.stack_texts.get_or_init(|| texts))
+    }
+
+    /// Which of a device's allocations a filter lets through.
+    pub fn mask(&self, which: usize, filter: &Filter) -> Result<Vec<bool>> {
+        let times = if filter.needs_times() { self.times(which) } else { Cow::default() };
+        filter.mask(&self.devices[which], self.stack_texts()?, &times)
     }
 
     /// The time of each event of a device in Unix microseconds; empty if none was recorded.
