@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -24,6 +25,7 @@ from timeline_cases import (
     crowd,
     crowd_window,
     loaded,
+    looks,
     masks,
     timelines,
     windows,
@@ -73,13 +75,10 @@ def _crowd_windows(seed: int, directory: Path) -> Iterator[tuple[Any, Reference,
 @pytest.mark.parametrize("seed", range(25))
 def test_a_crowd_is_drawn_as_the_definition_says(seed: int, tmp_path: Path) -> None:
     for t, model, window in _crowd_windows(seed, tmp_path):
-        moments = model.moments_of_events(*window.events, window.size[0])
-
         image = window.of(t)
 
-        assert image.events.tolist() == moments, window
-        expected = model.ids(moments, window.bytes, window.size[1])
-        assert image.ids.tolist() == expected.tolist(), window
+        assert image.events.tolist() == window.moments(model), window
+        assert image.ids.tolist() == window.ids(model).tolist(), window
 
 
 @PATIENT
@@ -89,14 +88,27 @@ def test_any_window_shows_what_the_definition_says(
 ) -> None:
     t, model = data.draw(timelines(_device(data, plain, tmp_path)))
     for window in data.draw(st.lists(windows(model), min_size=1, max_size=4)):
-        (w, h), moments = window.size, model.moments_of_events(*window.events, window.size[0])
-
         image = window.of(t)
 
-        assert (image.ids.shape, image.ids.dtype) == ((h, w), np.uint32)
-        assert (image.events.shape, image.events.dtype) == ((w,), np.int64)
-        assert image.events.tolist() == moments
-        assert image.ids.tolist() == model.ids(moments, window.bytes, h).tolist()
+        assert (image.ids.shape, image.ids.dtype) == (window.size[::-1], np.uint32)
+        assert (image.events.shape, image.events.dtype) == (window.size[:1], np.int64)
+        assert image.events.tolist() == window.moments(model)
+        assert image.ids.tolist() == window.ids(model).tolist()
+
+
+@settings(PATIENT, max_examples=EXAMPLES // 2)
+@given(plain=any_snapshots(), data=st.data())
+def test_any_window_has_the_colours_that_the_definition_says(
+    plain: Plain, data: st.DataObject, tmp_path: Path
+) -> None:
+    dev = _device(data, plain, tmp_path)
+    t, model = data.draw(timelines(dev))
+    window, look = data.draw(windows(model)), data.draw(looks(dev))
+    colors = dev.colors(color=look["color"], theme=look["theme"])
+
+    image = window.of(t, **look)
+
+    assert image.rgb.tolist() == window.rgb(model, colors, look).tolist()
 
 
 @settings(PATIENT, max_examples=EXAMPLES // 3)
@@ -274,13 +286,15 @@ def test_a_clock_tells_the_time_of_each_event_and_never_runs_backwards(
 def test_an_image_does_not_depend_on_the_number_of_threads(
     plain: Plain, data: st.DataObject, tmp_path: Path
 ) -> None:
-    t, model = data.draw(timelines(_device(data, plain, tmp_path)))
-    window = data.draw(windows(model))
+    dev = _device(data, plain, tmp_path)
+    t, model = data.draw(timelines(dev))
+    window, look = data.draw(windows(model)), data.draw(looks(dev))
+    window = replace(window, size=(data.draw(st.integers(1, 500)), window.size[1]))
 
-    alone = window.of(t, threads=1)
+    alone = window.of(t, threads=1, **look)
 
     for threads in THREADS:
-        _assert_same_image(window.of(t, threads=threads), alone)
+        _assert_same_image(window.of(t, threads=threads, **look), alone)
 
 
 @settings(PATIENT, max_examples=EXAMPLES // 2)
@@ -288,17 +302,18 @@ def test_an_image_does_not_depend_on_the_number_of_threads(
 def test_a_pan_looks_as_if_it_were_drawn_afresh(
     plain: Plain, data: st.DataObject, tmp_path: Path
 ) -> None:
-    t, model = data.draw(timelines(_device(data, plain, tmp_path)))
-    before = data.draw(windows(model))
+    dev = _device(data, plain, tmp_path)
+    t, model = data.draw(timelines(dev))
+    before, look = data.draw(windows(model)), data.draw(looks(dev))
     (lo, hi), w = before.events, before.size[0]
     pixels = data.draw(st.one_of(st.integers(-w - 2, w + 2), st.floats(-w, w)))
     step = pixels * (hi - lo) / w
-    assume(lo + step < hi + step)
     after = Window((lo + step, hi + step), before.bytes, before.size)
+    assume(max(map(abs, after.events)) <= 1e15)
 
-    panned = after.of(t, previous=before.of(t))
+    panned = after.of(t, previous=before.of(t, **look), **look)
 
-    _assert_same_image(panned, after.of(t))
+    _assert_same_image(panned, after.of(t, **look))
 
 
 @settings(PATIENT, max_examples=EXAMPLES // 3)
@@ -310,15 +325,8 @@ def test_an_image_of_anything_else_leaves_no_trace_in_the_next(
     (t, model), (other, _) = (data.draw(timelines(dev)) for _ in range(2))
     before, after = data.draw(windows(model)), data.draw(windows(model))
     after = data.draw(st.sampled_from([after, before]))
-    looks = st.fixed_dictionaries(
-        {
-            "color": st.sampled_from(["stack", "size", "age"]),
-            "theme": st.sampled_from(["light", "dark"]),
-            "dim": masks(dev),
-        }
-    )
-    look = data.draw(looks)
-    previous = before.of(data.draw(st.sampled_from([t, other])), **data.draw(looks))
+    look, earlier = data.draw(looks(dev)), data.draw(looks(dev))
+    previous = before.of(data.draw(st.sampled_from([t, other])), **earlier)
 
     image = after.of(t, previous=previous, **look)
 
@@ -332,9 +340,8 @@ def test_in_a_crowd_many_pixels_show_the_heaviest_of_a_block(tmp_path: Path) -> 
     merged = 0
     for seed in range(5):
         for _, model, window in _crowd_windows(seed, tmp_path):
-            moments = model.moments_of_events(*window.events, window.size[0])
-            place = (moments, window.bytes, window.size[1])
-            merged += int((model.ids(*place) != model.owners(*place)).sum())
+            owners = model.owners(window.moments(model), window.bytes, window.size[1])
+            merged += int((window.ids(model) != owners).sum())
 
     assert merged > 500, "else no test would notice how blocks are merged"
 
@@ -354,7 +361,7 @@ def test_the_reference_agrees_with_a_list_of_bytes(
     order = data.draw(st.sampled_from([order for order in ORDERS if order != "pool"]))
     model = Reference(dev, order, mask)
     window = data.draw(windows(model))
-    (lo, hi), (w, h) = window.bytes, window.size
+    (lo, hi), h = window.bytes, window.size[1]
     a = dev.allocations
 
     def bytes_at(moment: int) -> list[int]:
@@ -367,8 +374,8 @@ def test_the_reference_agrees_with_a_list_of_bytes(
 
     totals = [len(bytes_at(moment)) for moment in range(max(dev.events, 1))]
     assert model.levels.tolist() == totals
-    ids = model.ids(model.moments_of_events(*window.events, w), window.bytes, h)
-    for column, moment in enumerate(model.moments_of_events(*window.events, w)):
+    ids = window.ids(model)
+    for column, moment in enumerate(window.moments(model)):
         if moment == NO_MOMENT:
             continue
         owners = bytes_at(moment)

@@ -15,6 +15,7 @@ import snapviewer
 import timeline_reference as reference
 from snapviewer import _core
 from snapviewer.demo import DemoOptions, write_demo
+from timeline_cases import Window
 from timeline_reference import BACKGROUND, ORDERS, Reference
 
 COLORS = ("stack", "size", "stream", "pool", "age", "category")
@@ -147,7 +148,9 @@ def test_a_trace_without_events_is_a_picture_of_one_moment(tmp_path: Path) -> No
     assert set(image.ids[:, [0, 2]].ravel().tolist()) == {BACKGROUND}
     assert t.totals.tolist() == []
     assert (t.peak_bytes, t.peak_event) == (7, -1)
-    assert (t.at(-1, 6), t.at(-1, 7)) == (0, None)
+    for moment in (-1, 0):
+        assert (t.at(moment, 6), t.at(moment, 7)) == (0, None)
+        assert [part.tolist() for part in t.stack(moment)] == [[0], [0]]
 
 
 # Colours
@@ -159,30 +162,32 @@ def test_each_pixel_has_the_colour_of_its_allocation(
     dev: Any, t: Any, color: str, theme: str
 ) -> None:
     model, colors = Reference(dev), dev.colors(color=color, theme=theme)
+    look = {"color": color, "theme": theme}
     assert (colors.shape, colors.dtype) == ((len(dev.allocations), 3), np.uint8)
     for events in ((0, EVENTS), (t.peak_event - 40, t.peak_event + 5)):
-        image = _image(t, events=events, color=color, theme=theme)
+        window = Window(events, (0, t.peak_bytes * 21 // 20), SIZE)
 
-        expected = model.rgb(image.ids, image.events.tolist(), colors, theme=theme)
+        image = window.of(t, **look)
 
-        assert image.rgb.tolist() == expected.tolist()
+        assert image.rgb.tolist() == window.rgb(model, colors, look).tolist()
         is_background = image.ids == BACKGROUND
-        paper = reference.INKS[theme].background
-        assert (image.rgb[is_background] == paper).all()
         assert is_background.any()
+        assert (image.rgb[is_background] == reference.INKS[theme].background).all()
 
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_what_is_dimmed_is_nearer_to_the_background(dev: Any, t: Any, theme: str) -> None:
     dim = np.arange(len(dev.allocations)) % 3 == 0
-    colors = dev.colors(theme=theme)
+    paper = np.array(reference.INKS[theme].background, dtype=int)
 
-    image = _image(t, theme=theme, dim=dim)
+    plain, image = _image(t, theme=theme), _image(t, theme=theme, dim=dim)
 
-    moments = image.events.tolist()
-    expected = Reference(dev).rgb(image.ids, moments, colors, theme=theme, dim=dim)
-    assert image.rgb.tolist() == expected.tolist()
-    assert image.ids.tolist() == _image(t).ids.tolist()
+    assert image.ids.tolist() == plain.ids.tolist()
+    is_faint = np.append(~dim, False)[np.minimum(image.ids, len(dim))]
+    before, after = (abs(rgb.astype(int) - paper) for rgb in (plain.rgb, image.rgb))
+    assert is_faint.any()
+    assert (after[is_faint] * 3 <= before[is_faint] + 9).all()
+    assert (image.rgb[~is_faint] == plain.rgb[~is_faint]).all()
 
 
 def test_a_pending_free_is_hatched_while_it_waits(tmp_path: Path) -> None:
@@ -197,12 +202,11 @@ def test_a_pending_free_is_hatched_while_it_waits(tmp_path: Path) -> None:
         _event("free_completed", 1, 40),
     ]
     dev = _written(tmp_path / "pending.pickle", trace)
-    colors = dev.colors()
+    colors, window = dev.colors(), Window((0, 8), (0, 80), (80, 40))
 
-    image = dev.timeline().image(events=(0, 8), bytes=(0, 80), size=(80, 40))
+    image = window.of(dev.timeline())
 
-    expected = Reference(dev).rgb(image.ids, image.events.tolist(), colors)
-    assert image.rgb.tolist() == expected.tolist()
+    assert image.rgb.tolist() == window.rgb(Reference(dev), colors, {}).tolist()
     waits = (image.ids == 0) & (image.events >= 2)[None, :]
     is_plain = (image.rgb == colors[0]).all(axis=2)
     assert waits.any()
@@ -217,6 +221,19 @@ def test_an_image_has_no_transparent_pixel_and_shares_its_memory(t: Any) -> None
     assert (image.rgba[..., 3] == 255).all()
     assert image.rgb.shape == (*SIZE[::-1], 3)
     assert np.shares_memory(image.rgb, image.rgba)
+
+
+def test_what_an_image_gave_stays_when_others_are_drawn(t: Any) -> None:
+    image = _image(t)
+    kept = [image.rgb, image.rgba, image.ids, image.events]
+    copies = [array.copy() for array in kept]
+
+    del image
+    for theme in THEMES * 3:
+        _image(t, theme=theme, bytes=(0, 2**40))
+
+    assert all(np.array_equal(*pair) for pair in zip(kept, copies, strict=True))
+    assert not any(array.flags.writeable for array in kept[:3])
 
 
 def test_the_selected_allocation_stands_out_and_nothing_else_changes(t: Any) -> None:
@@ -289,6 +306,8 @@ def test_a_size_of_nothing_or_too_much_is_refused(t: Any, size: tuple[int, int])
         (5, float("nan")),
         (0, float("inf")),
         (float("-inf"), 5),
+        (0, 1e16),
+        (5, 5 + 1e-9),
     ],
 )
 def test_a_range_without_length_or_end_is_refused(
@@ -298,7 +317,7 @@ def test_a_range_without_length_or_end_is_refused(
     if axis == "time":
         options["clock"] = dev.clock()
 
-    with pytest.raises(ValueError, match=axis) as error:
+    with pytest.raises(ValueError, match=r"range|narrow") as error:
         _image(t, **options)
     assert _says_why(error)
 
@@ -351,7 +370,7 @@ def test_an_image_is_either_of_events_or_of_time(dev: Any, t: Any) -> None:
 
 def test_an_overview_refuses_what_an_image_does(t: Any) -> None:
     for events, size in (((5, 5), 10), ((0, float("nan")), 10), ((0, 5), 0), ((0, 5), 2**40)):
-        with pytest.raises(ValueError, match=r"events|size|column") as error:
+        with pytest.raises(ValueError, match=r"range|pixels") as error:
             t.overview(events=events, size=size)
         assert _says_why(error)
 

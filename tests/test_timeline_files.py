@@ -56,12 +56,10 @@ def test_windows_onto_a_real_file_show_what_the_definition_says(name: str) -> No
         for t, model in _timelines(dev):
             assert np.array_equal(t.totals, model.totals())
             for window in _windows(model):
-                moments = model.moments_of_events(*window.events, W)
-
-                image = window.of(t)
+                image, moments = window.of(t), window.moments(model)
 
                 assert image.events.tolist() == moments
-                differs = image.ids != model.ids(moments, window.bytes, H)
+                differs = image.ids != window.ids(model)
                 assert np.argwhere(differs)[:5].tolist() == [], window
                 heights = (image.ids != BACKGROUND).sum(axis=0).tolist()
                 assert heights == model.silhouette(moments, window.bytes, H)

@@ -185,26 +185,60 @@ class Reference:
         moments: list[int],
         colors: Pixels,
         *,
+        origin: int = 0,
         theme: str = "light",
         dim: Mask | None = None,
+        outlined: Mask | None = None,
     ) -> Pixels:
-        """The colour of each pixel, given its id and the colour of each allocation."""
+        """The colour of each pixel, given its id and the colour of each allocation.
+
+        Args:
+            ids: What each pixel shows, row 0 on top.
+            moments: What each column shows.
+            colors: The colour of each allocation.
+            origin: See the function of that name.
+            theme: Light or dark.
+            dim: Which allocations are not dimmed.
+            outlined: The pixels of the selected allocation, as `extent` gives them.
+        """
         ink = INKS[theme]
-        rgb = np.empty((*ids.shape, 3), dtype=np.uint8)
-        for row, column in np.ndindex(*ids.shape):
+        h, w = ids.shape
+        rgb = np.empty((h, w, 3), dtype=np.uint8)
+        for row, column in np.ndindex(h, w):
             allocation = int(ids[row, column])
-            if allocation == BACKGROUND:
-                rgb[row, column] = ink.background
-                continue
-            color = tuple(int(part) for part in colors[allocation])
-            if dim is not None and not dim[allocation]:
-                color = _mixed(ink.background, color, DIMMED)
-            if self._is_pending(allocation, moments[column]) and _is_on_stripe(row, column):
-                color = _mixed(color, ink.stripe, STRIPE)
-            if _is_edge(ids, row, column):
-                color = _mixed(color, ink.edge, EDGE)
+            color = ink.background
+            if allocation != BACKGROUND:
+                color = tuple(int(part) for part in colors[allocation])
+                if dim is not None and not dim[allocation]:
+                    color = _dimmed(color, ink.background)
+                if _is_edge(ids, row, column):
+                    color = _mixed(color, ink.background, EDGE_QUARTERS)
+                is_stripe = _is_on_stripe(origin + column, h - 1 - row)
+                if is_stripe and self._is_pending(allocation, moments[column]):
+                    color = _mixed(color, ink.background, STRIPE_QUARTERS)
+            if outlined is not None and _is_at_border(outlined, row, column):
+                color = ink.inside if outlined[row, column] else ink.outside
             rgb[row, column] = color
         return rgb
+
+    def extent(self, allocation: int, moments: list[int], span: Span, h: int) -> Mask:
+        """The pixels of an allocation, row 0 on top; one in a column where it has none."""
+        centres = centre_bytes(span, h)
+        is_inside = np.zeros((h, len(moments)), dtype=bool)
+        for column, moment in enumerate(moments):
+            if moment == NO_MOMENT or not self.is_alive(moment)[allocation]:
+                continue
+            ids, offsets = self.stack(moment)
+            weight = int(self.weight[allocation])
+            if weight == 0:
+                continue
+            start = int(offsets[ids == allocation][0])
+            rows = [row for row in range(h) if start <= centres[row] < start + weight]
+            if not rows and span[0] <= start < span[1]:
+                rows = [min(sum(centre < start for centre in centres), h - 1)]
+            for row in rows:
+                is_inside[h - 1 - row, column] = True
+        return is_inside
 
     def _is_pending(self, allocation: int, moment: int) -> bool:
         """Whether its free was asked for, and had to wait for more than the next event."""
@@ -249,7 +283,7 @@ def _order(dev: Any, order: str) -> npt.NDArray[np.int64]:
     return np.array(sorted(range(len(a)), key=keys.__getitem__), dtype=np.int64)
 
 
-# How colours are mixed. TO BE SETTLED WITH THE ENGINE: every constant of it is in this part.
+# How colours are mixed: every constant of it is in this part.
 
 Color = tuple[int, ...]
 
@@ -259,31 +293,55 @@ class Ink:
     """The colours of a theme that are no allocation's."""
 
     background: Color
-    edge: Color
-    stripe: Color
+    inside: Color
+    outside: Color
 
 
 INKS = {
-    "light": Ink((0xFF, 0xFF, 0xFF), edge=(0, 0, 0), stripe=(0xFF, 0xFF, 0xFF)),
-    "dark": Ink((0x16, 0x18, 0x1D), edge=(0xFF, 0xFF, 0xFF), stripe=(0x16, 0x18, 0x1D)),
+    "light": Ink((0xFF, 0xFF, 0xFF), inside=(0xFF, 0xFF, 0xFF), outside=(0x09, 0x69, 0xDA)),
+    "dark": Ink((0x16, 0x18, 0x1D), inside=(0x16, 0x18, 0x1D), outside=(0x44, 0x93, 0xF8)),
 }
-# How much of the second colour a mixture has, in 256ths.
-DIMMED, EDGE, STRIPE = 85, 48, 128
+# How many quarters of a mixture are the background's.
+EDGE_QUARTERS, STRIPE_QUARTERS = 2, 3
 EDGE_ROWS = 4
-STRIPE_PERIOD, STRIPE_WIDTH = 8, 2
+STRIPE_PERIOD, STRIPE_WIDTH = 8, 3
 
 
-def _mixed(one: Color, other: Color, share: int) -> Color:
-    return tuple((a * (256 - share) + b * share) >> 8 for a, b in zip(one, other, strict=True))
+def origin(lo: float, hi: float, w: int) -> int:
+    """How many columns the first one is away from x = 0: stripes move with what they are on."""
+    columns = lo * w / (hi - lo)
+    whole = math.trunc(columns)
+    is_nearer_to_next = abs(columns - whole) >= 0.5
+    return whole + (int(math.copysign(1, columns)) if is_nearer_to_next else 0)
 
 
-def _is_on_stripe(row: int, column: int) -> bool:
-    return (row + column) % STRIPE_PERIOD < STRIPE_WIDTH
+def _mixed(one: Color, other: Color, quarters: int) -> Color:
+    """Each channel of a mixture; what is less than a quarter is dropped before it is added."""
+    pairs = zip(one, other, strict=True)
+    return tuple(a // 4 * (4 - quarters) + b // 4 * quarters for a, b in pairs)
+
+
+def _dimmed(color: Color, background: Color) -> Color:
+    """A third of the contrast."""
+    return tuple((a + 2 * b) // 3 for a, b in zip(color, background, strict=True))
+
+
+def _is_on_stripe(column: int, row_from_bottom: int) -> bool:
+    return (column + row_from_bottom) % STRIPE_PERIOD < STRIPE_WIDTH
 
 
 def _is_edge(ids: Ids, row: int, column: int) -> bool:
     """Whether it is the top row of a run that is tall enough to have an edge, below the image's."""
     if row == 0 or ids[row - 1, column] == ids[row, column]:
         return False
-    below = ids[row : row + EDGE_ROWS, column]
-    return len(below) == EDGE_ROWS and bool((below == below[0]).all())
+    run = ids[row : row + EDGE_ROWS, column]
+    return len(run) == EDGE_ROWS and bool((run == run[0]).all())
+
+
+def _is_at_border(outlined: Mask, row: int, column: int) -> bool:
+    """Whether a pixel beside it in the image is inside where it is outside, or the other way."""
+    h, w = outlined.shape
+    beside = [(row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1)]
+    return any(
+        outlined[r, c] != outlined[row, column] for r, c in beside if 0 <= r < h and 0 <= c < w
+    )
