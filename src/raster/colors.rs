@@ -295,9 +295,12 @@ mod tests {
     #[test]
     fn every_hue_exists_at_the_lightness_and_chroma_of_stacks() {
         for theme in [Theme::Light, Theme::Dark] {
-            for hash in (0..=255).map(|high| high << 24 | 1).chain((0..=255).map(|high| high << 24 | 2)) {
+            for hash in
+                (0..=255).map(|high| high << 24 | 1).chain((0..=255).map(|high| high << 24 | 2))
+            {
                 let color = theme.of_hash(hash);
-                let has_grey = color.to_le_bytes()[..3].iter().all(|&channel| channel > 0 && channel < 255);
+                let has_grey =
+                    color.to_le_bytes()[..3].iter().all(|&channel| channel > 0 && channel < 255);
                 assert!(has_grey, "{theme:?} {hash:x}: {color:x} is cut off");
             }
         }

@@ -33,7 +33,13 @@ pub(super) fn paint(part: Part<'_>, timeline: &Timeline, rows: &Rows, view: &Vie
             let (left, colors) = tile.split_at_mut((place + 1) * stride);
             let left = &left[place * stride..][..height];
             let number = view.origin() + (part.columns.start + column) as i64;
-            painter.column(part.moments[column], number, (before, left), into, &mut colors[..height]);
+            painter.column(
+                part.moments[column],
+                number,
+                (before, left),
+                into,
+                &mut colors[..height],
+            );
             part.selected[column] = painter.selected(view);
             before = into;
         }
@@ -157,7 +163,8 @@ impl<'a> Painter<'a> {
 /// inside of it and one outside.
 pub(super) fn outline(frame: &mut Frame) {
     let (width, height) = (frame.view.width, frame.view.height);
-    let (inside, outside) = (frame.style.outline.0.to_le_bytes(), frame.style.outline.1.to_le_bytes());
+    let (inside, outside) =
+        (frame.style.outline.0.to_le_bytes(), frame.style.outline.1.to_le_bytes());
     let spans = &frame.selected;
     let has = |(first, end): (u32, u32), row: u32| first <= row && row < end;
     for column in 0..width {
@@ -189,4 +196,3 @@ pub(super) fn outline(frame: &mut Frame) {
         }
     }
 }
-

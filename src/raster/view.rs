@@ -34,7 +34,9 @@ impl View {
         }
         // So that a column's edges are not lost in rounding.
         if from.abs().max(to.abs()) > 1e15 || (to - from) / (width.max(1) as f64) < 1e-6 {
-            return Err(Error::argument(format!("{from} to {to} is too far or too narrow to draw")));
+            return Err(Error::argument(format!(
+                "{from} to {to} is too far or too narrow to draw"
+            )));
         }
         if bytes.is_empty() {
             let Range { start, end } = bytes;

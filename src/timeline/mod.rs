@@ -213,7 +213,12 @@ impl Timeline {
         });
         let lives = self.spans.memory() + pending.memory() + of_u32(whose);
         let filter = self.filter.as_deref().map_or(0, size_of_val);
-        lives + order + filter + of_u64(&self.weights) + of_u64(&self.totals) + self.overview.memory()
+        lives
+            + order
+            + filter
+            + of_u64(&self.weights)
+            + of_u64(&self.totals)
+            + self.overview.memory()
     }
 
     /// The end of what is at each position.

@@ -54,9 +54,7 @@ impl Permutation {
                 with_index(lives.map(|(&free, &alloc)| !((free - alloc) as u64)))
             }
             // The sign bit turned over sorts as the signed number does.
-            Order::Stream => {
-                with_index(all.stream.iter().map(|&stream| stream as u64 ^ (1 << 63)))
-            }
+            Order::Stream => with_index(all.stream.iter().map(|&stream| stream as u64 ^ (1 << 63))),
         };
         keyed.sort_unstable();
         let allocations: Vec<u32> = keyed.into_iter().map(|(_, index)| index).collect();
