@@ -27,10 +27,11 @@ from timeline_cases import (
     loaded,
     looks,
     masks,
+    multitude,
     timelines,
     windows,
 )
-from timeline_reference import BACKGROUND, NO_MOMENT, ORDERS, Reference
+from timeline_reference import BACKGROUND, NO_MOMENT, ORDERS, Range, Reference
 
 EXAMPLES = int(os.environ.get("SNAPVIEWER_EXAMPLES", "150"))
 THREADS = (2, 3, 7)
@@ -79,6 +80,22 @@ def test_a_crowd_is_drawn_as_the_definition_says(seed: int, tmp_path: Path) -> N
 
         assert image.events.tolist() == window.moments(model), window
         assert image.ids.tolist() == window.ids(model).tolist(), window
+
+
+def test_a_multitude_is_drawn_as_the_definition_says(tmp_path: Path) -> None:
+    (dev,) = loaded(multitude(), tmp_path).devices
+    mask = np.random.default_rng(0).random(len(dev.allocations)) < 0.9
+    for order, where in (("allocation", None), ("size", mask)):
+        t, model = dev.timeline(order=order, where=where), Reference(dev, order, where)
+        total = model.peak()[0]
+        for events in ((0, dev.events), (dev.events - 900, dev.events), (139_990, 140_030)):
+            for span in ((0, total), (total // 3, total // 3 + 5000), (total - 9000, total + 9)):
+                window = Window(events, span, (40, 300))
+
+                image = window.of(t)
+
+                assert image.events.tolist() == window.moments(model), window
+                assert np.array_equal(image.ids, window.ids(model)), window
 
 
 @PATIENT
@@ -289,7 +306,9 @@ def test_an_image_does_not_depend_on_the_number_of_threads(
     dev = _device(data, plain, tmp_path)
     t, model = data.draw(timelines(dev))
     window, look = data.draw(windows(model)), data.draw(looks(dev))
+    # So wide that there is something to divide.
     window = replace(window, size=(data.draw(st.integers(1, 500)), window.size[1]))
+    assume((window.events[1] - window.events[0]) / window.size[0] > 1e-5)
 
     alone = window.of(t, threads=1, **look)
 
@@ -297,23 +316,28 @@ def test_an_image_does_not_depend_on_the_number_of_threads(
         _assert_same_image(window.of(t, threads=threads, **look), alone)
 
 
-@settings(PATIENT, max_examples=EXAMPLES // 2)
+@settings(PATIENT, max_examples=EXAMPLES)
 @given(plain=any_snapshots(), data=st.data())
 def test_a_pan_looks_as_if_it_were_drawn_afresh(
     plain: Plain, data: st.DataObject, tmp_path: Path
 ) -> None:
     dev = _device(data, plain, tmp_path)
     t, model = data.draw(timelines(dev))
-    before, look = data.draw(windows(model)), data.draw(looks(dev))
-    (lo, hi), w = before.events, before.size[0]
+    window, look = data.draw(windows(model)), data.draw(looks(dev))
+    clock = dev.clock() if data.draw(st.booleans()) else None
+    (lo, hi), w = window.events, data.draw(st.integers(1, 300))
     pixels = data.draw(st.one_of(st.integers(-w - 2, w + 2), st.floats(-w, w)))
     step = pixels * (hi - lo) / w
-    after = Window((lo + step, hi + step), before.bytes, before.size)
-    assume(max(map(abs, after.events)) <= 1e15)
+    assume(max(map(abs, (lo + step, hi + step))) <= 1e15 and (hi - lo) / w > 1e-5)
 
-    panned = after.of(t, previous=before.of(t, **look), **look)
+    def image(ends: Range, previous: Any = None) -> Any:
+        x = {"time": ends, "clock": clock} if clock else {"events": ends}
+        place = {"bytes": window.bytes, "size": (w, window.size[1])}
+        return t.image(previous=previous, **x, **place, **look)
 
-    _assert_same_image(panned, after.of(t, **look))
+    panned = image((lo + step, hi + step), previous=image((lo, hi)))
+
+    _assert_same_image(panned, image((lo + step, hi + step)))
 
 
 @settings(PATIENT, max_examples=EXAMPLES // 3)

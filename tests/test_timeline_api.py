@@ -288,7 +288,17 @@ def _says_why(error: pytest.ExceptionInfo[BaseException]) -> bool:
 
 
 @pytest.mark.parametrize(
-    "size", [(0, 5), (5, 0), (0, 0), (-1, 5), (2**14, 2**14 + 1), (2**20, 2**20), (2**40, 2**40)]
+    "size",
+    [
+        (0, 5),
+        (5, 0),
+        (0, 0),
+        (-1, 5),
+        (2**14, 2**14 + 1),
+        (2**20, 2**20),
+        (2**40, 2**40),
+        (2**70, 1),
+    ],
 )
 def test_a_size_of_nothing_or_too_much_is_refused(t: Any, size: tuple[int, int]) -> None:
     with pytest.raises(ValueError, match=r"size|pixel") as error:
@@ -368,6 +378,26 @@ def test_an_image_is_either_of_events_or_of_time(dev: Any, t: Any) -> None:
     assert _says_why(error)
 
 
+def test_without_times_there_is_no_clock(tmp_path: Path) -> None:
+    event = _event("alloc", 0, 2)
+    del event["time_us"]
+    dev = _written(tmp_path / "timeless.pickle", [event])
+
+    assert dev.clock() is None
+    assert dev.clock(compress=True) is None
+    with pytest.raises(ValueError, match="no times") as error:
+        dev.timeline().image(time=(0, 1), bytes=(0, 1), size=(1, 1))
+    assert _says_why(error)
+
+
+def test_time_without_a_clock_is_that_of_the_events(dev: Any, t: Any) -> None:
+    ends = (0, dev.clock().length_us / 3)
+
+    image = _image(t, time=ends)
+
+    assert image.ids.tolist() == _image(t, time=ends, clock=dev.clock()).ids.tolist()
+
+
 def test_an_overview_refuses_what_an_image_does(t: Any) -> None:
     for events, size in (((5, 5), 10), ((0, float("nan")), 10), ((0, 5), 0), ((0, 5), 2**40)):
         with pytest.raises(ValueError, match=r"range|pixels") as error:
@@ -375,12 +405,18 @@ def test_an_overview_refuses_what_an_image_does(t: Any) -> None:
         assert _says_why(error)
 
 
-@pytest.mark.parametrize("event", [-2, EVENTS, 2**40, -(2**40)])
+@pytest.mark.parametrize("event", [-2, EVENTS, 2**40, -(2**40), 2**70])
 def test_an_event_outside_the_trace_is_an_index_error(t: Any, event: int) -> None:
     with pytest.raises(IndexError, match=str(event)):
         t.at(event, 0)
     with pytest.raises(IndexError, match=str(event)):
         t.stack(event)
+
+
+@pytest.mark.parametrize("beyond", [-1, 100_000, 2**32, 2**70])
+def test_a_selection_that_is_no_allocation_is_an_index_error(t: Any, beyond: int) -> None:
+    with pytest.raises(IndexError, match="allocations"):
+        _image(t, selected=beyond)
 
 
 def test_nothing_is_above_the_total(dev: Any, t: Any) -> None:

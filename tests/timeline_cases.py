@@ -141,6 +141,17 @@ def crowd(seed: int) -> Plain:
     return {"device_traces": [recorder.trace]}
 
 
+def multitude() -> Plain:
+    """A snapshot with more alive at once than 2**17, of which some go one after the other."""
+    random = Random(0)
+    recorder = _Recorder()
+    for roll in range(140_000):
+        recorder.alloc(random.randrange(1, 50), roll)
+    for address in random.sample(list(recorder.live), 1000):
+        recorder.free(address, 0)
+    return {"device_traces": [recorder.trace]}
+
+
 @st.composite
 def any_snapshots(draw: st.DrawFn) -> Plain:
     """A busy one, a crowd, or now and then one with everything that a file may have."""
