@@ -80,6 +80,11 @@ def test_a_crowd_is_drawn_as_the_definition_says(seed: int, tmp_path: Path) -> N
 
         assert image.events.tolist() == window.moments(model), window
         assert image.ids.tolist() == window.ids(model).tolist(), window
+        event = max(image.events.tolist())
+        stacks = zip(t.stack(event), model.stack(event), strict=True)
+        assert all(np.array_equal(ours, theirs) for ours, theirs in stacks), event
+        byte = sum(window.bytes) // 2
+        assert t.at(event, byte) == model.at(event, byte), (event, byte)
 
 
 def test_a_multitude_is_drawn_as_the_definition_says(tmp_path: Path) -> None:
