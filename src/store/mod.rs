@@ -27,7 +27,7 @@ pub use query::{Cell, Limits, Table};
 use crate::error::{Error, Result};
 
 /// The version of the bundle's format, and so of this database's.
-pub const FORMAT_VERSION: u64 = 1;
+pub const FORMAT_VERSION: u64 = 2;
 
 /// An open `elements.db`. Read-only; can be shared between threads, which then take turns.
 pub struct Store {
