@@ -5,6 +5,7 @@ mod columns;
 mod recording;
 
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 #[pymodule]
 mod _core {
@@ -15,4 +16,11 @@ mod _core {
     const FORMAT_VERSION: u64 = crate::store::FORMAT_VERSION;
     #[pymodule_export]
     use super::recording::{PyAllocations, PyDevice, PyFrame, PySnapshot};
+    use super::{Bound, PyModule, PyModuleMethods, PyResult, PyTuple};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        // As a constant it would be a list, which anybody could change.
+        module.add("CATEGORIES", PyTuple::new(module.py(), crate::lifetimes::CATEGORIES)?)
+    }
 }
