@@ -49,6 +49,13 @@ pub enum Error {
         path: PathBuf,
     },
 
+    /// A caller asked for something that cannot be.
+    #[error("{reason}")]
+    Argument {
+        /// What is wrong with it, and what would do.
+        reason: String,
+    },
+
     /// A query was refused or failed.
     #[error("query: {reason}")]
     Query {
@@ -84,6 +91,11 @@ impl Error {
         Self::Bundle { reason: reason.into() }
     }
 
+    /// A caller's argument is wrong, for this reason.
+    pub fn argument(reason: impl Into<String>) -> Self {
+        Self::Argument { reason: reason.into() }
+    }
+
     /// The system refused something about this path.
     #[must_use]
     pub fn io(path: &Path, source: io::Error) -> Self {
@@ -97,6 +109,7 @@ impl Error {
             Self::Io { .. }
             | Self::Exists { .. }
             | Self::Query { .. }
+            | Self::Argument { .. }
             | Self::Cancelled
             | Self::InFile { .. } => self,
             error => Self::InFile { path: path.to_owned(), error: Box::new(error) },

@@ -20,6 +20,10 @@ pub mod snapshot;
 
 pub mod lifetimes;
 
+pub mod timeline;
+
+pub mod raster;
+
 pub mod store;
 
 pub mod bundle;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
@@ -38,6 +38,7 @@ impl From<Error> for PyErr {
             Error::Exists { .. } => {
                 io::Error::new(io::ErrorKind::AlreadyExists, error.to_string()).into()
             }
+            Error::Argument { .. } => PyValueError::new_err(error.to_string()),
             Error::Cancelled => CancelledError::new_err(error.to_string()),
             _ => SnapshotError::new_err(error.to_string()),
         }

@@ -3,6 +3,7 @@
 mod calls;
 mod columns;
 mod recording;
+mod timeline;
 
 use pyo3::prelude::*;
 
@@ -15,4 +16,6 @@ mod _core {
     const FORMAT_VERSION: u64 = crate::store::FORMAT_VERSION;
     #[pymodule_export]
     use super::recording::{PyAllocations, PyDevice, PyFrame, PySnapshot};
+    #[pymodule_export]
+    use super::timeline::{PyClock, PyImage, PyTimeline};
 }

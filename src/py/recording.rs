@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
-use numpy::PyArray1;
+use numpy::{PyArray1, PyArray2};
 use pyo3::exceptions::{PyIndexError, PyOverflowError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::columns::lend;
+use super::timeline::{self, PyClock, PyTimeline};
 use crate::lifetimes::Lifetimes;
+use crate::raster::{ColorBy, Theme};
 use crate::recording::Recording;
+use crate::timeline::Order;
 
 /// One line of a call stack.
 #[pyclass(frozen, eq, hash, get_all, name = "Frame", module = "snapviewer")]
@@ -141,7 +144,7 @@ impl PyDevice {
     /// Live requested bytes after each event.
     #[getter]
     fn totals<'py>(slf: &Bound<'py, Self>) -> Bound<'py, PyArray1<u64>> {
-        lend(slf, &slf.get().lifetimes().totals)
+        lend(slf, slf.get().lifetimes().totals.as_slice().into())
     }
 
     /// Live requested bytes before the first event.
@@ -210,6 +213,39 @@ impl PyDevice {
         PyTuple::new(py, self.lifetimes().check.sentences())
     }
 
+    /// Stacks the allocations in an order: all, or those that `where` describes.
+    #[pyo3(signature = (order="allocation", r#where=None))]
+    fn timeline(
+        &self,
+        py: Python<'_>,
+        order: &str,
+        r#where: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyTimeline> {
+        let order = timeline::choice(&Order::NAMES, "order", order)?;
+        let filter = timeline::mask(&self.recording, self.which, r#where)?;
+        py.detach(|| PyTimeline::new(&self.recording, self.which, order, filter))
+    }
+
+    /// The colour of each allocation: allocations × (red, green, blue).
+    #[pyo3(signature = (color="stack", theme="light"))]
+    fn colors<'py>(
+        &self,
+        py: Python<'py>,
+        color: &str,
+        theme: &str,
+    ) -> PyResult<Bound<'py, PyArray2<u8>>> {
+        let by = timeline::choice(&ColorBy::NAMES, "color", color)?;
+        let theme = timeline::choice(&Theme::NAMES, "theme", theme)?;
+        let colors = timeline::colors(&self.recording, self.which, by, theme, None)?;
+        timeline::color_array(py, &colors)
+    }
+
+    /// When the events happened; None if the file has no times.
+    #[pyo3(signature = (compress=false))]
+    fn clock(&self, py: Python<'_>, compress: bool) -> Option<PyClock> {
+        py.detach(|| PyClock::new(&self.recording, self.which, compress))
+    }
+
     fn __repr__(&self) -> String {
         let lifetimes = self.lifetimes();
         let (events, allocations) = (lifetimes.totals.len(), lifetimes.allocations.len());
@@ -232,7 +268,7 @@ macro_rules! columns {
             #[getter]
             fn $name<'py>(slf: &Bound<'py, Self>) -> Bound<'py, PyArray1<$type>> {
                 let this = slf.get();
-                lend(slf, &this.recording.devices[this.which].allocations.$name)
+                lend(slf, this.recording.devices[this.which].allocations.$name.as_slice().into())
             })+
 
             fn __len__(&self) -> usize {

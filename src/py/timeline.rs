@@ -1,0 +1,467 @@
+//! Timelines, pictures and clocks as Python sees them.
+
+#![allow(clippy::needless_pass_by_value)] // PyO3 hands arguments over by value.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use numpy::ndarray::{ArrayView2, ArrayView3, s};
+use numpy::{PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray1};
+use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use super::columns::lend;
+use crate::error::Error;
+use crate::lifetimes::Lifetimes;
+use crate::raster::{self, Canvas, ColorBy, Frame, Scene, Style, Theme, View};
+use crate::recording::Recording;
+use crate::timeline::{Clock, NO_MOMENT, Order, Timeline};
+
+/// One of some named choices.
+pub(super) fn choice<T: Copy>(names: &[(&str, T)], what: &str, name: &str) -> PyResult<T> {
+    let found = names.iter().find(|(known, _)| *known == name);
+    found.map(|(_, value)| *value).ok_or_else(|| {
+        let names = names.iter().map(|(known, _)| *known).collect::<Vec<_>>().join(", ");
+        PyValueError::new_err(format!("{what} is one of {names}, not {name:?}"))
+    })
+}
+
+/// Which allocations a caller means: all, those of a mask, or those that a filter's text describes.
+pub(super) fn mask(
+    recording: &Recording,
+    which: usize,
+    given: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Option<Vec<bool>>> {
+    let Some(given) = given else { return Ok(None) };
+    if let Ok(_text) = given.extract::<String>() {
+        return Err(PyValueError::new_err("later"));
+    }
+    let Ok(mask) = given.extract::<PyReadonlyArray1<'_, bool>>() else {
+        let reason = "takes None, a filter's text, or an array of bool, one an allocation";
+        return Err(PyTypeError::new_err(reason));
+    };
+    let mask = mask.as_array().to_vec();
+    let count = recording.devices[which].allocations.len();
+    if mask.len() != count {
+        let reason = format!("the mask has {} entries for {count} allocations", mask.len());
+        return Err(PyValueError::new_err(reason));
+    }
+    Ok(Some(mask))
+}
+
+/// The colour of each allocation, with those that `kept` leaves out dimmed.
+pub(super) fn colors(
+    recording: &Recording,
+    which: usize,
+    by: ColorBy,
+    theme: Theme,
+    kept: Option<&[bool]>,
+) -> PyResult<Vec<u32>> {
+    let lives = &recording.devices[which];
+    let hashes: Vec<u32> =
+        (0..recording.stack_count() as u32).map(|id| id.wrapping_mul(0x9e37_79b1)).collect();
+    let mut colors = raster::colors(lives, &hashes, by, theme);
+    if let Some(kept) = kept {
+        raster::dim(&mut colors, theme.background(), |which| kept[which]);
+    }
+    Ok(colors)
+}
+
+/// The colour of each allocation as Python gets it.
+pub(super) fn color_array<'py>(
+    py: Python<'py>,
+    colors: &[u32],
+) -> PyResult<Bound<'py, PyArray2<u8>>> {
+    let channels = colors.iter().flat_map(|color| color.to_le_bytes().into_iter().take(3));
+    PyArray1::from_iter(py, channels).reshape([colors.len(), 3])
+}
+
+/// Allocations of a device, stacked in an order and filtered.
+#[pyclass(frozen, name = "Timeline", module = "snapviewer")]
+pub(super) struct PyTimeline {
+    recording: Arc<Recording>,
+    which: usize,
+    timeline: Arc<Timeline>,
+    /// Of the last picture: pans keep them.
+    style: Mutex<Option<(Look, Style)>>,
+    canvases: Arc<Mutex<Vec<Canvas>>>,
+}
+
+/// What a style is made of.
+#[derive(Clone, PartialEq)]
+struct Look {
+    by: ColorBy,
+    theme: Theme,
+    kept: Option<Vec<bool>>,
+}
+
+impl PyTimeline {
+    pub(super) fn new(
+        recording: &Arc<Recording>,
+        which: usize,
+        order: Order,
+        filter: Option<Vec<bool>>,
+    ) -> PyResult<Self> {
+        let timeline = Timeline::new(Arc::clone(&recording.devices[which]), order, filter)?;
+        Ok(Self {
+            recording: Arc::clone(recording),
+            which,
+            timeline: Arc::new(timeline),
+            style: Mutex::default(),
+            canvases: Arc::default(),
+        })
+    }
+
+    fn lives(&self) -> &Lifetimes {
+        self.timeline.lives()
+    }
+
+    /// How many events there are.
+    fn events(&self) -> usize {
+        self.lives().totals.len()
+    }
+
+    fn moment(&self, event: i64) -> PyResult<u32> {
+        let events = self.events();
+        match usize::try_from(event) {
+            _ if event == -1 => Ok(0),
+            Ok(event) if event < events.max(1) => Ok(self.timeline.moment(event)),
+            _ => Err(PyIndexError::new_err(format!("event {event} of {events}; -1 is before all"))),
+        }
+    }
+
+    fn style(&self, look: Look, selected: Option<u32>) -> PyResult<Style> {
+        let mut last = self.style.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((same, style)) = last.as_ref().filter(|(same, _)| *same == look) {
+            let _ = same;
+            return Ok(Style { selected, ..style.clone() });
+        }
+        let kept = look.kept.as_deref();
+        let colors = colors(&self.recording, self.which, look.by, look.theme, kept)?;
+        let style = Style::new(look.theme, colors.into(), selected);
+        *last = Some((look, style.clone()));
+        Ok(style)
+    }
+}
+
+/// The part of the world that a caller means.
+fn view(
+    events: Option<(f64, f64)>,
+    time: Option<(f64, f64)>,
+    bytes: Range<u64>,
+    size: (usize, usize),
+) -> PyResult<View> {
+    let ((Some(x), None) | (None, Some(x))) = (events, time) else {
+        return Err(PyValueError::new_err("give either events=(from, to) or time=(from, to)"));
+    };
+    Ok(View::new(x, bytes, size)?)
+}
+
+/// A number of bytes, rounded down.
+fn byte(value: &Bound<'_, PyAny>) -> PyResult<u64> {
+    let number: f64 = value.extract()?;
+    let exact = value.extract::<u64>().ok();
+    let rounded = (number >= 0.0 && number < u64::MAX as f64).then_some(number as u64);
+    let wrong = || PyValueError::new_err(format!("bytes are from 0 to 2**64 - 1, not {value}"));
+    exact.or(rounded).ok_or_else(wrong)
+}
+
+/// A number of pixels.
+fn pixels(value: &Bound<'_, PyAny>) -> PyResult<usize> {
+    let number: i128 = value.extract()?;
+    let wrong = || PyValueError::new_err(format!("a picture cannot be {number} pixels large"));
+    usize::try_from(number).map_err(|_| wrong())
+}
+
+#[pymethods]
+impl PyTimeline {
+    /// Live bytes of what is shown, after each event.
+    #[getter]
+    fn totals<'py>(slf: &Bound<'py, Self>) -> Bound<'py, PyArray1<u64>> {
+        let this = slf.get();
+        lend(slf, (&this.timeline.totals()[..this.events()]).into())
+    }
+
+    /// The most that is shown after any event; if there are no events, what is shown.
+    #[getter]
+    fn peak_bytes(&self) -> u64 {
+        self.timeline.peak().1
+    }
+
+    /// The first event with that much; -1 if there are no events.
+    #[getter]
+    fn peak_event(&self) -> i64 {
+        if self.events() == 0 { -1 } else { self.timeline.peak().0 as i64 }
+    }
+
+    /// How many allocations are shown.
+    #[getter]
+    fn shown(&self) -> usize {
+        self.timeline.shown().0
+    }
+
+    /// The sizes of the allocations that are shown, added up.
+    #[getter]
+    fn shown_bytes(&self) -> u64 {
+        self.timeline.shown().1
+    }
+
+    /// The bytes of memory that the index takes, beside the allocations.
+    #[getter]
+    fn index_bytes(&self) -> usize {
+        self.timeline.memory()
+    }
+
+    /// The allocation at a byte of the stack after an event, or None above it; -1 is before all.
+    fn at(&self, py: Python<'_>, event: i64, byte: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
+        let (moment, byte) = (self.moment(event)?, self::byte(byte)?);
+        Ok(py.detach(|| self.timeline.at(moment, byte)))
+    }
+
+    /// The stack after an event, from the bottom: the allocations, and the byte where each begins.
+    fn stack<'py>(&self, py: Python<'py>, event: i64) -> PyResult<Bound<'py, PyTuple>> {
+        let moment = self.moment(event)?;
+        let stack = py.detach(|| self.timeline.stack(moment));
+        let ids = PyArray1::from_iter(py, stack.iter().map(|one| one.0));
+        let offsets = PyArray1::from_iter(py, stack.iter().map(|one| one.1));
+        (ids, offsets).into_pyobject(py)
+    }
+
+    /// The lowest and the highest total of each of some columns.
+    #[pyo3(signature = (*, events=None, time=None, clock=None, size))]
+    fn overview<'py>(
+        &self,
+        py: Python<'py>,
+        events: Option<(f64, f64)>,
+        time: Option<(f64, f64)>,
+        clock: Option<&PyClock>,
+        size: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let clock = self.clock(time, clock)?;
+        let view = view(events, time, 0..1, (pixels(size)?, 1))?;
+        let all = py.detach(|| view.overview(&self.timeline, clock.as_deref()));
+        let low = PyArray1::from_iter(py, all.iter().map(|one| one.0));
+        let high = PyArray1::from_iter(py, all.iter().map(|one| one.1));
+        (low, high).into_pyobject(py)
+    }
+
+    /// Draws a part of the timeline.
+    #[pyo3(signature = (
+        *, events=None, time=None, bytes, size, clock=None, color="stack", theme="light", dim=None,
+        selected=None, previous=None, threads=None
+    ))]
+    #[allow(clippy::too_many_arguments)] // Each has a name, and most a default.
+    fn image(
+        &self,
+        py: Python<'_>,
+        events: Option<(f64, f64)>,
+        time: Option<(f64, f64)>,
+        bytes: (Bound<'_, PyAny>, Bound<'_, PyAny>),
+        size: (Bound<'_, PyAny>, Bound<'_, PyAny>),
+        clock: Option<&PyClock>,
+        color: &str,
+        theme: &str,
+        dim: Option<&Bound<'_, PyAny>>,
+        selected: Option<u32>,
+        previous: Option<&PyImage>,
+        threads: Option<usize>,
+    ) -> PyResult<PyImage> {
+        let clock = self.clock(time, clock)?;
+        let bytes = byte(&bytes.0)?..byte(&bytes.1)?;
+        let view = view(events, time, bytes, (pixels(&size.0)?, pixels(&size.1)?))?;
+        let count = self.lives().allocations.len();
+        if selected.is_some_and(|selected| selected as usize >= count) {
+            return Err(PyIndexError::new_err(format!("there are only {count} allocations")));
+        }
+        let look = Look {
+            by: choice(&ColorBy::NAMES, "color", color)?,
+            theme: choice(&Theme::NAMES, "theme", theme)?,
+            kept: mask(&self.recording, self.which, dim)?,
+        };
+        // Pictures of something else are of no use.
+        let previous = previous.filter(|previous| {
+            Arc::ptr_eq(&previous.timeline, &self.timeline)
+                && previous.clock.as_ref().map(Arc::as_ptr) == clock.as_ref().map(Arc::as_ptr)
+        });
+        let threads = threads.unwrap_or_else(cores).clamp(1, 64);
+        py.detach(|| {
+            let style = self.style(look, selected)?;
+            let canvas = self.canvases.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let canvas = canvas.unwrap_or_default();
+            let scene =
+                Scene { timeline: &self.timeline, clock: clock.as_deref(), style: &style, threads };
+            let frame = scene.draw(&view, previous.map(|previous| &previous.frame), canvas);
+            Ok(PyImage {
+                frame,
+                timeline: Arc::clone(&self.timeline),
+                clock,
+                home: Arc::clone(&self.canvases),
+            })
+        })
+    }
+
+    fn __repr__(&self) -> String {
+        let (shown, _) = self.timeline.shown();
+        let all = self.lives().allocations.len();
+        format!("<Timeline: {shown} of {all} allocations, {} events>", self.events())
+    }
+}
+
+impl PyTimeline {
+    /// The clock of a picture whose x is time.
+    fn clock(
+        &self,
+        time: Option<(f64, f64)>,
+        given: Option<&PyClock>,
+    ) -> PyResult<Option<Arc<Clock>>> {
+        match (time, given) {
+            (None, None) => Ok(None),
+            (None, Some(_)) => {
+                Err(PyValueError::new_err("a clock goes with time=(from, to), not with events"))
+            }
+            (Some(_), Some(given)) if given.clock.at_us.len() != self.events() => {
+                Err(PyValueError::new_err("the clock is of another device"))
+            }
+            (Some(_), Some(given)) => Ok(Some(Arc::clone(&given.clock))),
+            (Some(_), None) => {
+                let clock = Clock::new(&self.recording.times(self.which), false);
+                let missing = || Error::argument("the file has no times; draw by events");
+                Ok(Some(Arc::new(clock.ok_or_else(missing)?)))
+            }
+        }
+    }
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).min(8)
+}
+
+/// A picture of a timeline: pixels, and who is in each.
+#[pyclass(frozen, name = "Image", module = "snapviewer")]
+pub(super) struct PyImage {
+    frame: Frame,
+    timeline: Arc<Timeline>,
+    clock: Option<Arc<Clock>>,
+    home: Arc<Mutex<Vec<Canvas>>>,
+}
+
+/// Canvases that are kept for the next picture.
+const SPARE: usize = 2;
+
+impl Drop for PyImage {
+    fn drop(&mut self) {
+        let mut spare = self.home.lock().unwrap_or_else(PoisonError::into_inner);
+        if spare.len() < SPARE {
+            spare.push(std::mem::take(&mut self.frame.canvas));
+        }
+    }
+}
+
+impl PyImage {
+    fn bytes(&self) -> ArrayView3<'_, u8> {
+        let View { width, height, .. } = self.frame.view;
+        let pixels = self.frame.canvas.pixels.as_flattened();
+        ArrayView3::from_shape((height, width, 4), pixels).unwrap_or_else(|_| unreachable!())
+    }
+}
+
+#[pymethods]
+impl PyImage {
+    /// The pixels: height × width × (red, green, blue), the first row on top.
+    #[getter]
+    fn rgb<'py>(slf: &Bound<'py, Self>) -> Bound<'py, PyArray3<u8>> {
+        lend(slf, slf.get().bytes().slice_move(s![.., .., ..3]))
+    }
+
+    /// The same with a fourth channel, which is 255: in one piece of memory.
+    #[getter]
+    fn rgba<'py>(slf: &Bound<'py, Self>) -> Bound<'py, PyArray3<u8>> {
+        lend(slf, slf.get().bytes())
+    }
+
+    /// The allocation in each pixel; 2**32-1 is background.
+    #[getter]
+    fn ids<'py>(slf: &Bound<'py, Self>) -> Bound<'py, PyArray2<u32>> {
+        let frame = &slf.get().frame;
+        let shape = (frame.view.width, frame.view.height);
+        let columns = ArrayView2::from_shape(shape, &frame.canvas.ids);
+        let mut rows = columns.unwrap_or_else(|_| unreachable!()).reversed_axes();
+        rows.invert_axis(numpy::ndarray::Axis(0));
+        lend(slf, rows)
+    }
+
+    /// The event that each column shows: the one with the largest total in it; -1 if there is none.
+    #[getter]
+    fn events<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
+        let first = i64::from(!self.timeline.lives().totals.is_empty());
+        let event =
+            |&moment: &u32| if moment == NO_MOMENT { -1 } else { i64::from(moment) - first };
+        PyArray1::from_iter(py, self.frame.moments.iter().map(event))
+    }
+
+    fn __repr__(&self) -> String {
+        let View { width, height, .. } = self.frame.view;
+        format!("<Image {width} × {height}>")
+    }
+}
+
+/// When events happened, in microseconds since the first one.
+#[pyclass(frozen, name = "Clock", module = "snapviewer")]
+pub(super) struct PyClock {
+    clock: Arc<Clock>,
+}
+
+impl PyClock {
+    pub(super) fn new(recording: &Recording, which: usize, compress: bool) -> Option<Self> {
+        let clock = Arc::new(Clock::new(&recording.times(which), compress)?);
+        Some(Self { clock })
+    }
+}
+
+#[pymethods]
+impl PyClock {
+    /// The Unix time of the first event, in microseconds.
+    #[getter]
+    fn start_us(&self) -> u64 {
+        self.clock.start_us
+    }
+
+    /// From the first to the last event, on this clock.
+    #[getter]
+    fn length_us(&self) -> u64 {
+        self.clock.length_us()
+    }
+
+    /// The time of each event on this clock, which never runs backwards.
+    #[getter]
+    fn times<'py>(slf: &Bound<'py, Self>) -> Bound<'py, PyArray1<u64>> {
+        lend(slf, slf.get().clock.at_us.as_slice().into())
+    }
+
+    /// Where time without events was cut short: the event before, from and to on this clock, and
+    /// how long it was.
+    #[getter]
+    fn gaps<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let gap = |gap: &crate::timeline::Gap| {
+            (gap.after, gap.from_us, gap.from_us + gap.shown_us, gap.real_us)
+        };
+        PyTuple::new(py, self.clock.gaps.iter().map(gap))
+    }
+
+    /// The time of an event on this clock.
+    fn at(&self, event: i64) -> PyResult<u64> {
+        let found = usize::try_from(event).ok().and_then(|event| self.clock.at_us.get(event));
+        let count = self.clock.at_us.len();
+        found.copied().ok_or_else(|| PyIndexError::new_err(format!("event {event} of {count}")))
+    }
+
+    /// The real time since the first event that this clock shows as `us`.
+    fn real(&self, us: f64) -> f64 {
+        self.clock.real_us(us)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Clock: {} µs>", self.clock.length_us())
+    }
+}

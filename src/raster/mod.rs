@@ -1,0 +1,117 @@
+//! Pictures of a timeline: pixels, and who is in each.
+//!
+//! Every column shows one moment, the one with the largest total inside it, so that no peak is ever
+//! hidden. A pixel shows who owns the byte at its centre. Where 32 neighbours in the stacking order
+//! are together at most half a pixel tall, the heaviest of them is shown for all. So who is shown is
+//! in that pixel, who takes more than half of a pixel is shown there, and the height of the whole is
+//! exact.
+//!
+//! # Invariants
+//!
+//! A picture depends on the timeline, the view and the style alone: not on the number of threads, nor
+//! on what was drawn before. Tests compare with the definition, pixel by pixel.
+//!
+//! # Cost
+//!
+//! Pixels, and leaves that change from one column to the next; not events. BENCHMARKS has figures.
+
+mod colors;
+mod paint;
+mod parts;
+mod view;
+
+use std::sync::Mutex;
+
+pub use colors::{ColorBy, Style, Theme, colors, dim};
+pub use view::View;
+
+use crate::timeline::{Clock, Rows, Timeline};
+
+/// In place of an allocation: background.
+pub const BACKGROUND: u32 = u32::MAX;
+
+/// Red, green, blue, and 255.
+pub type Pixel = [u8; 4];
+
+/// A picture.
+#[derive(Debug)]
+pub struct Frame {
+    /// What it shows.
+    pub view: View,
+    /// The moment of each column, or [`crate::timeline::NO_MOMENT`].
+    pub moments: Vec<u32>,
+    /// Its pixels, and who is in each.
+    pub canvas: Canvas,
+    /// The rows of the selected allocation in each column.
+    selected: Vec<(u32, u32)>,
+    style: Style,
+}
+
+/// The memory of a picture: 20 MB, which the system would take longer to hand out than the drawing
+/// takes. So it is used again.
+#[derive(Debug, Default)]
+pub struct Canvas {
+    /// Who is in each pixel, column by column from the left, each from the bottom up.
+    pub ids: Vec<u32>,
+    /// The pixels, row by row from the top, each from the left.
+    pub pixels: Vec<Pixel>,
+}
+
+/// What is drawn, and how.
+#[derive(Debug)]
+pub struct Scene<'a> {
+    /// The stack.
+    pub timeline: &'a Timeline,
+    /// If x is time.
+    pub clock: Option<&'a Clock>,
+    /// The colours.
+    pub style: &'a Style,
+    /// How many work on it.
+    pub threads: usize,
+}
+
+impl Scene<'_> {
+    /// Draws a picture onto a canvas, whatever is on it.
+    ///
+    /// A previous picture of the same timeline and clock saves drawing the columns that it has.
+    #[must_use]
+    pub fn draw(&self, view: &View, previous: Option<&Frame>, mut canvas: Canvas) -> Frame {
+        let (width, height) = (view.width, view.height);
+        canvas.ids.resize(width * height, BACKGROUND);
+        canvas.pixels.resize(width * height, [0; 4]);
+        let mut frame = Frame {
+            view: view.clone(),
+            moments: view.moments(self.timeline, self.clock),
+            canvas,
+            selected: vec![(0, 0); width],
+            style: self.style.clone(),
+        };
+        let rows = Rows::new(&view.bytes, height);
+        let kept = previous.and_then(|old| parts::kept(old, view, self.style, &frame.moments));
+        let parts = Mutex::new(parts::split(&mut frame, kept, self.threads));
+        let work = || {
+            while let Some(part) = next(&parts) {
+                match (part.kept_from, previous) {
+                    (Some(from), Some(previous)) => parts::copy(part, previous, from),
+                    _ => paint::paint(part, self.timeline, &rows, view, self.style),
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..self.threads {
+                // Without another thread this one does it all.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, work);
+            }
+            work();
+        });
+        drop(parts);
+        if self.style.selected.is_some() {
+            paint::outline(&mut frame);
+        }
+        frame
+    }
+}
+
+fn next<T>(queue: &Mutex<Vec<T>>) -> Option<T> {
+    queue.lock().ok().and_then(|mut queue| queue.pop())
+}

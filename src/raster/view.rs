@@ -1,0 +1,97 @@
+//! What part of the world a picture shows, and at which moments.
+
+use std::ops::Range;
+
+use crate::error::{Error, Result};
+use crate::timeline::{Clock, Timeline};
+
+/// Pixels in all that a picture may have: 1 GiB of them.
+const MOST_PIXELS: usize = 1 << 28;
+
+/// A rectangle of the world, and how many pixels it gets.
+#[derive(Debug, Clone, PartialEq)]
+pub struct View {
+    /// The first and the last x: events, or microseconds on a clock.
+    pub from: f64,
+    /// See `from`.
+    pub to: f64,
+    /// The bytes from the lowest row up to the highest.
+    pub bytes: Range<u64>,
+    /// In pixels.
+    pub width: usize,
+    /// In pixels.
+    pub height: usize,
+}
+
+impl View {
+    /// Checks that there is something to see.
+    pub fn new(x: (f64, f64), bytes: Range<u64>, size: (usize, usize)) -> Result<Self> {
+        let (from, to) = x;
+        let (width, height) = size;
+        if !(from.is_finite() && to.is_finite() && from < to) {
+            let reason = format!("a picture needs a range from less to more, not {from} to {to}");
+            return Err(Error::argument(reason));
+        }
+        // So that a column's edges are not lost in rounding.
+        if from.abs().max(to.abs()) > 1e15 || (to - from) / (width.max(1) as f64) < 1e-6 {
+            return Err(Error::argument(format!(
+                "{from} to {to} is too far or too narrow to draw"
+            )));
+        }
+        if bytes.is_empty() {
+            let Range { start, end } = bytes;
+            let reason = format!("a picture needs bytes from less to more, not {start} to {end}");
+            return Err(Error::argument(reason));
+        }
+        if width == 0 || height == 0 || width.saturating_mul(height) > MOST_PIXELS {
+            let reason = format!(
+                "a picture has from 1 to {MOST_PIXELS} pixels in all, not {width} × {height}"
+            );
+            return Err(Error::argument(reason));
+        }
+        Ok(Self { from, to, bytes, width, height })
+    }
+
+    /// Where a column begins.
+    fn x(&self, column: usize) -> f64 {
+        self.from + column as f64 * (self.to - self.from) / self.width as f64
+    }
+
+    /// How many columns away from x = 0 the first one is, rounded.
+    pub(super) fn origin(&self) -> i64 {
+        (self.from * self.width as f64 / (self.to - self.from)).round() as i64
+    }
+
+    /// The events that a column shows.
+    fn events(&self, column: usize, clock: Option<&Clock>, count: usize) -> Range<usize> {
+        let (from, to) = (self.x(column), self.x(column + 1));
+        if let Some(clock) = clock {
+            return clock.events(from, to);
+        }
+        let from = from.floor();
+        let to = to.floor().max(from + 1.0);
+        from.max(0.0) as usize..(to.max(0.0) as usize).min(count)
+    }
+
+    /// The moment that each column shows: the one with the largest total inside it.
+    #[must_use]
+    pub fn moments(&self, timeline: &Timeline, clock: Option<&Clock>) -> Vec<u32> {
+        let count = timeline.totals().len();
+        let one = |column| timeline.highest(self.events(column, clock, count));
+        (0..self.width).map(one).collect()
+    }
+
+    /// The lowest and highest total in each column; 0 where there is none.
+    #[must_use]
+    pub fn overview(&self, timeline: &Timeline, clock: Option<&Clock>) -> Vec<(u64, u64)> {
+        let count = timeline.totals().len();
+        let one = |column| match self.events(column, clock, count) {
+            events if events.is_empty() => (0, 0),
+            events => {
+                let extremes = timeline.extremes(events);
+                (extremes.low, extremes.high)
+            }
+        };
+        (0..self.width).map(one).collect()
+    }
+}

@@ -1,0 +1,287 @@
+//! The stack of live allocations at any moment of a device's recording, without any polygon.
+//!
+//! The height of an allocation is the sum of the weights of what is alive below it. Nothing of that
+//! is stored: [`Spans`] finds what is alive at a moment, [`Standing`] adds it up in the stacking
+//! order and walks through it, [`Overview`] tells where the totals are highest. A filter is a weight
+//! of zero, another order a permutation.
+//!
+//! A *moment* is what there is after an event: moment 0 is before the first, moment `n` after the
+//! last of `n`. (Outside of this module, people count events: moment `e + 1` is "at event `e`".)
+//!
+//! # Cost
+//!
+//! At 1M events: made in 4 ms, 3 bytes an event; with another order 25 ms and 10 bytes, with a
+//! filter 8 ms and 11 bytes.
+
+mod clock;
+mod order;
+mod overview;
+mod spans;
+mod standing;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+pub use clock::{Clock, Gap};
+pub use order::Order;
+pub use overview::{Block, Overview};
+pub use spans::{NEVER, Spans};
+pub use standing::{LEAF, NO_LEAF, Rows, Standing};
+
+use crate::error::{Error, Result};
+use crate::lifetimes::{BEFORE, Lifetimes};
+use order::Permutation;
+
+/// In place of a moment: none.
+pub const NO_MOMENT: u32 = u32::MAX;
+
+/// A device's allocations, stacked in an order and filtered.
+#[derive(Debug)]
+pub struct Timeline {
+    lives: Arc<Lifetimes>,
+    /// The life of each allocation, in moments.
+    spans: Spans,
+    /// Frees that took more than one event: from the request to the end, and whose they are.
+    pending: (Spans, Vec<u32>),
+    order: Option<(Permutation, Vec<u32>)>,
+    /// Which allocations are shown; None: all.
+    filter: Option<Vec<bool>>,
+    /// The size at each position, or 0 if the filter leaves it out; None: the sizes as they are.
+    weights: Option<Vec<u64>>,
+    /// The totals of what the filter shows; None: those of everything.
+    totals: Option<Vec<u64>>,
+    overview: Overview,
+}
+
+impl Timeline {
+    /// Stacks the allocations that `filter` shows, or all.
+    pub fn new(lives: Arc<Lifetimes>, order: Order, filter: Option<Vec<bool>>) -> Result<Self> {
+        let filter_of = filter.as_deref();
+        let all = &lives.allocations;
+        let events = lives.totals.len();
+        if events >= NEVER as usize - 1 {
+            return Err(Error::malformed("it has more than four billion events", 0));
+        }
+        let moment = |&event: &i64| (event + 1) as u32;
+        let end = |event: &i64| if *event >= events as i64 { NEVER } else { moment(event) };
+        let spans = Spans::new(
+            all.alloc_event.iter().map(moment).collect(),
+            all.free_event.iter().map(end).collect(),
+        );
+        let pending = pending(&lives, end);
+        let permutation = Permutation::new(&lives, order);
+        let weights = match (filter_of, &permutation) {
+            (None, None) => None,
+            (None, Some(order)) => Some(order.apply(&all.size)),
+            (Some(filter), order) => {
+                let pairs = all.size.iter().zip(filter);
+                let weights: Vec<u64> =
+                    pairs.map(|(&size, &is_shown)| if is_shown { size } else { 0 }).collect();
+                Some(match order {
+                    None => weights,
+                    Some(order) => order.apply(&weights),
+                })
+            }
+        };
+        let totals = match filter_of {
+            None if events > 0 => None,
+            None => Some(vec![lives.initial_bytes]),
+            Some(filter) => Some(totals(&lives, filter)),
+        };
+        let overview = Overview::new(totals.as_ref().unwrap_or(&lives.totals));
+        let order = permutation.map(|order| {
+            let ends = order.apply(spans.ends());
+            (order, ends)
+        });
+        Ok(Self { lives, spans, pending, order, filter, weights, totals, overview })
+    }
+
+    /// The allocations.
+    #[must_use]
+    pub fn lives(&self) -> &Lifetimes {
+        &self.lives
+    }
+
+    /// Live shown bytes after each event; if there are no events, those that are alive, once.
+    #[must_use]
+    pub fn totals(&self) -> &[u64] {
+        self.totals.as_ref().unwrap_or(&self.lives.totals)
+    }
+
+    /// The extremes of the totals of some events, of which there must be one at least.
+    #[must_use]
+    pub fn extremes(&self, events: Range<usize>) -> Block {
+        self.overview.of(self.totals(), events)
+    }
+
+    /// The first event with the largest total, and that total.
+    #[must_use]
+    pub fn peak(&self) -> (usize, u64) {
+        let all = self.extremes(0..self.totals().len());
+        (all.at as usize, all.high)
+    }
+
+    /// The moment after an event (by its place among the totals).
+    #[must_use]
+    pub fn moment(&self, event: usize) -> u32 {
+        if self.lives.totals.is_empty() { 0 } else { event as u32 + 1 }
+    }
+
+    /// The moment with the largest total among some events; [`NO_MOMENT`] if there are none.
+    #[must_use]
+    pub fn highest(&self, events: Range<usize>) -> u32 {
+        if events.is_empty() {
+            return NO_MOMENT;
+        }
+        self.moment(self.extremes(events).at as usize)
+    }
+
+    /// Who is at a byte of the stack at a moment.
+    #[must_use]
+    pub fn at(&self, moment: u32, byte: u64) -> Option<u32> {
+        if self.order.is_some() {
+            let mut standing = Standing::new(self);
+            standing.advance(moment);
+            return standing.at(byte);
+        }
+        // In the order of allocation the stack comes as it is, and can be left half-way.
+        let (mut end, mut found) = (0, None);
+        let begun = self.spans.begun(moment, 0);
+        self.spans.each_unended(0..begun, moment, |which| {
+            end += self.weights()[which];
+            if end > byte {
+                found = Some(which as u32);
+            }
+            found.is_none()
+        });
+        found
+    }
+
+    /// The stack at a moment, from the bottom: who, and at which byte.
+    #[must_use]
+    pub fn stack(&self, moment: u32) -> Vec<(u32, u64)> {
+        let mut positions = Vec::new();
+        let begun = self.spans.begun(moment, 0);
+        self.spans.each_unended(0..begun, moment, |which| {
+            if self.is_shown(which) {
+                positions.push(self.position(which));
+            }
+            true
+        });
+        positions.sort_unstable();
+        let mut base = 0;
+        let place = |position: usize| {
+            let at = base;
+            base += self.weights()[position];
+            (self.allocation(position), at)
+        };
+        positions.into_iter().map(place).collect()
+    }
+
+    /// Whether the filter shows an allocation.
+    #[must_use]
+    pub fn is_shown(&self, which: usize) -> bool {
+        self.filter.as_ref().is_none_or(|filter| filter[which])
+    }
+
+    /// How many allocations are shown, and their bytes.
+    #[must_use]
+    pub fn shown(&self) -> (usize, u64) {
+        let sizes = self.lives.allocations.size.iter().enumerate();
+        let shown = sizes.filter(|&(which, _)| self.is_shown(which));
+        shown.fold((0, 0), |(count, sum), (_, &size)| (count + 1, sum + size))
+    }
+
+    /// Calls with each allocation of which the free is pending at a moment.
+    pub fn each_pending(&self, moment: u32, mut each: impl FnMut(u32)) {
+        let (spans, whose) = &self.pending;
+        let begun = spans.begun(moment, 0);
+        spans.each_unended(0..begun, moment, |which| {
+            each(whose[which]);
+            true
+        });
+    }
+
+    /// Bytes that the index takes, beside the allocations themselves.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        let (pending, whose) = &self.pending;
+        let of_u32 = |column: &[u32]| size_of_val(column);
+        let of_u64 = |column: &Option<Vec<u64>>| column.as_deref().map_or(0, size_of_val);
+        let order = self.order.as_ref().map_or(0, |(order, ends)| {
+            of_u32(&order.positions) + of_u32(&order.allocations) + of_u32(ends)
+        });
+        let lives = self.spans.memory() + pending.memory() + of_u32(whose);
+        let filter = self.filter.as_deref().map_or(0, size_of_val);
+        lives
+            + order
+            + filter
+            + of_u64(&self.weights)
+            + of_u64(&self.totals)
+            + self.overview.memory()
+    }
+
+    /// The end of what is at each position.
+    fn ends(&self) -> &[u32] {
+        self.order.as_ref().map_or(self.spans.ends(), |(_, ends)| ends)
+    }
+
+    /// The weight of what is at each position.
+    fn weights(&self) -> &[u64] {
+        self.weights.as_ref().unwrap_or(&self.lives.allocations.size)
+    }
+
+    #[inline]
+    fn position(&self, which: usize) -> usize {
+        self.order.as_ref().map_or(which, |(order, _)| order.positions[which] as usize)
+    }
+
+    #[inline]
+    fn allocation(&self, position: usize) -> u32 {
+        self.order.as_ref().map_or(position as u32, |(order, _)| order.allocations[position])
+    }
+}
+
+/// Frees that took more than one event. (Most are completed by the event after the request, which
+/// only says that they were free at once.)
+fn pending(lives: &Lifetimes, end: impl Fn(&i64) -> u32) -> (Spans, Vec<u32>) {
+    let all = &lives.allocations;
+    let requests = all.free_requested.iter().zip(&all.free_event).zip(0..);
+    let mut pending: Vec<(u32, u32, u32)> = requests
+        .filter(|&((&request, &free), _)| request != BEFORE && free - request > 1)
+        .map(|((&request, free), which)| ((request + 1) as u32, end(free), which))
+        .collect();
+    pending.sort_unstable();
+    let spans = Spans::new(
+        pending.iter().map(|one| one.0).collect(),
+        pending.iter().map(|one| one.1).collect(),
+    );
+    (spans, pending.iter().map(|one| one.2).collect())
+}
+
+/// Live bytes of what a filter shows, after each event.
+fn totals(lives: &Lifetimes, filter: &[bool]) -> Vec<u64> {
+    let all = &lives.allocations;
+    let events = lives.totals.len();
+    // Changes first, one more for those that never end; then their sums.
+    let mut totals = vec![0_u64; events + 1];
+    let mut live = 0_u64;
+    for (which, _) in filter.iter().enumerate().filter(|(_, is_shown)| **is_shown) {
+        let size = all.size[which];
+        match usize::try_from(all.alloc_event[which]) {
+            Ok(alloc) => totals[alloc] = totals[alloc].wrapping_add(size),
+            Err(_) => live += size,
+        }
+        let free = all.free_event[which] as usize;
+        totals[free] = totals[free].wrapping_sub(size);
+    }
+    if events == 0 {
+        return vec![live];
+    }
+    totals.pop();
+    for total in &mut totals {
+        live = live.wrapping_add(*total);
+        *total = live;
+    }
+    totals
+}

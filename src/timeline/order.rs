@@ -1,0 +1,96 @@
+//! The orders in which allocations can be stacked, from the bottom.
+
+use crate::lifetimes::Lifetimes;
+
+/// What decides who stands below whom; equal ones stand in the order of allocation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Order {
+    /// Older ones below.
+    #[default]
+    Allocation,
+    /// Allocations of one call stack together; the stacks that hold most at the peak below.
+    Stack,
+    /// Large ones below.
+    Size,
+    /// Those that live for more events below.
+    Lifetime,
+    /// By stream.
+    Stream,
+}
+
+impl Order {
+    /// All of them, with their names.
+    pub const NAMES: [(&str, Self); 5] = [
+        ("allocation", Self::Allocation),
+        ("stack", Self::Stack),
+        ("size", Self::Size),
+        ("lifetime", Self::Lifetime),
+        ("stream", Self::Stream),
+    ];
+}
+
+/// A stacking order that is not the one of allocation.
+#[derive(Debug)]
+pub(super) struct Permutation {
+    /// The position of each allocation.
+    pub positions: Vec<u32>,
+    /// The allocation at each position.
+    pub allocations: Vec<u32>,
+}
+
+impl Permutation {
+    /// Sorts the allocations; None if they are in that order.
+    pub fn new(lives: &Lifetimes, order: Order) -> Option<Self> {
+        let all = &lives.allocations;
+        let mut keyed: Vec<(u64, u32)> = match order {
+            Order::Allocation => return None,
+            Order::Stack => {
+                let ranks = stack_ranks(lives);
+                with_index(all.stack.iter().map(|&stack| u64::from(ranks[stack as usize])))
+            }
+            Order::Size => with_index(all.size.iter().map(|&size| !size)),
+            Order::Lifetime => {
+                let lives = all.free_event.iter().zip(&all.alloc_event);
+                with_index(lives.map(|(&free, &alloc)| !((free - alloc) as u64)))
+            }
+            // The sign bit turned over sorts as the signed number does.
+            Order::Stream => with_index(all.stream.iter().map(|&stream| stream as u64 ^ (1 << 63))),
+        };
+        keyed.sort_unstable();
+        let allocations: Vec<u32> = keyed.into_iter().map(|(_, index)| index).collect();
+        let mut positions = vec![0; allocations.len()];
+        for (position, &allocation) in allocations.iter().enumerate() {
+            positions[allocation as usize] = position as u32;
+        }
+        Some(Self { positions, allocations })
+    }
+
+    /// A column, with each allocation's value at its position.
+    pub fn apply<T: Copy>(&self, column: &[T]) -> Vec<T> {
+        self.allocations.iter().map(|&which| column[which as usize]).collect()
+    }
+}
+
+fn with_index(keys: impl Iterator<Item = u64>) -> Vec<(u64, u32)> {
+    keys.zip(0..).collect()
+}
+
+/// The place of each stack: by the bytes that it holds at the peak, then by its id.
+fn stack_ranks(lives: &Lifetimes) -> Vec<u32> {
+    let all = &lives.allocations;
+    let stacks = all.stack.iter().max().map_or(0, |&stack| stack as usize + 1);
+    let mut bytes = vec![0_u64; stacks];
+    let peak = lives.peak_event;
+    for index in 0..all.len() {
+        if all.alloc_event[index] <= peak && all.free_event[index] > peak {
+            bytes[all.stack[index] as usize] += all.size[index];
+        }
+    }
+    let mut sorted: Vec<u32> = (0..stacks as u32).collect();
+    sorted.sort_by_key(|&stack| std::cmp::Reverse(bytes[stack as usize]));
+    let mut ranks = vec![0; stacks];
+    for (rank, &stack) in (0..).zip(&sorted) {
+        ranks[stack as usize] = rank;
+    }
+    ranks
+}
