@@ -23,7 +23,7 @@ _TORCH = re.compile(
 _TYPED = re.compile(r"^<(ipython-input|stdin)")
 # A backward pass runs on a thread of its own, where no stack has a line of Python.
 _AUTOGRAD_NODE = re.compile(r"^torch::autograd::(?:generated::)?(\w+)::apply\(")
-_OPERATOR = "at::native::"
+_OPERATOR = re.compile(r"^(\w+ )?at::native::")
 _RECORDING = re.compile(
     r"^(torch::(unwind|CapturedTraceback|cuda)|c10::cuda::\w*CachingAllocator)\b"
 )
@@ -70,7 +70,7 @@ def _rank(frame: Frame) -> int:
 def _rank_of_cpp(name: str) -> int:
     if _AUTOGRAD_NODE.match(name):
         return _AUTOGRAD
-    if name.startswith(_OPERATOR):
+    if _OPERATOR.match(name):
         return _NATIVE
     return _MACHINERY if _RECORDING.match(name) else _CPP
 

@@ -103,7 +103,7 @@ def event_ticks(low: float, high: float, length_px: float, width_of: WidthOf) ->
     ['0', '500', '1,000', '1,500', '2,000', '2,500']
     """
     px_each = length_px / (high - low)
-    for step in _decimal_steps(1 / px_each):
+    for step in _decimal_steps(_least_apart(width_of) / px_each):
         marks = tuple(Tick(value, f"{value:,}") for value in _multiples(low, high, step))
         if _have_room(marks, px_each, width_of):
             break
@@ -138,10 +138,8 @@ def time_ticks(
     shown = _within(low, high, pieces or [Piece(low, high, low)])
     latest = max((piece.real + piece.end - piece.start for piece in shown), default=high)
     px_each = length_px / (high - low)
-    for step in _time_steps(1 / px_each, latest):
+    for step in _time_steps(_least_apart(width_of) / px_each, latest):
         label, unit = _time_label(latest, step)
-        if step * px_each < width_of(label(latest)) and step < latest:
-            continue  # most steps end here, before they make marks
         marks = tuple(
             Tick(round(piece.start + time - piece.real), label(time))
             for piece in shown
@@ -182,7 +180,7 @@ def _time_steps(least: float, latest: float) -> Iterator[int]:
         if has_minutes and step >= _SECOND:
             break
         yield step
-    yield from (seconds * _SECOND for seconds in _CLOCK_STEPS)
+    yield from (seconds * _SECOND for seconds in _CLOCK_STEPS if seconds * _SECOND >= least)
     step = 86400 * _SECOND
     while True:
         yield step
@@ -223,10 +221,13 @@ def _have_room(marks: Sequence[Tick], px_each: float, width_of: WidthOf) -> bool
 
 
 def _are_apart(one: Tick, other: Tick, px_each: float, width_of: WidthOf) -> bool:
-    """Tell whether two labels stand apart; short ones no nearer than long ones, to look calm."""
-    figure = width_of("0")
-    needed = max((width_of(one.label) + width_of(other.label)) / 2 + 2 * figure, 9 * figure)
-    return (other.value - one.value) * px_each >= needed
+    needed = (width_of(one.label) + width_of(other.label)) / 2 + 2 * width_of("0")
+    return (other.value - one.value) * px_each >= max(needed, _least_apart(width_of))
+
+
+def _least_apart(width_of: WidthOf) -> float:
+    """Return how far short labels stand apart at least: many of them would be restless."""
+    return 9 * width_of("0")
 
 
 def _thinned(marks: Sequence[Tick], px_each: float, width_of: WidthOf) -> Iterator[Tick]:

@@ -40,6 +40,7 @@ from .view import View, view_of
 
 _BYTE_TICK_DISTANCE = 36
 _ENTRY = SWATCH + 8 + 12  # what a line of the legend has beside its words
+_MOST_OOM_LINES = 12  # more would hide what they point to
 _HEADROOM = 28  # above the peak, for its label
 
 
@@ -241,7 +242,8 @@ class _Artist:
             [scene.column(tick.value) for tick in x_ticks.marks if scene.view.last],
             scale,
         )
-        for column in scene.ooms():
+        ooms = list(scene.ooms())
+        for column in ooms if len(ooms) <= _MOST_OOM_LINES else ():
             area.oom_line(column, scale)
         if (row := scene.peak_row()) is not None:
             area.peak_line(row - scale + 1, scale)

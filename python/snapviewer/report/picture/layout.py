@@ -82,12 +82,14 @@ def legend_room(size: tuple[int, int], *, fact_lines: int) -> LegendRoom | None:
         size: The picture's, in points.
         fact_lines: How many lines stand below the title.
     """
-    width, _ = size
+    width, height = size
     plot = layout_of(size, fact_lines=fact_lines).plot
     if width >= _LEAST_BESIDE:
         return LegendRoom(True, 1, min(plot.height // LINE, _MOST_ENTRIES), width // 4)
     columns = max(1, (width - 2 * MARGIN) // _COLUMN)
-    rows = min((plot.height - _LEAST_PLOT) // LINE - 1, _MOST_ENTRIES // columns)
+    rows = min(
+        (plot.height - max(_LEAST_PLOT, height * 2 // 5)) // LINE - 1, _MOST_ENTRIES // columns
+    )
     if rows < 3:
         return None
     return LegendRoom(False, columns, rows, (width - 2 * MARGIN) // columns - GAP)

@@ -68,12 +68,13 @@ def legend_of(shown: Shown, *, color: str, theme: str, most: int) -> tuple[Entry
         return _scale("lives for", lives, colors, shown, _lifetimes, most)
     if color == "stack":
         return _stacks(shown, colors, most)
-    keys, heading, text_of = {
-        "stream": (a.stream, "stream", _stream_text),
-        "pool": (a.pool, "memory pool", lambda pool: _pool_text(shown.device, pool)),
-        "category": (a.category, "category", _category_text),
-    }[color]
-    groups = _groups(shown, keys, text_of)
+    if color == "stream":
+        heading, groups = "stream", _groups(shown, a.stream, _stream_text)
+    elif color == "pool":
+        pools = shown.device.pools
+        heading, groups = "memory pool", _groups(shown, a.pool, lambda one: _pool_text(pools, one))
+    else:
+        heading, groups = "category", _groups(shown, a.category, _category_text)
     lines = _held(groups, colors, most - 1)
     return (Entry(f"{heading}  (share of the peak)", is_heading=True), *lines)
 
@@ -225,10 +226,10 @@ def _stream_text(stream: int) -> str:
     return f"stream {stream}" if abs(stream) < 10_000 else f"stream {stream:#x}"
 
 
-def _pool_text(device: Device, pool: int) -> str:
+def _pool_text(pools: Sequence[tuple[int, int]], pool: int) -> str:
     if pool == 0:
         return "not known"
-    first, second = device.pools[pool - 1]
+    first, second = pools[pool - 1]
     return "default pool" if (first, second) == (0, 0) else f"private pool {first}, {second}"
 
 

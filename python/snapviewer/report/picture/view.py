@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from snapviewer import Device, SnapshotError
 from snapviewer._core import Clock, Image, Timeline
@@ -76,8 +77,8 @@ def view_of(device: Device, timeline: Timeline, options: PictureOptions) -> View
         first, last = int(low), max(int(low) + 1, int(high))
     else:
         clock, low, high = _time_span(device, options)
-        first = max(bisect_right(range(events), low, key=clock.at) - 1, 0)
-        last = max(bisect_left(range(events), high, key=clock.at), first + 1)
+        first = max(int(np.searchsorted(clock.times, low, side="right")) - 1, 0)
+        last = max(int(np.searchsorted(clock.times, high, side="left")), first + 1)
     if events == 0:
         return View(timeline, clock, low, high, 0, 0, -1, timeline.peak_bytes)
     totals = timeline.totals[first:last]

@@ -49,19 +49,26 @@ def facts_of(device: Device, view: View, matching: Timeline, options: PictureOpt
         facts.append(f"filter: {' '.join(options.filters)}")
     else:
         facts.append(count_of(allocations, "allocation"))
-    if (view.first, view.last) == (0, events):
+    if options.span is None:
         facts += [count_of(events, "event")] if events else []
     else:
         facts.append(f"events {view.first:,} to {view.last - 1:,} of {events:,}")
     if device.oom_events:
-        facts.append(f"out of memory {_times(device.oom_events)}")
+        facts.append(_ooms(device, view, is_part=options.span is not None))
     if options.order != "allocation":
         facts.append(f"stacked by {_ORDERS.get(options.order, options.order)}")
     return [*facts, _check(device)]
 
 
+def _ooms(device: Device, view: View, *, is_part: bool) -> str:
+    if not is_part:
+        return f"out of memory {_times(device.oom_events)}"
+    here = sum(view.first <= event < view.last for event in device.oom_at)
+    return f"out of memory {_times(here)} here, {_times(device.oom_events)} in all"
+
+
 def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count:,} times"
+    return "never" if count == 0 else "once" if count == 1 else f"{count:,} times"
 
 
 def _check(device: Device) -> str:
