@@ -15,6 +15,7 @@ from PIL import Image
 import hostile
 import snapviewer
 from program import Ran, run
+from snapviewer._core import Timeline
 from snapviewer.cli import main
 from snapviewer.report.theme import THEMES
 
@@ -78,8 +79,14 @@ def _ink(pixels: Pixels, theme: str = "light") -> int:
     return int((pixels != THEMES[theme].background).any(axis=2).sum())
 
 
-def _assert_timeline(document: dict[str, Any], pixels: Pixels, image: snapviewer.Image) -> None:
+def _assert_timeline(
+    document: dict[str, Any], pixels: Pixels, timeline: Timeline, **how: Any
+) -> None:
     """Every pixel of an allocation is the engine's; over the rest there may be lines."""
+    if "time" not in how:
+        how["events"] = tuple(document["events"])
+    size = tuple(document["plot"][2:])
+    image = timeline.image(bytes=tuple(document["bytes"]), size=size, **how)
     plot = _plot(document, pixels)
     is_data = np.asarray(image.ids) != BACKGROUND
     assert is_data.any()
@@ -99,11 +106,9 @@ def test_the_plot_is_the_engines_picture(
         demo, "--res", "1000", "500", "--device", "0", "--color", color, "--theme", theme
     )
 
-    device = snapviewer.load(demo).devices[0]
-    size = tuple(document["plot"][2:])
-    span = {"events": (0, 3000), "bytes": tuple(document["bytes"])}
-    image = device.timeline().image(**span, size=size, color=color, theme=theme)
-    _assert_timeline(document, pixels, image)
+    assert document["events"] == [0, 3000]
+    timeline = snapviewer.load(demo).devices[0].timeline()
+    _assert_timeline(document, pixels, timeline, color=color, theme=theme)
 
 
 @pytest.mark.parametrize("order", ["allocation", "stack", "size", "lifetime", "pool", "stream"])
@@ -113,9 +118,7 @@ def test_allocations_lie_in_the_order_that_was_asked_for(
     document, pixels = render.picture(demo, "--res", "800", "400", "-d", "0", "--order", order)
 
     timeline = snapviewer.load(demo).devices[0].timeline(order=order)
-    size = tuple(document["plot"][2:])
-    image = timeline.image(events=(0, 3000), bytes=tuple(document["bytes"]), size=size)
-    _assert_timeline(document, pixels, image)
+    _assert_timeline(document, pixels, timeline)
 
 
 @pytest.mark.parametrize("compress", [False, True])
@@ -129,13 +132,8 @@ def test_an_axis_of_time_is_the_clocks(compress: bool, demo: Path, render: Rende
     clock = device.clock(compress=compress)
     assert clock is not None
     assert document["time_us"] == [0, clock.length_us + 1]
-    image = device.timeline().image(
-        time=(0, clock.length_us + 1),
-        clock=clock,
-        bytes=tuple(document["bytes"]),
-        size=tuple(document["plot"][2:]),
-    )
-    _assert_timeline(document, pixels, image)
+    span = (0, clock.length_us + 1)
+    _assert_timeline(document, pixels, device.timeline(), time=span, clock=clock)
 
 
 def test_a_part_is_shown_alone(demo: Path, render: Renderer) -> None:
@@ -149,9 +147,7 @@ def test_a_part_is_shown_alone(demo: Path, render: Renderer) -> None:
     totals = device.totals[1000:1200]
     assert document["peak_bytes"] == totals.max()
     assert document["peak_event"] == 1000 + totals.argmax()
-    size = tuple(document["plot"][2:])
-    span = {"events": (1000, 1200), "bytes": (100 * 2**20, 2**30)}
-    _assert_timeline(document, pixels, device.timeline().image(**span, size=size))
+    _assert_timeline(document, pixels, device.timeline())
 
 
 def test_a_part_in_time_is_the_events_of_that_time(demo: Path, render: Renderer) -> None:
@@ -203,9 +199,7 @@ def test_a_filter_leaves_others_out_and_dimming_keeps_them(demo: Path, render: R
         (filtered, filtered_pixels, timeline, None),
         (dimmed, dimmed_pixels, device.timeline(), "forward size>=1MiB"),
     ):
-        size = tuple(document["plot"][2:])
-        span = {"events": (0, 3000), "bytes": tuple(document["bytes"])}
-        _assert_timeline(document, pixels, which.image(**span, size=size, dim=dim))
+        _assert_timeline(document, pixels, which, dim=dim)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -179,5 +179,5 @@ def test_where_idle_time_is_shortened_marks_tell_the_real_time(
 def _microseconds(label: str, unit: str) -> float:
     if ":" in unit:
         parts = [int(part) for part in label.replace(",", "").split(":")]
-        return sum(part * 60**power for power, part in enumerate(reversed(parts))) * 1e6
+        return 1e6 * sum(part * float(60**power) for power, part in enumerate(reversed(parts)))
     return float(label.replace(",", "")) * {"s": 1e6, "ms": 1e3, "µs": 1}[unit]

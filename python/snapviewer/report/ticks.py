@@ -98,7 +98,7 @@ def event_ticks(low: float, high: float, length_px: float, width_of: WidthOf) ->
         length_px: How long it is on the screen.
         width_of: How wide a label is there.
 
-    >>> axis = event_ticks(0, 2500, 300, lambda label: 8.0 * len(label))
+    >>> axis = event_ticks(0, 2500, 500, lambda label: 8.0 * len(label))
     >>> [mark.label for mark in axis.marks]
     ['0', '500', '1,000', '1,500', '2,000', '2,500']
     """
@@ -128,10 +128,10 @@ def time_ticks(
         pieces: If idle times are shortened on the axis, the parts where they are not. Marks stand
             at even real times within these; their `value` is the place on the axis.
 
-    >>> axis = time_ticks(0, 2_500_000, 300, lambda label: 8.0 * len(label))
+    >>> axis = time_ticks(0, 2_500_000, 500, lambda label: 8.0 * len(label))
     >>> [mark.label for mark in axis.marks], axis.unit
     (['0.0', '0.5', '1.0', '1.5', '2.0', '2.5'], 's')
-    >>> axis = time_ticks(0, 300_000_000, 300, lambda label: 8.0 * len(label))
+    >>> axis = time_ticks(0, 300_000_000, 500, lambda label: 8.0 * len(label))
     >>> [mark.label for mark in axis.marks], axis.unit
     (['0:00', '1:00', '2:00', '3:00', '4:00', '5:00'], 'min:s')
     """

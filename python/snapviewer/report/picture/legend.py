@@ -193,7 +193,7 @@ def _sizes(least: float, most: float, count: int) -> list[tuple[float, str]]:
     """Choose powers of two between two logarithms.
 
     >>> [text for _, text in _sizes(9.0, 21.2, 4)]
-    ['512 B', '16 KiB', '512 KiB']
+    ['512 B', '8 KiB', '128 KiB', '2 MiB']
     """
     first, last = math.floor(least), math.ceil(most)
     step = next(step for step in (1, 2, 3, 4, 5, 10, 20, 64) if (last - first) // step < count)
