@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from snapviewer import Device, Snapshot
-from snapviewer._core import CATEGORIES
+from snapviewer import Device, Snapshot, _core
 from snapviewer.frames import frame_text, own_frame
 from snapviewer.report.theme import Color
 from snapviewer.units import BYTE_UNITS, count_of
@@ -234,7 +233,7 @@ def _pool_text(pools: Sequence[tuple[int, int]], pool: int) -> str:
 
 
 def _category_text(category: int) -> str:
-    return CATEGORIES[category - 1].replace("_", " ") if category else "not recorded"
+    return _core.CATEGORIES[category - 1].replace("_", " ") if category else "not recorded"
 
 
 def _percent(part: int, whole: int) -> str:
