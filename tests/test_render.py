@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 from pathlib import Path
 from typing import Any
@@ -316,6 +317,18 @@ def test_a_title_is_shown_and_kept_in_the_file(small: Path, render: Renderer) ->
     assert (plain[60:] == titled[60:]).all()
     with Image.open(render.output) as image:
         assert image.info["Title"] == "Größe: 雪 before the fix"
+
+
+def test_a_file_name_that_is_no_text_is_shown_as_far_as_it_is(
+    small: Path, render: Renderer
+) -> None:
+    odd = small.with_name(os.fsdecode(b"\xff.pickle"))
+    small.rename(odd)
+
+    render.picture(odd)
+
+    with Image.open(render.output) as image:
+        assert image.info["Title"] == "?.pickle  ·  device 0"
 
 
 def test_the_same_picture_is_the_same_file(small: Path, render: Renderer) -> None:
