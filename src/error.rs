@@ -63,6 +63,13 @@ pub enum Error {
         reason: String,
     },
 
+    /// A filter is not understood, or asks for what the file does not have.
+    #[error("filter: {reason}")]
+    Filter {
+        /// What is wrong with it, and what to write instead.
+        reason: String,
+    },
+
     /// Somebody asked to stop.
     #[error("cancelled")]
     Cancelled,
@@ -96,6 +103,11 @@ impl Error {
         Self::Argument { reason: reason.into() }
     }
 
+    /// The filter is wrong, for this reason.
+    pub fn filter(reason: impl Into<String>) -> Self {
+        Self::Filter { reason: reason.into() }
+    }
+
     /// The system refused something about this path.
     #[must_use]
     pub fn io(path: &Path, source: io::Error) -> Self {
@@ -110,6 +122,7 @@ impl Error {
             | Self::Exists { .. }
             | Self::Query { .. }
             | Self::Argument { .. }
+            | Self::Filter { .. }
             | Self::Cancelled
             | Self::InFile { .. } => self,
             error => Self::InFile { path: path.to_owned(), error: Box::new(error) },

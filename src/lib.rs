@@ -1,8 +1,9 @@
-//! The core of snapviewer: reads PyTorch memory snapshots, finds every allocation's life, and keeps
-//! them in bundles that open at once.
+//! The core of snapviewer: reads PyTorch memory snapshots, finds every allocation's life, draws them,
+//! and keeps them in bundles that open at once.
 //!
 //! ```text
-//! snap.pickle ─ source ─ pickle ─ snapshot ─ lifetimes ─┬─ recording ─▶ Python
+//! snap.pickle ─ source ─ pickle ─ snapshot ─ lifetimes ─┬─ timeline ─ raster ─▶ pixels
+//!                                                       ├─ filter ─ recording ─▶ Python
 //!                                                       └─ store + bundle ─▶ snap.zip / directory
 //! ```
 //!
@@ -14,6 +15,7 @@ pub mod progress;
 
 pub mod column;
 pub mod source;
+pub mod stack_texts;
 
 pub mod pickle;
 pub mod snapshot;
@@ -27,6 +29,8 @@ pub mod raster;
 pub mod store;
 
 pub mod bundle;
+
+pub mod filter;
 
 pub mod recording;
 

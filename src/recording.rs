@@ -11,10 +11,12 @@ use std::sync::{Arc, OnceLock};
 
 use crate::bundle::{self, Bundle};
 use crate::error::{Error, Result};
+use crate::filter::Filter;
 use crate::lifetimes::{self, Lifetimes};
 use crate::progress::Progress;
 use crate::snapshot::Snapshot;
 use crate::source::{Kind, Source};
+use crate::stack_texts::StackTexts;
 use crate::store::Store;
 
 /// An opened input.
@@ -27,6 +29,7 @@ pub struct Recording {
     /// What is odd about the file as a whole.
     pub warnings: Vec<String>,
     content: Content,
+    stack_texts: OnceLock<StackTexts>,
 }
 
 #[derive(Debug)]
@@ -58,6 +61,7 @@ impl Recording {
             devices: devices.into_iter().map(Arc::new).collect(),
             warnings: snapshot.oddities.sentences(),
             content: Content::Snapshot(Box::new(snapshot)),
+            stack_texts: OnceLock::new(),
         })
     }
 
@@ -67,6 +71,7 @@ impl Recording {
             devices: std::mem::take(&mut bundle.devices).into_iter().map(Arc::new).collect(),
             warnings: bundle.warnings.clone(),
             content: Content::Bundle { bundle: Box::new(bundle), store: OnceLock::new() },
+            stack_texts: OnceLock::new(),
         }
     }
 
@@ -92,6 +97,26 @@ impl Recording {
                 Ok(Some(frames.map(text).collect()))
             }),
         }
+    }
+
+    /// Every stack in words, made when first asked for.
+    pub fn stack_texts(&self) -> Result<&StackTexts> {
+        if let Some(texts) = self.stack_texts.get() {
+            return Ok(texts);
+        }
+        let texts = match &self.content {
+            Content::Snapshot(snapshot) => stack_texts(snapshot),
+            Content::Bundle { .. } => {
+                self.with_store(|store| store.stack_texts(self.stack_count()))?
+            }
+        };
+        Ok(self.stack_texts.get_or_init(|| texts))
+    }
+
+    /// Which of a device's allocations a filter lets through.
+    pub fn mask(&self, which: usize, filter: &Filter) -> Result<Vec<bool>> {
+        let times = if filter.needs_times() { self.times(which) } else { Cow::default() };
+        filter.mask(&self.devices[which], self.stack_texts()?, &times)
     }
 
     /// The time of each event of a device in Unix microseconds; empty if none was recorded.
@@ -206,4 +231,16 @@ fn frames(snapshot: &Snapshot, stack: u32) -> Vec<FrameText> {
         }
     };
     snapshot.stacks.get(stack).iter().map(text).collect()
+}
+
+fn stack_texts(snapshot: &Snapshot) -> StackTexts {
+    let (strings, stacks) = (&snapshot.strings, &snapshot.stacks);
+    let mut texts = StackTexts::default();
+    for frame in stacks.frames() {
+        texts.add_frame(strings.get(frame.name), strings.get(frame.filename), frame.line);
+    }
+    for id in 0..stacks.len() {
+        texts.add_stack(stacks.get(id as u32));
+    }
+    texts
 }

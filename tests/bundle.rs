@@ -312,6 +312,7 @@ fn use_all(path: &Path) {
     for stack in 0..10 {
         let _ = store.frames(stack);
     }
+    let _ = store.stack_texts(bundle.stacks as usize);
 }
 
 #[test]

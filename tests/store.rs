@@ -57,6 +57,24 @@ fn the_view_that_people_know_answers() {
 }
 
 #[test]
+fn every_stack_comes_at_once_if_there_are_as_many_as_expected() {
+    let (snapshot, store, _directory) = stored(&common::rich());
+    let count = snapshot.stacks.len();
+
+    let texts = store.stack_texts(count).unwrap();
+
+    for (id, stack) in (0..).zip(texts.stacks()) {
+        let shown = |(name, filename, line)| format!("{name} ({filename}:{line})");
+        let expected: Vec<String> = store.frames(id).unwrap().into_iter().map(shown).collect();
+        let frames: Vec<&str> =
+            stack.iter().map(|&frame| texts.frames()[frame as usize].as_str()).collect();
+        assert_eq!(frames, expected);
+    }
+    let told = store.stack_texts(count + 1).unwrap_err().to_string();
+    assert!(told.starts_with("elements.db is damaged (it has another number of stacks)"), "{told}");
+}
+
+#[test]
 fn the_sqlite3_program_sees_the_same() {
     let (_, store, directory) = stored(&common::rich());
     let sql = "select idx, size, start_time, end_time, callstack from allocs order by idx";

@@ -167,6 +167,10 @@ def _in_store(path: Path) -> bool:
     return path.parts[0].startswith("store")
 
 
+def _in_filter(path: Path) -> bool:
+    return path.parts[0] == "filter"
+
+
 def _may_be_unsafe(path: Path) -> bool:
     """Where a file is mapped, NumPy is lent a column, and SQLite is shown the events."""
     return path.as_posix() in ("source.rs", "py/columns.rs", "store/events.rs")
@@ -177,6 +181,7 @@ def _may_be_unsafe(path: Path) -> bool:
     [
         (r"\b(pyo3|numpy)\b", _in_py),
         (r"\brusqlite\b", _in_store),
+        (r"\bregex::", _in_filter),
         (r"allow\(unsafe_code\)", _may_be_unsafe),
     ],
 )

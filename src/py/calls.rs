@@ -38,7 +38,9 @@ impl From<Error> for PyErr {
             Error::Exists { .. } => {
                 io::Error::new(io::ErrorKind::AlreadyExists, error.to_string()).into()
             }
-            Error::Argument { .. } => PyValueError::new_err(error.to_string()),
+            Error::Argument { .. } | Error::Filter { .. } => {
+                PyValueError::new_err(error.to_string())
+            }
             Error::Cancelled => CancelledError::new_err(error.to_string()),
             _ => SnapshotError::new_err(error.to_string()),
         }

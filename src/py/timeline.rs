@@ -13,6 +13,7 @@ use pyo3::types::PyTuple;
 
 use super::columns::lend;
 use crate::error::Error;
+use crate::filter::Filter;
 use crate::lifetimes::Lifetimes;
 use crate::raster::{self, Canvas, ColorBy, Frame, Scene, Style, Theme, View};
 use crate::recording::Recording;
@@ -34,8 +35,9 @@ pub(super) fn mask(
     given: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Option<Vec<bool>>> {
     let Some(given) = given else { return Ok(None) };
-    if let Ok(_text) = given.extract::<String>() {
-        return Err(PyValueError::new_err("later"));
+    if let Ok(text) = given.extract::<String>() {
+        let filter = Filter::parse(&text)?;
+        return Ok(Some(given.py().detach(|| recording.mask(which, &filter))?));
     }
     let Ok(mask) = given.extract::<PyReadonlyArray1<'_, bool>>() else {
         let reason = "takes None, a filter's text, or an array of bool, one an allocation";
@@ -59,9 +61,7 @@ pub(super) fn colors(
     kept: Option<&[bool]>,
 ) -> PyResult<Vec<u32>> {
     let lives = &recording.devices[which];
-    let hashes: Vec<u32> =
-        (0..recording.stack_count() as u32).map(|id| id.wrapping_mul(0x9e37_79b1)).collect();
-    let mut colors = raster::colors(lives, &hashes, by, theme);
+    let mut colors = raster::colors(lives, recording.stack_texts()?.hashes(), by, theme);
     if let Some(kept) = kept {
         raster::dim(&mut colors, theme.background(), |which| kept[which]);
     }

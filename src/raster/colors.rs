@@ -69,11 +69,11 @@ impl Theme {
         }
     }
 
-    /// The lightness of stacks, of which hash decides, and of what has none.
-    fn lightness(self) -> ([f64; 2], f64) {
+    /// The two lightnesses of stacks, and as much chroma as every hue has there in sRGB.
+    fn of_stacks(self) -> ([f64; 2], f64) {
         match self {
-            Self::Light => ([0.69, 0.79], 0.80),
-            Self::Dark => ([0.58, 0.68], 0.44),
+            Self::Light => ([0.68, 0.77], 0.114),
+            Self::Dark => ([0.58, 0.68], 0.098),
         }
     }
 
@@ -89,7 +89,11 @@ impl Theme {
 
     /// What has no stack, stream, pool, ….
     fn unknown(self) -> u32 {
-        oklch(self.lightness().1, 0.0, 0.0)
+        let lightness = match self {
+            Self::Light => 0.80,
+            Self::Dark => 0.44,
+        };
+        oklch(lightness, 0.0, 0.0)
     }
 
     /// The colour of the stack with a hash; 0 is the empty one's.
@@ -97,14 +101,11 @@ impl Theme {
         if hash == 0 {
             return self.unknown();
         }
-        let (lightness, _) = self.lightness();
+        let (lightness, chroma) = self.of_stacks();
         let hue = f64::from(hash >> 8) / f64::from(1 << 24) * 360.0;
-        oklch(lightness[(hash & 1) as usize], CHROMA, hue)
+        oklch(lightness[(hash & 1) as usize], chroma, hue)
     }
 }
-
-/// As much as every hue has in sRGB at these lightnesses.
-const CHROMA: f64 = 0.11;
 
 /// Eight that colour-blind people tell apart (Okabe and Ito's, grey in place of black).
 const NAMED: [u32; 8] = [

@@ -43,14 +43,32 @@ pub(super) fn paint(part: Part<'_>, timeline: &Timeline, rows: &Rows, view: &Vie
             part.selected[column] = painter.selected(view);
             before = into;
         }
-        for (row, out) in out.iter_mut().enumerate() {
-            let from = &tile[stride + height - 1 - row..];
-            for (place, pixel) in out[first..first + count].iter_mut().enumerate() {
+        let pieces = out.iter_mut().map(|row| &mut row[first..first + count]);
+        turn(&tile[stride..], stride, height, pieces);
+        let (first, rest) = tile.split_at_mut(stride);
+        first.copy_from_slice(&rest[(count - 1) * stride..][..stride]);
+    }
+}
+
+/// Turns columns from the bottom up into pieces of rows from the top.
+fn turn<'r>(
+    tile: &[u32],
+    stride: usize,
+    height: usize,
+    rows: impl Iterator<Item = &'r mut [Pixel]>,
+) {
+    for (row, piece) in rows.enumerate() {
+        let from = &tile[height - 1 - row..];
+        // A width that the compiler knows is twice as fast: 1.7 instead of 3 ms for 2400 × 1000.
+        if let Some(piece) = piece.first_chunk_mut::<TILE>() {
+            for (place, pixel) in piece.iter_mut().enumerate() {
+                *pixel = from[place * stride].to_le_bytes();
+            }
+        } else {
+            for (place, pixel) in piece.iter_mut().enumerate() {
                 *pixel = from[place * stride].to_le_bytes();
             }
         }
-        let (first, rest) = tile.split_at_mut(stride);
-        first.copy_from_slice(&rest[(count - 1) * stride..][..stride]);
     }
 }
 

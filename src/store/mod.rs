@@ -25,6 +25,7 @@ use rusqlite::{Connection, MAIN_DB, OpenFlags, OptionalExtension};
 pub use query::{Cell, Limits, Table};
 
 use crate::error::{Error, Result};
+use crate::stack_texts::StackTexts;
 
 /// The version of the bundle's format, and so of this database's.
 pub const FORMAT_VERSION: u64 = 1;
@@ -71,7 +72,7 @@ impl Store {
             db.prepare("select 1 from sqlite_schema where type = 'table' and name = ?")?;
         for name in schema::NEEDED {
             if !names.exists([name])? {
-                return Err(rusqlite::Error::ModuleError(format!("it has no table {name}")));
+                return Err(inconsistent(format!("it has no table {name}")));
             }
         }
         drop(names);
@@ -116,6 +117,21 @@ impl Store {
         frame_ids(&ids.unwrap_or_default()).map(|id| find.query_row([id as i64], line)).collect()
     }
 
+    /// Every stack, of which there must be this many.
+    pub fn stack_texts(&self, count: usize) -> Result<StackTexts> {
+        let read = || {
+            let db = self.lock();
+            let mut texts = StackTexts::default();
+            read_frames(&db, &mut texts)?;
+            read_stacks(&db, &mut texts)?;
+            if texts.len() != count {
+                return Err(inconsistent("it has another number of stacks"));
+            }
+            Ok(texts)
+        };
+        read().map_err(|error| damaged(&error))
+    }
+
     fn lock(&self) -> MutexGuard<'_, Connection> {
         self.db.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -135,6 +151,39 @@ fn callstack(list: &str, frames: &[String]) -> String {
 fn frame_texts(db: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut all = db.prepare("select text from frames order by frame")?;
     all.query_map([], |row| row.get(0))?.collect()
+}
+
+fn read_frames(db: &Connection, texts: &mut StackTexts) -> rusqlite::Result<()> {
+    let mut all = db.prepare("select frame, name, filename, line from frames order by frame")?;
+    let mut rows = all.query([])?;
+    while let Some(row) = rows.next()? {
+        if row.get::<_, i64>(0)? != texts.frames().len() as i64 {
+            return Err(inconsistent("a frame is missing"));
+        }
+        let text = |column| row.get_ref(column)?.as_str().map_err(rusqlite::Error::from);
+        texts.add_frame(text(1)?, text(2)?, row.get::<_, i64>(3)? as u64);
+    }
+    Ok(())
+}
+
+fn read_stacks(db: &Connection, texts: &mut StackTexts) -> rusqlite::Result<()> {
+    let mut all = db.prepare("select stack, frames from stacks order by stack")?;
+    let mut rows = all.query([])?;
+    let mut ids = Vec::new();
+    while let Some(row) = rows.next()? {
+        if row.get::<_, i64>(0)? != texts.len() as i64 {
+            return Err(inconsistent("a stack is missing"));
+        }
+        ids.clear();
+        for id in frame_ids(row.get_ref(1)?.as_str()?) {
+            if id >= texts.frames().len() {
+                return Err(inconsistent("a stack has a frame that is missing"));
+            }
+            ids.push(id as u32);
+        }
+        texts.add_stack(&ids);
+    }
+    Ok(())
 }
 
 /// Opens a file that nobody changes: without locks, and whatever lies beside it.
@@ -157,6 +206,10 @@ fn open_immutable(path: &Path) -> rusqlite::Result<Connection> {
         return Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI);
     }
     Connection::open_with_flags(path, flags)
+}
+
+fn inconsistent(reason: impl Into<String>) -> rusqlite::Error {
+    rusqlite::Error::ModuleError(reason.into())
 }
 
 fn damaged(error: &rusqlite::Error) -> Error {

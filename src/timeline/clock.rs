@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_long_wait_takes_two_percent_of_the_axis_and_is_told() {
-        let busy = (0..=1000).map(|event| event * 10);
+        let busy = (100..=1100).map(|event| event * 10);
         let times: Vec<u64> = busy.clone().chain(busy.map(|time| time + 60_000_000)).collect();
 
         let clock = Clock::new(&times, true).unwrap();

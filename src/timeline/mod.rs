@@ -43,7 +43,8 @@ pub struct Timeline {
     spans: Spans,
     /// Frees that took more than one event: from the request to the end, and whose they are.
     pending: (Spans, Vec<u32>),
-    order: Option<(Permutation, Vec<u32>)>,
+    /// Another order than that of allocation, and the lives in it.
+    order: Option<(Permutation, Spans)>,
     /// Which allocations are shown; None: all.
     filter: Option<Vec<bool>>,
     /// The size at each position, or 0 if the filter leaves it out; None: the sizes as they are.
@@ -90,8 +91,8 @@ impl Timeline {
         };
         let overview = Overview::new(totals.as_ref().unwrap_or(&lives.totals));
         let order = permutation.map(|order| {
-            let ends = order.apply(spans.ends());
-            (order, ends)
+            let lives = Spans::new(order.apply(spans.starts()), order.apply(spans.ends()));
+            (order, lives)
         });
         Ok(Self { lives, spans, pending, order, filter, weights, totals, overview })
     }
@@ -139,43 +140,37 @@ impl Timeline {
     /// Who is at a byte of the stack at a moment.
     #[must_use]
     pub fn at(&self, moment: u32, byte: u64) -> Option<u32> {
-        if self.order.is_some() {
-            let mut standing = Standing::new(self);
-            standing.advance(moment);
-            return standing.at(byte);
-        }
-        // In the order of allocation the stack comes as it is, and can be left half-way.
-        let (mut end, mut found) = (0, None);
-        let begun = self.spans.begun(moment, 0);
-        self.spans.each_unended(0..begun, moment, |which| {
-            end += self.weights()[which];
-            if end > byte {
-                found = Some(which as u32);
+        let (lives, weights) = (self.stacked(), self.weights());
+        let (mut base, mut found) = (0, None);
+        lives.each_stretch(0..self.weights().len(), moment, |stretch| {
+            let weight =
+                |position| if lives.is_open(position, moment) { weights[position] } else { 0 };
+            // Without a branch for each; then only the last stretch is looked at one by one.
+            let sum: u64 = stretch.clone().map(weight).sum();
+            if base + sum > byte {
+                found = stretch.into_iter().find(|&position| {
+                    base += weight(position);
+                    base > byte
+                });
             }
+            base += sum;
             found.is_none()
         });
-        found
+        found.map(|position| self.allocation(position))
     }
 
     /// The stack at a moment, from the bottom: who, and at which byte.
     #[must_use]
     pub fn stack(&self, moment: u32) -> Vec<(u32, u64)> {
-        let mut positions = Vec::new();
-        let begun = self.spans.begun(moment, 0);
-        self.spans.each_unended(0..begun, moment, |which| {
-            if self.is_shown(which) {
-                positions.push(self.position(which));
+        let (lives, mut base, mut stack) = (self.stacked(), 0, Vec::new());
+        lives.each_open(0..self.weights().len(), moment, |position| {
+            let which = self.allocation(position);
+            if self.is_shown(which as usize) {
+                stack.push((which, base));
+                base += self.weights()[position];
             }
-            true
         });
-        positions.sort_unstable();
-        let mut base = 0;
-        let place = |position: usize| {
-            let at = base;
-            base += self.weights()[position];
-            (self.allocation(position), at)
-        };
-        positions.into_iter().map(place).collect()
+        stack
     }
 
     /// Whether the filter shows an allocation.
@@ -196,10 +191,7 @@ impl Timeline {
     pub fn each_pending(&self, moment: u32, mut each: impl FnMut(u32)) {
         let (spans, whose) = &self.pending;
         let begun = spans.begun(moment, 0);
-        spans.each_unended(0..begun, moment, |which| {
-            each(whose[which]);
-            true
-        });
+        spans.each_open(0..begun, moment, |which| each(whose[which]));
     }
 
     /// Bytes that the index takes, beside the allocations themselves.
@@ -208,8 +200,8 @@ impl Timeline {
         let (pending, whose) = &self.pending;
         let of_u32 = |column: &[u32]| size_of_val(column);
         let of_u64 = |column: &Option<Vec<u64>>| column.as_deref().map_or(0, size_of_val);
-        let order = self.order.as_ref().map_or(0, |(order, ends)| {
-            of_u32(&order.positions) + of_u32(&order.allocations) + of_u32(ends)
+        let order = self.order.as_ref().map_or(0, |(order, lives)| {
+            of_u32(&order.positions) + of_u32(&order.allocations) + lives.memory()
         });
         let lives = self.spans.memory() + pending.memory() + of_u32(whose);
         let filter = self.filter.as_deref().map_or(0, size_of_val);
@@ -221,9 +213,9 @@ impl Timeline {
             + self.overview.memory()
     }
 
-    /// The end of what is at each position.
-    fn ends(&self) -> &[u32] {
-        self.order.as_ref().map_or(self.spans.ends(), |(_, ends)| ends)
+    /// The life of what is at each position.
+    fn stacked(&self) -> &Spans {
+        self.order.as_ref().map_or(&self.spans, |(_, lives)| lives)
     }
 
     /// The weight of what is at each position.

@@ -8,7 +8,7 @@ pub enum Order {
     /// Older ones below.
     #[default]
     Allocation,
-    /// Allocations of one call stack together; the stacks that hold most at the peak below.
+    /// Allocations of one call stack together; the stacks that hold most for longest below.
     Stack,
     /// Large ones below.
     Size,
@@ -75,19 +75,18 @@ fn with_index(keys: impl Iterator<Item = u64>) -> Vec<(u64, u32)> {
     keys.zip(0..).collect()
 }
 
-/// The place of each stack: by the bytes that it holds at the peak, then by its id.
+/// The place of each stack: by the bytes that it holds, times the events for which it holds them, so
+/// that what is there all the time is a calm floor and what comes and goes is on top; then by its id.
 fn stack_ranks(lives: &Lifetimes) -> Vec<u32> {
     let all = &lives.allocations;
     let stacks = all.stack.iter().max().map_or(0, |&stack| stack as usize + 1);
-    let mut bytes = vec![0_u64; stacks];
-    let peak = lives.peak_event;
+    let mut held = vec![0_u128; stacks];
     for index in 0..all.len() {
-        if all.alloc_event[index] <= peak && all.free_event[index] > peak {
-            bytes[all.stack[index] as usize] += all.size[index];
-        }
+        let events = (all.free_event[index] - all.alloc_event[index]) as u128;
+        held[all.stack[index] as usize] += events * u128::from(all.size[index]);
     }
     let mut sorted: Vec<u32> = (0..stacks as u32).collect();
-    sorted.sort_by_key(|&stack| std::cmp::Reverse(bytes[stack as usize]));
+    sorted.sort_by_key(|&stack| std::cmp::Reverse(held[stack as usize]));
     let mut ranks = vec![0; stacks];
     for (rank, &stack) in (0..).zip(&sorted) {
         ranks[stack as usize] = rank;

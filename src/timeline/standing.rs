@@ -79,11 +79,6 @@ impl Rows {
         Self { centres, half: (range / twice) as u64 }
     }
 
-    /// One row, for one byte.
-    fn one(byte: u64) -> Self {
-        Self { centres: vec![byte, u64::MAX], half: 0 }
-    }
-
     /// How many there are.
     #[must_use]
     pub fn height(&self) -> usize {
@@ -119,7 +114,7 @@ impl<'t> Standing<'t> {
         let groups = leaves.div_ceil(FAN_OUT);
         Self {
             timeline,
-            ends: timeline.ends(),
+            ends: timeline.stacked().ends(),
             weights: timeline.weights(),
             begun: 0,
             leaves: vec![Leaf::default(); leaves],
@@ -134,7 +129,7 @@ impl<'t> Standing<'t> {
         let from = self.begun;
         self.begun = self.timeline.spans.begun(moment, from);
         let timeline = self.timeline;
-        timeline.spans.each_unended(from..self.begun, moment, |which| {
+        timeline.spans.each_open(from..self.begun, moment, |which| {
             let position = timeline.position(which);
             if self.weights[position] > 0 {
                 let leaf = &mut self.leaves[position / LEAF];
@@ -143,7 +138,6 @@ impl<'t> Standing<'t> {
                     self.stale.push((position / LEAF) as u32);
                 }
             }
-            true
         });
         self.find_ended(moment);
         let mut lowest = NO_LEAF;
@@ -234,14 +228,6 @@ impl<'t> Standing<'t> {
         let under: u64 = under.map(|slot| self.weights[leaf * LEAF + slot]).sum();
         let start = self.below(leaf) + under;
         Some(start..start + self.weights[position])
-    }
-
-    /// Who is at a byte of the stack.
-    #[must_use]
-    pub fn at(&self, byte: u64) -> Option<u32> {
-        let mut found = None;
-        self.walk(0, &Rows::one(byte), |_, which| found = Some(which));
-        found
     }
 
     /// Calls with the rows of each allocation that is seen, from a leaf up. Returns the first row
