@@ -398,8 +398,8 @@ def _assert_refused(ran: Ran, render: Renderer, *words: str) -> None:
         (("--device", "3"), ("no device 3", "0, 1, -1")),
         (("--range", "3000", "4000"), ("nothing in that range", "3,000 events")),
         (("--axis", "time", "--range", "3h", "4h"), ("nothing in that range", " long")),
-        (("--filter", "("), ()),
-        (("--filter", "size>=many"), ()),
+        (("--filter", "("), ("filter: ",)),
+        (("--filter", "size>=many"), ("filter: ", "size>=1.5MiB")),
     ],
 )
 def test_what_cannot_be_drawn_is_one_sentence_and_leaves_nothing(

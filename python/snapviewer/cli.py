@@ -290,7 +290,10 @@ def _render(options: argparse.Namespace) -> None:
     with progress_bar("reading") as progress:
         snapshot = _core.load(options.file, progress=progress)
     device = _picked_device(snapshot, options.device)
-    picture = drawing.draw(snapshot, device, chosen, file=options.file.resolve().name)
+    try:
+        picture = drawing.draw(snapshot, device, chosen, file=options.file.resolve().name)
+    except ValueError as error:  # a filter that is not understood
+        raise SnapshotError(str(error)) from None
     drawing.write(picture, options.output)
     if options.json:
         _print_json({"output": str(options.output), **picture.as_dict()})

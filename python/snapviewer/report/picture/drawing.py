@@ -81,6 +81,7 @@ def draw(snapshot: Snapshot, device: Device, options: PictureOptions, *, file: s
 
     Raises:
         SnapshotError: There is nothing to draw as asked; the message says why.
+        ValueError: A filter is not understood.
     """
     matching = device.timeline(order=options.order, where=options.where)
     dim = options.where if options.dim else None
