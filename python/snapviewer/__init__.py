@@ -1,4 +1,4 @@
-"""Read, check and convert PyTorch CUDA memory snapshots.
+"""Read, check, draw and convert PyTorch CUDA memory snapshots.
 
 >>> import snapviewer
 >>> snap = snapviewer.load("snap.pickle")            # doctest: +SKIP
@@ -9,10 +9,13 @@
 from snapviewer._core import (
     Allocations,
     CancelledError,
+    Clock,
     Device,
     Frame,
+    Image,
     Snapshot,
     SnapshotError,
+    Timeline,
     convert,
     load,
     query,
@@ -23,10 +26,13 @@ __version__ = "0.1.0"
 __all__ = [
     "Allocations",
     "CancelledError",
+    "Clock",
     "Device",
     "Frame",
+    "Image",
     "Snapshot",
     "SnapshotError",
+    "Timeline",
     "__version__",
     "convert",
     "load",

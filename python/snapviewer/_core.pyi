@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from os import PathLike
-from typing import Any, Protocol, final
+from typing import Any, Protocol, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,10 +13,13 @@ __all__ = [
     "FORMAT_VERSION",
     "Allocations",
     "CancelledError",
+    "Clock",
     "Device",
     "Frame",
+    "Image",
     "Snapshot",
     "SnapshotError",
+    "Timeline",
     "convert",
     "is_bundle",
     "load",
@@ -25,6 +28,10 @@ __all__ = [
 
 FORMAT_VERSION: int
 """The version of the bundle's format."""
+
+# A filter's text, or a bool an allocation.
+_Which: TypeAlias = str | npt.NDArray[np.bool_]
+_Range: TypeAlias = tuple[float, float]
 
 class _Cancel(Protocol):
     def is_set(self) -> bool: ...
@@ -134,6 +141,144 @@ class Device:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is off, in sentences."""
+    def timeline(self, order: str = "allocation", where: _Which | None = None) -> Timeline:
+        """Stack the allocations in an order: all, or those that `where` describes.
+
+        Args:
+            order: What decides who stands below whom: "allocation" (older ones below), "stack"
+                (those of a call stack together), "size" (large ones below), "lifetime" (long ones
+                below) or "stream".
+            where: Which allocations to show: a filter's text, such as
+                "attention|mlp size>=1MiB lifetime<100", or an array with a bool for each.
+
+        Raises:
+            ValueError: The order or the filter is not understood; the message says what is.
+        """
+    def colors(self, color: str = "stack", theme: str = "light") -> npt.NDArray[np.uint8]:
+        """The colour of each allocation: allocations × (red, green, blue)."""
+    def clock(self, compress: bool = False) -> Clock | None:
+        """When the events happened; None if the file has no times.
+
+        Args:
+            compress: Cut long times without events short.
+        """
+
+@final
+class Timeline:
+    """Allocations of a device, stacked in an order and filtered.
+
+    The stack at an event is what is alive after it, in the order, without gaps.
+    """
+
+    @property
+    def totals(self) -> npt.NDArray[np.uint64]:
+        """Live bytes of what is shown, after each event."""
+    @property
+    def peak_bytes(self) -> int:
+        """The most that is shown after any event; if there are no events, what is shown."""
+    @property
+    def peak_event(self) -> int:
+        """The first event with that much; -1 if there are no events."""
+    @property
+    def shown(self) -> int:
+        """How many allocations are shown."""
+    @property
+    def shown_bytes(self) -> int:
+        """The sizes of the allocations that are shown, added up."""
+    @property
+    def index_bytes(self) -> int:
+        """The bytes of memory that the index takes, beside the allocations."""
+    def at(self, event: int, byte: float) -> int | None:
+        """The allocation at a byte of the stack after an event; None above it. -1 is before all."""
+    def stack(self, event: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
+        """The stack after an event, from the bottom: allocations, and the byte where each begins."""
+    def overview(
+        self,
+        *,
+        events: _Range | None = None,
+        time: _Range | None = None,
+        clock: Clock | None = None,
+        size: int,
+    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+        """The lowest and the highest total of each of some columns."""
+    def image(
+        self,
+        *,
+        events: _Range | None = None,
+        time: _Range | None = None,
+        bytes: tuple[float, float],
+        size: tuple[int, int],
+        clock: Clock | None = None,
+        color: str = "stack",
+        theme: str = "light",
+        dim: _Which | None = None,
+        selected: int | None = None,
+        previous: Image | None = None,
+        threads: int | None = None,
+    ) -> Image:
+        """Draw a part of the timeline.
+
+        Every column shows one moment: the event with the largest total inside it. A pixel shows who
+        owns the byte at its centre, or where 32 neighbours in the stack are together at most half a
+        pixel tall, the heaviest of them.
+
+        Args:
+            events: From the left edge to the right, in events; or
+            time: the same in microseconds since the first event.
+            bytes: From the lower edge to the upper.
+            size: Width and height in pixels.
+            clock: What `time` is measured on; the plain one if not given.
+            color: What colours stand for: "stack", "size", "stream" or "age".
+            theme: "light" or "dark".
+            dim: What this does not describe (a filter's text or a mask) is drawn faintly.
+            selected: An allocation to outline.
+            previous: A picture of the same timeline: columns that it has are copied, not drawn.
+            threads: How many work on it; all cores, up to 8, if not given.
+
+        Raises:
+            ValueError: There is nothing to see, or an argument is not understood.
+        """
+
+@final
+class Image:
+    """A picture of a timeline: pixels, and who is in each."""
+
+    @property
+    def rgb(self) -> npt.NDArray[np.uint8]:
+        """The pixels: height × width × (red, green, blue), the first row on top."""
+    @property
+    def rgba(self) -> npt.NDArray[np.uint8]:
+        """The same with a fourth channel, which is 255: in one piece of memory."""
+    @property
+    def ids(self) -> npt.NDArray[np.uint32]:
+        """The allocation in each pixel; 2**32-1 is background."""
+    @property
+    def events(self) -> npt.NDArray[np.int64]:
+        """The event that each column shows: the one with the largest total in it; -1 if none."""
+
+@final
+class Clock:
+    """When events happened, in microseconds since the first one."""
+
+    @property
+    def start_us(self) -> int:
+        """The Unix time of the first event, in microseconds."""
+    @property
+    def length_us(self) -> int:
+        """From the first to the last event, on this clock."""
+    @property
+    def times(self) -> npt.NDArray[np.uint64]:
+        """The time of each event on this clock, which never runs backwards."""
+    @property
+    def gaps(self) -> tuple[tuple[int, int, int, int], ...]:
+        """Where time without events was cut short.
+
+        Each is the event before it, from and to on this clock, and how long it was.
+        """
+    def at(self, event: int) -> int:
+        """The time of an event on this clock."""
+    def real(self, us: float) -> float:
+        """The real time since the first event that this clock shows as `us`."""
 
 @final
 class Snapshot:

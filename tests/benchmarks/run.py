@@ -17,6 +17,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import drawing
+
 import snapviewer
 from snapviewer import demo
 
@@ -46,6 +48,7 @@ def main() -> None:
         growth = reading[5_000_000] / reading[1_000_000]
         print(f"\ngrowth of reading from 1M to 5M: {growth:.2f}× (limit {GROWTH_LIMIT})")
     _unlike()
+    drawing.run(FOLDER)
 
 
 def _sizes(size: int) -> float:
