@@ -208,7 +208,7 @@ class Timeline:
     def at(self, event: int, byte: float) -> int | None:
         """The allocation at a byte of the stack after an event; None above it. -1 is before all."""
     def stack(self, event: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
-        """The stack after an event, from the bottom: allocations, and the byte where each begins."""
+        """The stack after an event, from the bottom: the allocations, and where each begins."""
     def overview(
         self,
         *,
