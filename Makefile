@@ -30,7 +30,7 @@ export SNAP
 .DELETE_ON_ERROR:
 
 help:
-	@echo 'make run             convert the demo snapshot and print its summary'
+	@echo 'make run             convert the demo snapshot, print its summary and draw it'
 	@echo 'make run SNAP=path   the same with your snapshot'
 	@echo 'make test            formatting, lints, types and all tests; what CI runs'
 	@echo 'make bench           the benchmarks, as ratios to a baseline of the same run'
@@ -47,6 +47,8 @@ run: build
 	name=$$(basename "$$from"); to=build/$${name%.*}.zip; \
 	$(PROGRAM) convert -i "$$from" -o "$$to" --force; \
 	$(PROGRAM) info "$$to"; \
+	echo; echo 'the picture:'; \
+	$(PROGRAM) render "$$to" -o "build/$${name%.*}.png" --force; \
 	echo; echo "next: $(PROGRAM) query $$to \"select * from at_peak order by size desc limit 5\""
 
 test: rust-fmt rust-lint rust-test python-lint python-types python-stubs python-test

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use snapviewer::bundle;
 use snapviewer::error::{Error, Result};
-use snapviewer::lifetimes::Lifetimes;
+use snapviewer::lifetimes::{self, Lifetimes};
 use snapviewer::progress::Progress;
 use snapviewer::snapshot::Snapshot;
 use snapviewer::store::Limits;
@@ -43,8 +43,9 @@ fn traces() -> impl Strategy<Value = Value> {
     let event = (action, 0..6_u64, size, stream, time, 0..4_u64).prop_map(
         |(action, place, size, stream, time, line)| {
             let addr = if place == 5 { u64::MAX } else { 0x7f00_0000_0000 + 512 * place };
+            let category = lifetimes::CATEGORIES[line as usize];
             json!({"action": action, "addr": addr, "size": size, "stream": stream, "time_us": time,
-            "frames": [common::frame("f", line)]})
+            "frames": [common::frame("f", line)], "pool_id": [0, place % 3], "category": category})
         },
     );
     prop::collection::vec(prop::collection::vec(event, 0..60), 1..4)
@@ -234,12 +235,14 @@ fn what_is_no_bundle_of_this_version_is_told_in_a_sentence() {
         older.starts_with("made by the older Snapviewer; convert the original snapshot again with"),
         "{older}"
     );
-    let newer = told(r#"{"format": "snapviewer", "version": 2, "devices": 7}"#);
+    let newer = told(r#"{"format": "snapviewer", "version": 3, "devices": 7}"#);
     assert!(
-        newer.starts_with("made by a newer snapviewer (format 2); update, or convert again"),
+        newer.starts_with("made by a newer snapviewer (format 3); update, or convert again"),
         "{newer}"
     );
-    let damaged = told(r#"{"format": "snapviewer", "version": 1, "devices": 7}"#);
+    let first = told(r#"{"format": "snapviewer", "version": 1, "devices": 7}"#);
+    assert!(first.starts_with("made by a snapviewer that is too old (format 1)"), "{first}");
+    let damaged = told(r#"{"format": "snapviewer", "version": 2, "devices": 7}"#);
     assert!(damaged.starts_with("allocations.json is damaged"), "{damaged}");
     for text in ["", "{}", "null", r#"{"format": "other", "version": 1}"#, "{\"format\": \"snapv"] {
         let none = told(text);
@@ -285,6 +288,14 @@ fn figures_that_disagree_are_refused() {
     assert!(is_refused(&|value| value["stacks"] = json!(1)), "a stack is beyond the last");
     assert!(is_refused(&|value| value["stacks"] = json!(0)));
     assert!(is_refused(&|value| device(value, "oom_events", json!([9]))));
+    for pools in [json!([]), json!([[0, 1], [0, 0]]), json!([[0, 1], [0, 1]]), json!([[0]])] {
+        assert!(is_refused(&|value| device(value, "pools", pools.clone())), "{pools}");
+    }
+    let categories = good["devices"][0]["columns"]["address"].clone();
+    assert!(
+        is_refused(&|value| value["devices"][0]["columns"]["category"] = categories.clone()),
+        "a category is out of range"
+    );
     assert!(is_refused(&|value| device(value, "device", json!(1))), "a device is there twice");
     let columns: Vec<String> =
         good["devices"][0]["columns"].as_object().unwrap().keys().cloned().collect();

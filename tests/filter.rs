@@ -226,6 +226,8 @@ fn hostile_patterns_are_refused_or_quick() {
         stack: 1,
         free_stack: NO_STACK,
         flags: 0,
+        pool: 0,
+        category: 0,
     });
     let begun = Instant::now();
 

@@ -1,6 +1,6 @@
 """The slow, obvious model of a memory snapshot that the product is compared with.
 
-It follows sections 6 to 8 of the snapshot format literally, with plain Python dicts, and shares
+It follows sections 5 to 8 of the snapshot format literally, with plain Python dicts, and shares
 no code with the product. Where the format leaves a choice, the choice is stated beside the code.
 
 `python tests/oracle.py DIR` prints one line for each device of each snapshot in a directory.
@@ -22,9 +22,16 @@ from pathlib import Path
 from typing import Any
 
 Frames = tuple[tuple[str, str, int], ...]
+Pool = tuple[int, int]
 
 ACTIVE_STATES = frozenset({"active_allocated", "active_pending_free", "active_awaiting_free"})
 ENDING_ACTIONS = frozenset({"free_completed", "free"})
+GROWING_ACTIONS = frozenset({"segment_alloc", "segment_map"})
+CATEGORIES = frozenset(
+    {"parameter", "optimizer_state", "input", "temporary"}
+    | {"activation", "gradient", "autograd_detail", "unknown"}
+)
+DEFAULT_POOL = (0, 0)
 HOST_DEVICE = -1
 U64 = 2**64 - 1
 NO_STACK = 2**32 - 1
@@ -47,6 +54,8 @@ class AllocationModel:
     is_from_segments: bool
     frames: Frames
     free_frames: Frames | None
+    pool: Pool | None
+    category: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +65,7 @@ class DeviceModel:
     device: int
     events: int
     allocations: list[AllocationModel]
+    pools: list[Pool]
     totals: list[int]
     initial_bytes: int
     peak_bytes: int
@@ -159,6 +169,8 @@ class _Allocation:
     alloc_event: int
     frames: Frames
     first_seen: int
+    pool: Pool | None = None
+    category: str | None = None
     free_event: int | None = None
     free_requested: int | None = None
     free_frames: Frames | None = None
@@ -172,6 +184,7 @@ class _Block:
     requested_size: int
     stream: int
     frames: Frames
+    pool: Pool
 
 
 def _describe_device(
@@ -215,6 +228,8 @@ def _describe_device(
                 alloc_event=alloc_event,
                 frames=frames,
                 first_seen=index,
+                pool=_pool(event, "pool_id"),
+                category=_category(event),
             )
             seen.append(known)
             open_at[address] = known
@@ -238,6 +253,7 @@ def _describe_device(
             alloc_event=-1,
             frames=block.frames,
             first_seen=-1,
+            pool=block.pool,
         )
         for block in blocks
         if block.address not in open_at
@@ -261,6 +277,15 @@ def _describe_device(
             elif has_free_stacks and allocation.free_event is not None:
                 allocation.frames = ()
 
+    pools = _pools(trace, segments)
+    # A private pool whose segments were all released cannot be seen: then all is the default one.
+    are_told = any("pool_id" in event for event in trace)
+    is_all_default = pools == [DEFAULT_POOL] and not are_told
+    for allocation in seen:
+        if allocation.pool is None:
+            found = DEFAULT_POOL if is_all_default else _pool_at_end(allocation, trace, segments)
+            allocation.pool = found
+
     # An initial allocation with a pending free is stacked by the event that revealed it.
     revealed = [a for a in reversed(seen) if a.alloc_event == -1]
     recorded = [a for a in seen if a.alloc_event != -1]
@@ -280,6 +305,7 @@ def _describe_device(
         device=device,
         events=end,
         allocations=allocations,
+        pools=pools,
         totals=totals,
         initial_bytes=initial_bytes,
         peak_bytes=highest if totals else initial_bytes,
@@ -310,7 +336,47 @@ def _finished(a: _Allocation, end: int) -> AllocationModel:
         is_from_segments=a.first_seen == -1,
         frames=a.frames,
         free_frames=None if a.free_frames == a.frames else a.free_frames,
+        pool=a.pool,
+        category=a.category,
     )
+
+
+def _pool(holder: Mapping[str, Any], key: str) -> Pool | None:
+    if key not in holder:
+        return None
+    high, low = holder[key]
+    return high, low
+
+
+def _pools(trace: list[dict[str, Any]], segments: list[dict[str, Any]]) -> list[Pool]:
+    """All pools that a device's segments and events name, the default one first."""
+    told = {_pool(event, "pool_id") for event in trace} - {None}
+    told |= {_pool(segment, "segment_pool_id") or DEFAULT_POOL for segment in segments}
+    default = [DEFAULT_POOL] if DEFAULT_POOL in told else []
+    return default + sorted(pool for pool in told if pool is not None and pool != DEFAULT_POOL)
+
+
+def _pool_at_end(
+    allocation: _Allocation, trace: list[dict[str, Any]], segments: list[dict[str, Any]]
+) -> Pool | None:
+    """The pool of the segment at the address, if that is the segment the allocation was in."""
+    if allocation.free_event is not None:
+        for event in trace[allocation.free_event + 1 :]:
+            start = _unsigned(event.get("addr", 0))
+            is_there = start <= allocation.address < start + event.get("size", 0)
+            if is_there and event.get("action") in GROWING_ACTIONS:
+                return None
+    # Segments do not overlap; in a file where they do, the last one counts.
+    for segment in reversed(segments):
+        start = _unsigned(segment.get("address", 0))
+        if start <= allocation.address < start + segment.get("total_size", 0):
+            return _pool(segment, "segment_pool_id") or DEFAULT_POOL
+    return None
+
+
+def _category(event: Mapping[str, Any]) -> str | None:
+    category = event.get("category", "").lower()
+    return category if category in CATEGORIES else None
 
 
 def _active_blocks(segments: list[dict[str, Any]], read_frames: _FrameReader) -> list[_Block]:
@@ -328,6 +394,7 @@ def _active_blocks(segments: list[dict[str, Any]], read_frames: _FrameReader) ->
                         requested_size=block.get("size", 0) if requested is None else requested,
                         stream=segment.get("stream", 0),
                         frames=read_frames(block if "frames" in block else history[0]),
+                        pool=_pool(segment, "segment_pool_id") or DEFAULT_POOL,
                     )
                 )
             address += block.get("size", 0)
@@ -372,6 +439,7 @@ def expected_answers(model: DeviceModel) -> dict[str, Any]:
     return {
         "device": model.device,
         "events": model.events,
+        "pools": tuple(model.pools),
         "totals": model.totals,
         "initial_bytes": model.initial_bytes,
         "peak_bytes": model.peak_bytes,
@@ -385,6 +453,7 @@ def product_answers(device: Any) -> dict[str, Any]:
     return {
         "device": device.index,
         "events": device.events,
+        "pools": device.pools,
         "totals": device.totals.tolist(),
         "initial_bytes": device.initial_bytes,
         "peak_bytes": device.peak_bytes,
@@ -399,7 +468,10 @@ def product_allocations(snapshot: Any, device: Any) -> list[AllocationModel]:
     No stack and an empty one are the same answer, so `free_frames` is None for both; compare
     with `comparable` of the model's.
     """
+    from snapviewer._core import CATEGORIES as NAMES
+
     known: dict[int, Frames] = {NO_STACK: ()}
+    pools, categories = (None, *device.pools), (None, *NAMES)
 
     def frames(stack: int) -> Frames:
         if stack not in known:
@@ -412,6 +484,8 @@ def product_allocations(snapshot: Any, device: Any) -> list[AllocationModel]:
         *(getattr(columns, name).tolist() for name in names),
         columns.stack.tolist(),
         columns.free_stack.tolist(),
+        columns.pool.tolist(),
+        columns.category.tolist(),
         strict=True,
     )
     return [
@@ -427,9 +501,12 @@ def product_allocations(snapshot: Any, device: Any) -> list[AllocationModel]:
             is_from_segments=bool(flags & 4),
             frames=frames(stack),
             free_frames=frames(free_stack) or None,
+            pool=pools[pool],
+            category=categories[category],
         )
         for (
-            address, size, stream, alloc_event, free_event, free_requested, flags, stack, free_stack
+            address, size, stream, alloc_event, free_event, free_requested, flags,
+            stack, free_stack, pool, category,
         ) in rows
     ]  # fmt: skip
 

@@ -33,6 +33,8 @@ COLUMNS = {
     "free_requested": np.int64,
     "free_stack": np.uint32,
     "flags": np.uint8,
+    "pool": np.uint16,
+    "category": np.uint8,
 }
 KINDS = ("demo.pickle", "demo.zip", "demo")
 BASE = 0x7F00_0000_0000
@@ -87,6 +89,7 @@ def test_everything_of_a_small_snapshot_is_as_it_was_written(small: Path) -> Non
         (2000, BASE + 1024, 0, 2, -1, 7),
     ]
     assert set(a.flags.tolist()) == {0}
+    assert (dev.pools, a.pool.tolist(), a.category.tolist()) == (((0, 0),), [1, 1], [0, 0])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -152,10 +155,46 @@ def test_a_bundle_has_the_columns_of_its_snapshot(demos: Path, kind: str) -> Non
     assert ours.stack_count == theirs.stack_count
     for one, other in zip(ours.devices, theirs.devices, strict=True):
         assert one.totals.tolist() == other.totals.tolist()
+        assert one.pools == other.pools
         for name in COLUMNS:
             left, right = (getattr(dev.allocations, name) for dev in (one, other))
             assert left.tolist() == right.tolist(), name
     assert all(ours.frames(n) == theirs.frames(n) for n in range(ours.stack_count))
+
+
+@pytest.mark.parametrize("kind", ["pickle", "zip"])
+def test_a_demo_with_private_pools_shows_them(tmp_path: Path, kind: str) -> None:
+    source = tmp_path / "demo.pickle"
+    write_demo(source, DemoOptions(events=9000, live=60, private_pools=True))
+    if kind == "zip":
+        _core.convert(source, tmp_path / "demo.zip")
+
+    snap = snapviewer.load(tmp_path / f"demo.{kind}")
+
+    (dev,) = snap.devices
+    of_captures, of_others = set[int](), set[int]()
+    for stack, pool in zip(dev.allocations.stack, dev.allocations.pool.tolist(), strict=True):
+        is_captured = any(frame.name == "make_graphed_callables" for frame in snap.frames(stack))
+        (of_captures if is_captured else of_others).add(pool)
+    assert dev.pools == ((0, 0), (0, 1), (0, 2))
+    assert of_captures == {2, 3}
+    assert of_others == {0, 1}, "some were in segments that are gone"
+
+
+@pytest.mark.parametrize("kind", ["pickle", "zip"])
+def test_categories_are_those_of_the_profiler(tmp_path: Path, kind: str) -> None:
+    plain = hostile.small_snapshot()
+    for event, category in zip(plain["device_traces"][0], ["", "input", "Gradient"], strict=False):
+        event["category"] = category
+    source = tmp_path / "small.pickle"
+    source.write_bytes(pickle.dumps(plain))
+    if kind == "zip":
+        _core.convert(source, tmp_path / "small.zip")
+
+    a = snapviewer.load(tmp_path / f"small.{kind}").devices[0].allocations
+
+    assert isinstance(_core.CATEGORIES, tuple)
+    assert [_core.CATEGORIES[n - 1] for n in a.category.tolist()] == ["input", "gradient"]
 
 
 # The arrays

@@ -111,7 +111,7 @@ def test_the_program_is_installed_under_its_name() -> None:
     assert done.stdout == f"snapviewer {snapviewer.__version__}\n"
 
 
-@pytest.mark.parametrize("command", ["convert", "info", "query", "demo"])
+@pytest.mark.parametrize("command", ["convert", "info", "render", "query", "demo"])
 def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     ran = _here(capsys, command, "--help")
     overview = _here(capsys, "--help")
@@ -152,6 +152,8 @@ def test_the_old_name_of_the_converter_explains_itself() -> None:
         "query a b --max-seconds -1",
         "query a b --max-seconds nan",
         "query a b --max-seconds soon",
+        "render a",
+        "render -o a.png",
         "demo",
         "demo -o a --events 0",
         "demo -o a --events -5",

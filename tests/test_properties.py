@@ -58,8 +58,11 @@ EXTRAS: st.SearchStrategy[Plain] = st.sampled_from(
         {"user_metadata": "lr=0.1"},
         {"forward_frames": ["train.py:7:step", "loss.py:1:loss"]},
         {"pool_id": (0, 1)},
+        {"pool_id": (0, 0)},
+        {"pool_id": (3, -1), "category": "Optimizer_State"},
         {"internal_metadata": ""},
         {"category": "activation"},
+        {"category": "unheard of"},
         {"unheard_of": {"deep": [None, True, 1.5, -1, 2**65, [], {}, (), (1, 2, 3)]}},
         {"names": {"addr": 1, "size": 2, "frames": []}},
     ]
@@ -157,7 +160,9 @@ def _block(draw: st.DrawFn, address: int, requested: int, state: str, frames: li
     return _shuffled(draw, block)
 
 
-def _segment(draw: st.DrawFn, device: int, base: int, blocks: list[Plain]) -> Plain:
+def _segment(
+    draw: st.DrawFn, device: int, base: int, blocks: list[Plain], pools: list[oracle.Pool]
+) -> Plain:
     size = sum(block["size"] for block in blocks) + draw(st.sampled_from([0, 2**21]))
     segment: Plain = {
         "device": device,
@@ -168,7 +173,7 @@ def _segment(draw: st.DrawFn, device: int, base: int, blocks: list[Plain]) -> Pl
         "requested_size": size,
         "stream": draw(STREAMS),
         "segment_type": draw(st.sampled_from(["small", "large"])),
-        "segment_pool_id": (0, draw(st.integers(0, 2))),
+        "segment_pool_id": draw(st.sampled_from(pools)),
         "is_expandable": draw(st.booleans()),
         "frames": [],
         "blocks": blocks,
@@ -185,6 +190,7 @@ def segment_lists(
     """The segments of a device, with or without regard to what its trace left open."""
     is_consistent = draw(st.booleans())
     uncovered = dict(open_sizes)
+    pools = draw(st.sampled_from([[(0, 0)], [(0, 0), (0, 1), (0, 2)], [(0, 1), (-1, 5)]]))
     segments = []
     for base in draw(st.lists(st.sampled_from(BASES), unique=True)):
         blocks = []
@@ -197,11 +203,11 @@ def segment_lists(
             if is_consistent and open_size is not None:
                 block |= {"state": "active_allocated", "requested_size": open_size}
             blocks.append(block)
-        segments.append(_segment(draw, device, _written(draw, base), blocks))
+        segments.append(_segment(draw, device, _written(draw, base), blocks, pools))
     if is_consistent:
         for address, size in uncovered.items():
             block = {"size": ROUNDED_SIZE, "requested_size": size, "state": "active_allocated"}
-            segments.append(_segment(draw, device, address, [block]))
+            segments.append(_segment(draw, device, address, [block], pools))
     return draw(st.permutations(segments))
 
 

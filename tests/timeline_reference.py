@@ -11,6 +11,7 @@ place in the stacking order. A *weight* is a size, or 0 for what the filter leav
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
@@ -265,11 +266,11 @@ def _order(dev: Any, order: str) -> npt.NDArray[np.int64]:
     if order == "allocation":
         keys = [0] * len(a)
     elif order == "stack":
-        held: dict[int, int] = {}
-        peak = dev.peak_event
-        for n in np.flatnonzero((a.alloc_event <= peak) & (peak < a.free_event)).tolist():
-            held[int(a.stack[n])] = held.get(int(a.stack[n]), 0) + int(a.size[n])
-        rank = sorted(set(a.stack.tolist()), key=lambda stack: (-held.get(stack, 0), stack))
+        held: Counter[int] = Counter()
+        lives = (a.free_event - a.alloc_event).tolist()
+        for stack, size, events in zip(a.stack.tolist(), a.size.tolist(), lives, strict=True):
+            held[stack] += size * events
+        rank = sorted(held, key=lambda stack: (-held[stack], stack))
         place = {stack: n for n, stack in enumerate(rank)}
         keys = [place[stack] for stack in a.stack.tolist()]
     elif order == "size":

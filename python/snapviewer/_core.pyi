@@ -10,6 +10,7 @@ import numpy.typing as npt
 from snapviewer.counts import EventCount
 
 __all__ = [
+    "CATEGORIES",
     "FORMAT_VERSION",
     "Allocations",
     "CancelledError",
@@ -25,6 +26,9 @@ __all__ = [
     "load",
     "query",
 ]
+
+CATEGORIES: tuple[str, ...]
+"""The profiler's categories, which `Allocations.category` counts."""
 
 FORMAT_VERSION: int
 """The version of the bundle's format."""
@@ -90,6 +94,16 @@ class Allocations:
     @property
     def flags(self) -> npt.NDArray[np.uint8]:
         """Bit 0: the free was lost. Bit 1: no block at the end. Bit 2: from the segments only."""
+    @property
+    def pool(self) -> npt.NDArray[np.uint16]:
+        """Their memory pools: 1 + the place in `Device.pools`; 0 if not known."""
+    @property
+    def category(self) -> npt.NDArray[np.uint8]:
+        """What they are for, as the profiler says: 1 + a place in this list; 0 if not known.
+
+        parameter, optimizer_state, input, temporary, activation, gradient, autograd_detail,
+        unknown (`snapviewer._core.CATEGORIES`).
+        """
     def __len__(self, /) -> int: ...
 
 @final
@@ -105,6 +119,9 @@ class Device:
     @property
     def allocations(self) -> Allocations:
         """Its allocations, in stacking order."""
+    @property
+    def pools(self) -> tuple[tuple[int, int], ...]:
+        """The memory pools that `Allocations.pool` counts: (0, 0), the default one, first."""
     @property
     def totals(self) -> npt.NDArray[np.uint64]:
         """Live requested bytes after each event."""
@@ -191,7 +208,7 @@ class Timeline:
     def at(self, event: int, byte: float) -> int | None:
         """The allocation at a byte of the stack after an event; None above it. -1 is before all."""
     def stack(self, event: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
-        """The stack after an event, from the bottom: allocations, and the byte where each begins."""
+        """The stack after an event, from the bottom: the allocations, and where each begins."""
     def overview(
         self,
         *,

@@ -13,13 +13,16 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import get_args
 
-from snapviewer import SnapshotError, __version__, _core
+from snapviewer import Device, Snapshot, SnapshotError, __version__, _core
 from snapviewer import demo as demos
 from snapviewer.cache import cached_bundle
 from snapviewer.progress import progress_bar
 from snapviewer.report import info as info_report
 from snapviewer.report import table as table_report
+from snapviewer.report.picture import options as pictures
+from snapviewer.units import parse_bytes, parse_duration_us
 
 Run = Callable[[argparse.Namespace], None]
 
@@ -109,6 +112,10 @@ def _parser() -> argparse.ArgumentParser:
         "--max-seconds", type=_seconds, default=30.0, metavar="S", help="give up after this (30)"
     )
     query.set_defaults(run=_query)
+
+    text = "draw a picture of the memory over time, as a PNG"
+    render = commands.add_parser("render", help=text, description=_sentence_of(text))
+    _render_options(render)
 
     text = "make a realistic snapshot to try things on"
     demo = commands.add_parser("demo", help=text, description=_sentence_of(text))
@@ -204,6 +211,157 @@ def _query(options: argparse.Namespace) -> None:
             )
 
 
+def _render_options(parser: argparse.ArgumentParser) -> None:
+    defaults = pictures.PictureOptions()
+    parser.add_argument("file", type=Path, help="a snapshot, or a bundle's zip or directory")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="PICTURE.png")
+    parser.add_argument(
+        "--res",
+        type=_positive,
+        nargs=2,
+        default=defaults.size,
+        metavar=("W", "H"),
+        help="width and height of the whole picture ({} {})".format(*defaults.size),
+    )
+    parser.add_argument(
+        "--scale",
+        type=int,
+        choices=(1, 2),
+        default=defaults.scale,
+        help="2: twice as many pixels each way, for a sharp print or screen (%(default)s)",
+    )
+    parser.add_argument(
+        "-d",
+        "--device",
+        type=_device,
+        metavar="N",
+        help="which one (the one with the largest peak)",
+    )
+    parser.add_argument(
+        "--axis",
+        choices=get_args(pictures.Axis),
+        default=defaults.axis,
+        help="what goes from left to right (%(default)s)",
+    )
+    parser.add_argument(
+        "--compress-idle", action="store_true", help="with --axis time: shorten long idle times"
+    )
+    parser.add_argument(
+        "--range",
+        nargs=2,
+        metavar=("FROM", "TO"),
+        help="show these events only; with --axis time this time, such as 1.5s 200ms 2min",
+    )
+    parser.add_argument(
+        "--bytes", nargs=2, type=_bytes, metavar=("LOW", "HIGH"), help="such as 1GiB 2GiB"
+    )
+    choices = {
+        "color": (pictures.Coloring, "what a colour tells (%(default)s)"),
+        "order": (pictures.Order, "what lies on what (%(default)s)"),
+        "theme": (pictures.ThemeName, "(%(default)s)"),
+    }
+    for name, (kind, text) in choices.items():
+        default = getattr(defaults, name)
+        parser.add_argument(f"--{name}", choices=get_args(kind), default=default, help=text)
+    parser.add_argument(
+        "--filter",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="show only what this holds for, such as 'attention|mlp size>=1MiB'; may be repeated",
+    )
+    parser.add_argument(
+        "--dim", action="store_true", help="with --filter: dim the others, do not leave them out"
+    )
+    parser.add_argument("--title", metavar="TEXT", help="instead of the file's name")
+    parser.add_argument("--force", action="store_true", help="replace an output that exists")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.set_defaults(run=_render, parser=parser)
+
+
+def _render(options: argparse.Namespace) -> None:
+    from snapviewer.report.picture import drawing  # with Pillow, which other commands do not need
+
+    try:
+        chosen = _chosen_picture(options)
+    except ValueError as error:
+        options.parser.error(str(error))
+    _refuse_to_replace(options)
+    with progress_bar("reading") as progress:
+        snapshot = _core.load(options.file, progress=progress)
+    device = _picked_device(snapshot, options.device)
+    try:
+        picture = drawing.draw(snapshot, device, chosen, file=options.file.resolve().name)
+    except ValueError as error:  # a filter that is not understood
+        raise SnapshotError(str(error)) from None
+    drawing.write(picture, options.output)
+    if options.json:
+        _print_json({"output": str(options.output), **picture.as_dict()})
+    else:
+        size = "{} × {}".format(*chosen.size_px)
+        print(f"{options.output}: {size} pixels, {_size(options.output):,} bytes")
+
+
+def _chosen_picture(options: argparse.Namespace) -> pictures.PictureOptions:
+    """Turn what was typed into what is asked for.
+
+    Raises:
+        ValueError: It makes no sense; the message says why.
+    """
+    if options.output.suffix.lower() in _OTHER_IMAGES:
+        raise ValueError("argument -o: the picture is a PNG; choose a name that ends in .png")
+    if options.compress_idle and options.axis != "time":
+        raise ValueError("argument --compress-idle: needs --axis time")
+    if options.dim and not options.filter:
+        raise ValueError("argument --dim: needs --filter")
+    span = options.range and _span(options.range, is_time=options.axis == "time")
+    if options.bytes and options.bytes[0] >= options.bytes[1]:
+        raise ValueError("argument --bytes: LOW must be less than HIGH")
+    return pictures.PictureOptions(
+        size=tuple(options.res),
+        scale=options.scale,
+        axis=options.axis,
+        shorten_idle=options.compress_idle,
+        span=span,
+        byte_span=options.bytes and tuple(options.bytes),
+        color=options.color,
+        order=options.order,
+        filters=tuple(options.filter),
+        dim=options.dim,
+        theme=options.theme,
+        title=options.title,
+    )
+
+
+_OTHER_IMAGES = {".jpg", ".jpeg", ".gif", ".svg", ".pdf", ".webp", ".bmp", ".tif", ".tiff", ".html"}
+
+
+def _span(texts: Sequence[str], *, is_time: bool) -> tuple[float, float]:
+    try:
+        low, high = (
+            parse_duration_us(text) if is_time else int(text.replace(",", "")) for text in texts
+        )
+    except (ValueError, KeyError):
+        what = "times, such as 1.5s 200ms 2min" if is_time else "events, such as 1000 2000"
+        raise ValueError(f"argument --range: FROM and TO are {what}") from None
+    if not 0 <= low < high < 2**63:
+        raise ValueError("argument --range: FROM must be 0 or more, and less than TO")
+    return low, high
+
+
+def _picked_device(snapshot: Snapshot, index: int | None) -> Device:
+    devices = snapshot.devices
+    if not devices:
+        raise SnapshotError("there is no device in this file")
+    if index is None:
+        return max(devices, key=lambda device: device.peak_bytes)
+    found = [device for device in devices if device.index == index]
+    if not found:
+        there = ", ".join(str(device.index) for device in devices)
+        raise SnapshotError(f"there is no device {index} in this file; there is {there}")
+    return found[0]
+
+
 _DEMO_FLAGS = {
     "expandable": "expandable segments, with map and unmap",
     "private_pools": "private pools, as CUDA graphs have",
@@ -255,12 +413,7 @@ def _demo(options: argparse.Namespace) -> None:
         chosen = _chosen_demo(options)
     except ValueError as error:
         options.parser.error(str(error))
-    if options.output.exists() and not options.output.is_dir() and not options.force:
-        raise FileExistsError(
-            errno.EEXIST,
-            "the output exists already; choose another name, or replace it with --force",
-            str(options.output),
-        )
+    _refuse_to_replace(options)
     with progress_bar("making") as progress:
         demos.write_demo(options.output, chosen, protocol=options.protocol, progress=progress)
     size = _size(options.output)
@@ -268,6 +421,15 @@ def _demo(options: argparse.Namespace) -> None:
         _print_json({"output": str(options.output), "bytes": size, "events": options.events})
     else:
         print(f"{options.output}: {size:,} bytes")
+
+
+def _refuse_to_replace(options: argparse.Namespace) -> None:
+    if options.output.exists() and not options.output.is_dir() and not options.force:
+        raise FileExistsError(
+            errno.EEXIST,
+            "the output exists already; choose another name, or replace it with --force",
+            str(options.output),
+        )
 
 
 def _chosen_demo(options: argparse.Namespace) -> demos.DemoOptions:
@@ -301,6 +463,16 @@ def _device(text: str) -> int:
     number = _whole(text)
     if not -1 <= number < 2**31:
         raise argparse.ArgumentTypeError("must be 0 or more, or -1 for pinned host memory")
+    return number
+
+
+def _bytes(text: str) -> int:
+    try:
+        number = parse_bytes(text)
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError("must be a number of bytes, such as 512MiB") from None
+    if not 0 <= number < 2**64:
+        raise argparse.ArgumentTypeError("must be 0 or more" if number < 0 else "is too large")
     return number
 
 

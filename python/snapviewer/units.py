@@ -1,8 +1,8 @@
-"""Bytes and counts for people."""
+"""Bytes, counts and durations for people."""
 
 from __future__ import annotations
 
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
 def format_bytes(count: int) -> str:
@@ -12,8 +12,8 @@ def format_bytes(count: int) -> str:
     ['0 B', '1,023 B', '1.50 KiB', '63.5 GiB']
     """
     size = float(count)
-    for unit in _UNITS:
-        if abs(size) < 1023.5 or unit == _UNITS[-1]:
+    for unit in BYTE_UNITS:
+        if abs(size) < 1023.5 or unit == BYTE_UNITS[-1]:
             break
         size /= 1024
     if unit == "B":
@@ -33,3 +33,44 @@ def parse_bytes(text: str) -> int:
         if text.endswith(prefix):
             return round(float(text[:-1]) * float(1024**power))
     return round(float(text))
+
+
+_SECONDS = {"us": 1, "µs": 1, "ms": 1000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000}
+
+
+def parse_duration_us(text: str) -> float:
+    """Read a duration as people write it, in microseconds; a bare number is seconds.
+
+    >>> parse_duration_us("1.5"), parse_duration_us("20 ms"), parse_duration_us("2min")
+    (1500000.0, 20000.0, 120000000.0)
+    """
+    text = text.strip().lower()
+    number = text.rstrip("abcdefghijklmnopqrstuvwxyzµ")
+    return float(number) * _SECONDS[text[len(number) :] or "s"]
+
+
+def format_duration_us(time_us: float) -> str:
+    """Say a duration with three significant digits or more.
+
+    >>> [format_duration_us(us) for us in (0, 3100, 12_300_000, 312_000_000, 3.7e9)]
+    ['0 µs', '3.10 ms', '12.3 s', '5 min 12 s', '1 h 1 min']
+    """
+    seconds = round(time_us / 1_000_000)
+    if seconds >= 3600:
+        return f"{seconds // 3600:,} h {seconds % 3600 // 60} min"
+    if seconds >= 120:
+        return f"{seconds // 60} min {seconds % 60} s"
+    for size, unit in ((1_000_000, "s"), (1000, "ms")):
+        if time_us >= size * 0.9995:
+            value = time_us / size
+            return f"{value:.{2 if value < 9.995 else 1 if value < 99.95 else 0}f} {unit}"
+    return f"{time_us:.0f} µs"
+
+
+def count_of(number: int, what: str) -> str:
+    """Say how many of something there are.
+
+    >>> count_of(1, "event"), count_of(1200, "event")
+    ('1 event', '1,200 events')
+    """
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"

@@ -52,6 +52,7 @@ pub(super) struct Device<'a> {
     pub device: i32,
     pub events: usize,
     pub allocations: usize,
+    pub pools: Vec<(i64, i64)>,
     pub initial_bytes: u64,
     pub peak_bytes: u64,
     pub peak_event: i64,
@@ -90,6 +91,12 @@ pub(super) struct Columns<'a> {
     pub free_stack: Cow<'a, str>,
     #[serde(borrow)]
     pub flags: Cow<'a, str>,
+    /// 1 + the place in `pools`, or 0 if it is not known.
+    #[serde(borrow)]
+    pub pool: Cow<'a, str>,
+    /// 1 + the place in [`crate::lifetimes::CATEGORIES`], or 0 if it is not known.
+    #[serde(borrow)]
+    pub category: Cow<'a, str>,
     #[serde(borrow)]
     pub time_us: Cow<'a, str>,
 }
@@ -138,6 +145,7 @@ fn device(one: &Lifetimes, times: impl Iterator<Item = u64> + Clone) -> Device<'
         device: one.device,
         events: one.totals.len(),
         allocations: all.len(),
+        pools: one.pools.clone(),
         initial_bytes: one.initial_bytes,
         peak_bytes: one.peak_bytes,
         peak_event: one.peak_event,
@@ -162,6 +170,8 @@ fn device(one: &Lifetimes, times: impl Iterator<Item = u64> + Clone) -> Device<'
                 Form::Plain,
             ),
             flags: column(all.flags.iter().map(|&flags| u64::from(flags)), Form::Plain),
+            pool: column(all.pool.iter().map(|&pool| u64::from(pool)), Form::Plain),
+            category: column(all.category.iter().map(|&one| u64::from(one)), Form::Plain),
             time_us: column(times, Form::Delta),
         },
     }

@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::bundle::document::{Device, damaged};
 use crate::error::Result;
-use crate::lifetimes::{Allocations, BEFORE, Lifetimes, NO_STACK};
+use crate::lifetimes::{Allocations, BEFORE, CATEGORIES, Lifetimes, NO_STACK, are_pools};
 use crate::store::pack::{self, MAX_RATIO, unzigzag};
 
 /// The times of the events (none if none was recorded), and all else.
@@ -21,6 +21,9 @@ pub(super) fn lifetimes(stored: &Device<'_>, stacks: u32) -> Result<(Vec<u64>, L
     let most_events = stored.columns.time_us.len().saturating_mul(MAX_RATIO);
     if stored.allocations >= NO_STACK as usize || stored.events > most_events {
         return Err(damaged("it cannot have that many allocations or events"));
+    }
+    if !are_pools(&stored.pools) {
+        return Err(damaged("its memory pools are not in order"));
     }
     let (places, lives) = std::thread::scope(|scope| {
         let places = scope.spawn(|| places(stored, stacks));
@@ -38,6 +41,7 @@ pub(super) fn lifetimes(stored: &Device<'_>, stacks: u32) -> Result<(Vec<u64>, L
             free_requested: lives.free_requested,
             ..places
         },
+        pools: stored.pools.clone(),
         totals,
         initial_bytes,
         peak_bytes: stored.peak_bytes,
@@ -97,6 +101,12 @@ fn places(stored: &Device<'_>, stacks: u32) -> Result<(Vec<u64>, Allocations)> {
         stack: decode(&columns.stack, count, no_stack, stack)?,
         free_stack: decode(&columns.free_stack, count, no_stack, some_stack)?,
         flags: decode(&columns.flags, count, "a flag is wrong", |value| u8::try_from(value).ok())?,
+        pool: decode(&columns.pool, count, "a memory pool is out of range", |value| {
+            u16::try_from(value).ok().filter(|&pool| usize::from(pool) <= stored.pools.len())
+        })?,
+        category: decode(&columns.category, count, "a category is out of range", |value| {
+            u8::try_from(value).ok().filter(|&one| usize::from(one) <= CATEGORIES.len())
+        })?,
         ..Allocations::default()
     };
     Ok((if has_times { times } else { Vec::new() }, allocations))

@@ -6,7 +6,7 @@
 
 use crate::error::{Error, Result};
 use crate::filter::terms::{Term, shortened};
-use crate::lifetimes::{Allocations, Lifetimes};
+use crate::lifetimes::{Allocations, CATEGORIES, Lifetimes};
 use crate::timeline::Clock;
 
 /// From the first number to the last.
@@ -53,6 +53,8 @@ static KEYS: &[Key] = &[
     key!("lifetime", whole, "lifetime<100 (events)", |of, i| just(of.all.free_event[i] - of.all.alloc_event[i])),
     key!("lifetime", microseconds, "lifetime>=2ms (us, ms, s or min)", |of, i| just(life_us(of, i))).with_times(),
     key!("stream", whole, "stream=7", |of, i| just(of.all.stream[i])),
+    key!("pool", whole, "pool=0", |of, i| just(i64::from(of.all.pool[i]) - 1)),
+    key!("category", category, "category=activation", |of, i| just(of.all.category[i])),
     key!("event", whole, "event>=1000", |of, i| just(of.all.alloc_event[i])),
     key!("alive", whole, "alive=1234", life),
     key!("stack", whole, "stack=17", |of, i| just(of.all.stack[i])),
@@ -229,6 +231,12 @@ fn whole(text: &str) -> Option<i64> {
     text.parse().ok()
 }
 
+/// What the profiler calls it, as the number that allocations have.
+fn category(text: &str) -> Option<i64> {
+    let found = CATEGORIES.iter().position(|name| name.eq_ignore_ascii_case(text));
+    found.map(|place| place as i64 + 1)
+}
+
 /// A number of bytes, as `parse_bytes` in Python reads it: 1 KB and 1 KiB are both 1,024 bytes.
 fn bytes(text: &str) -> Option<i64> {
     let text = text.to_lowercase();
@@ -378,7 +386,7 @@ mod tests {
     fn an_unknown_key_is_told_and_code_is_an_expression() {
         assert_eq!(
             told("siez>5"),
-            "filter: there is no key siez; there are size, lifetime, stream, event, alive, stack. To \
+            "filter: there is no key siez; there are size, lifetime, stream, pool, category, event, alive, stack. To \
              search for `siez>5` in the stacks, put it in quotes"
         );
         assert!(told("vector<int>").contains("put it in quotes"));

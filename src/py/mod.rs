@@ -6,6 +6,7 @@ mod recording;
 mod timeline;
 
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 #[pymodule]
 mod _core {
@@ -18,4 +19,11 @@ mod _core {
     use super::recording::{PyAllocations, PyDevice, PyFrame, PySnapshot};
     #[pymodule_export]
     use super::timeline::{PyClock, PyImage, PyTimeline};
+    use super::{Bound, PyModule, PyModuleMethods, PyResult, PyTuple};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        // As a constant it would be a list, which anybody could change.
+        module.add("CATEGORIES", PyTuple::new(module.py(), crate::lifetimes::CATEGORIES)?)
+    }
 }

@@ -141,6 +141,12 @@ impl PyDevice {
         PyAllocations { recording: Arc::clone(&self.recording), which: self.which }
     }
 
+    /// The memory pools that `Allocations.pool` counts: (0, 0), the default one, first.
+    #[getter]
+    fn pools<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.lifetimes().pools)
+    }
+
     /// Live requested bytes after each event.
     #[getter]
     fn totals<'py>(slf: &Bound<'py, Self>) -> Bound<'py, PyArray1<u64>> {
@@ -301,4 +307,8 @@ columns! {
     free_stack: u32,
     /// Bit 0: the free was lost. Bit 1: no block at the end. Bit 2: known from the segments only.
     flags: u8,
+    /// Their memory pools: 1 + the place in `Device.pools`; 0 if not known.
+    pool: u16,
+    /// What they are for: 1 + the place in `CATEGORIES`; 0 if not known.
+    category: u8,
 }

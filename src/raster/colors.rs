@@ -24,17 +24,23 @@ pub enum ColorBy {
     Size,
     /// Which stream it was made on.
     Stream,
+    /// Which memory pool it is in.
+    Pool,
     /// For how many events it lives, by its logarithm.
     Age,
+    /// What the profiler says it is for.
+    Category,
 }
 
 impl ColorBy {
     /// All of them, with their names.
-    pub const NAMES: [(&str, Self); 4] = [
+    pub const NAMES: [(&str, Self); 6] = [
         ("stack", Self::Stack),
         ("size", Self::Size),
         ("stream", Self::Stream),
+        ("pool", Self::Pool),
         ("age", Self::Age),
+        ("category", Self::Category),
     ];
 }
 
@@ -94,6 +100,15 @@ impl Theme {
             Self::Dark => 0.44,
         };
         oklch(lightness, 0.0, 0.0)
+    }
+
+    /// The colour of something by its place among others.
+    fn of_place(self, place: usize) -> u32 {
+        match NAMED.get(place) {
+            Some(&color) => color,
+            // Multiples of the golden ratio keep away from each other.
+            None => self.of_hash((place as u32).wrapping_mul(0x9e37_79b1) | 2),
+        }
     }
 
     /// The colour of the stack with a hash; 0 is the empty one's.
@@ -168,6 +183,8 @@ pub fn colors(lives: &Lifetimes, hashes: &[u32], by: ColorBy, theme: Theme) -> V
             scaled(lives.map(|(&free, &alloc)| (free - alloc) as u64), theme)
         }
         ColorBy::Stream => named(all.stream.iter().copied(), theme),
+        ColorBy::Pool => numbered(&all.pool, theme),
+        ColorBy::Category => numbered(&all.category, theme),
     }
 }
 
@@ -207,11 +224,7 @@ fn named<T: Ord + Copy>(values: impl Iterator<Item = T> + Clone, theme: Theme) -
         }
     }
     for (place, color) in places.values_mut().enumerate() {
-        *color = match NAMED.get(place) {
-            Some(&color) => color,
-            // Multiples of the golden ratio keep away from each other.
-            None => theme.of_hash((place as u32).wrapping_mul(0x9e37_79b1) | 2),
-        };
+        *color = theme.of_place(place);
     }
     let mut last: Option<(T, u32)> = None;
     let color = |value| match last {
@@ -223,6 +236,15 @@ fn named<T: Ord + Copy>(values: impl Iterator<Item = T> + Clone, theme: Theme) -
         }
     };
     values.map(color).collect()
+}
+
+/// Colours of things that have a number, from 1; 0 is not known.
+fn numbered<T: Copy + Into<u32>>(numbers: &[T], theme: Theme) -> Vec<u32> {
+    let color = |&number: &T| match number.into() {
+        0 => theme.unknown(),
+        number => theme.of_place(number as usize - 1),
+    };
+    numbers.iter().map(color).collect()
 }
 
 /// Draws what is left out of a selection at a third of its contrast.

@@ -185,7 +185,14 @@ impl Events {
     /// The extras of an event.
     #[must_use]
     pub fn extras(&self, row: usize) -> Extras {
-        *self.extras_table.get(self.get(row).extras)
+        *self.extras_table.get(self.extras_id(row))
+    }
+
+    /// The id of an event's extras.
+    #[must_use]
+    #[inline]
+    pub fn extras_id(&self, row: usize) -> u32 {
+        self.chunks[row / CHUNK].extras.get(row % CHUNK) as u32
     }
 
     /// How often each action occurs, by its number.

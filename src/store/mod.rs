@@ -28,7 +28,7 @@ use crate::error::{Error, Result};
 use crate::stack_texts::StackTexts;
 
 /// The version of the bundle's format, and so of this database's.
-pub const FORMAT_VERSION: u64 = 1;
+pub const FORMAT_VERSION: u64 = 2;
 
 /// An open `elements.db`. Read-only; can be shared between threads, which then take turns.
 pub struct Store {

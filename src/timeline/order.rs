@@ -14,17 +14,20 @@ pub enum Order {
     Size,
     /// Those that live for more events below.
     Lifetime,
+    /// By memory pool.
+    Pool,
     /// By stream.
     Stream,
 }
 
 impl Order {
     /// All of them, with their names.
-    pub const NAMES: [(&str, Self); 5] = [
+    pub const NAMES: [(&str, Self); 6] = [
         ("allocation", Self::Allocation),
         ("stack", Self::Stack),
         ("size", Self::Size),
         ("lifetime", Self::Lifetime),
+        ("pool", Self::Pool),
         ("stream", Self::Stream),
     ];
 }
@@ -53,6 +56,7 @@ impl Permutation {
                 let lives = all.free_event.iter().zip(&all.alloc_event);
                 with_index(lives.map(|(&free, &alloc)| !((free - alloc) as u64)))
             }
+            Order::Pool => with_index(all.pool.iter().map(|&pool| u64::from(pool))),
             // The sign bit turned over sorts as the signed number does.
             Order::Stream => with_index(all.stream.iter().map(|&stream| stream as u64 ^ (1 << 63))),
         };

@@ -11,16 +11,15 @@ pickle, and 110 to 150 bytes in the file; with 200,000 live allocations twice th
 
 from __future__ import annotations
 
-import errno
 import gc
 import os
 import pickle
 import random
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager
 from typing import IO, Any
+
+from snapviewer.aside import written_aside
 
 from . import cpp_pickle
 from .allocator import CachingAllocator
@@ -92,22 +91,8 @@ def write_demo(
         OSError: The directory cannot be written to.
         ValueError: The protocol is not 2, 4 or 5.
     """
-    path = Path(path)
-    if path.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    try:
-        handle, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    except OSError as error:
-        raise OSError(error.errno, os.strerror(error.errno or 0), str(path)) from None
-    try:
-        with open(handle, "wb") as file:
-            dump(snapshot(options, progress=progress), file, protocol=protocol)
-        os.chmod(aside, 0o666 & ~_umask())
-        os.replace(aside, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(aside)
-        raise
+    with written_aside(path) as file:
+        dump(snapshot(options, progress=progress), file, protocol=protocol)
 
 
 def _snapshot(options: DemoOptions, progress: Progress | None) -> dict[str, Any]:
@@ -193,9 +178,3 @@ def _without_gc() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

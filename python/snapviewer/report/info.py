@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from snapviewer import Device, Snapshot
-from snapviewer.units import format_bytes
+from snapviewer.units import count_of, format_bytes
 
 
 def as_dict(snapshot: Snapshot, file: str) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def as_text(snapshot: Snapshot, file: str) -> str:
 def _device_lines(device: Device) -> list[str]:
     name = "pinned host memory" if device.index < 0 else f"device {device.index}"
     events, allocations = int(device.events), len(device.allocations)
-    lines = [f"{name}: {_count(events, 'event')}, {_count(allocations, 'allocation')}"]
+    lines = [f"{name}: {count_of(events, 'event')}, {count_of(allocations, 'allocation')}"]
     if events:
         lines += [
             f"  at start  {format_bytes(device.initial_bytes):>10}",
@@ -72,10 +72,6 @@ def _device_lines(device: Device) -> list[str]:
         lines.append("  trace and segments agree to the byte")
     lines += [f"  note: {_readable(warning)}" for warning in device.warnings]
     return lines
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def _peak_bytes_without_stack(device: Device) -> int:

@@ -16,13 +16,20 @@
 //! # Cost
 //!
 //! `O(events)`, about 25 ns an event, spent on a second thread while the file is being read
-//! ([`Following`]); 57 bytes an allocation and 8 an event.
+//! ([`Following`]); 60 bytes an allocation and 8 an event.
+
+mod categories;
+mod pools;
 
 use std::ops::Range;
 
 use hashbrown::hash_map::Entry;
 use hashbrown::{HashMap, HashSet};
 
+pub use categories::CATEGORIES;
+pub(crate) use pools::are_pools;
+
+use self::pools::Pools;
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::snapshot::{self, Action, Event, Follow, Snapshot, Trace};
@@ -64,6 +71,10 @@ pub struct Allocation {
     pub free_stack: u32,
     /// See [`flag`].
     pub flags: u8,
+    /// The memory pool, 1 + its place in [`Lifetimes::pools`]; 0 if not known.
+    pub pool: u16,
+    /// What it is for, 1 + a place in [`CATEGORIES`]; 0 if not known.
+    pub category: u8,
 }
 
 /// Allocations in columns.
@@ -79,6 +90,8 @@ pub struct Allocations {
     pub stack: Vec<u32>,
     pub free_stack: Vec<u32>,
     pub flags: Vec<u8>,
+    pub pool: Vec<u16>,
+    pub category: Vec<u8>,
 }
 
 impl Allocations {
@@ -105,6 +118,8 @@ impl Allocations {
         self.stack.reserve(more);
         self.free_stack.reserve(more);
         self.flags.reserve(more);
+        self.pool.reserve(more);
+        self.category.reserve(more);
     }
 
     /// Adds one.
@@ -118,6 +133,8 @@ impl Allocations {
         self.stack.push(one.stack);
         self.free_stack.push(one.free_stack);
         self.flags.push(one.flags);
+        self.pool.push(one.pool);
+        self.category.push(one.category);
     }
 
     /// One of them.
@@ -133,7 +150,25 @@ impl Allocations {
             stack: self.stack[index],
             free_stack: self.free_stack[index],
             flags: self.flags[index],
+            pool: self.pool[index],
+            category: self.category[index],
         }
+    }
+
+    /// The event that tells of one: which made it, or of an older one the first of its free.
+    fn told_by(&self, index: usize) -> Option<usize> {
+        let (alloc, request) = (self.alloc_event[index], self.free_requested[index]);
+        if self.flags[index] & flag::ONLY_IN_SEGMENTS != 0 {
+            return None;
+        }
+        let event = if alloc != BEFORE {
+            alloc
+        } else if request != BEFORE {
+            request
+        } else {
+            self.free_event[index]
+        };
+        usize::try_from(event).ok()
     }
 
     /// Puts others, which are usually few, before these.
@@ -150,6 +185,8 @@ impl Allocations {
         join(first.stack, &mut self.stack);
         join(first.free_stack, &mut self.free_stack);
         join(first.flags, &mut self.flags);
+        join(first.pool, &mut self.pool);
+        join(first.category, &mut self.category);
     }
 }
 
@@ -252,6 +289,8 @@ pub struct Lifetimes {
     pub device: i32,
     /// All allocations, in stacking order.
     pub allocations: Allocations,
+    /// The memory pools that segments and events name: (0, 0), the default one, first, then ascending.
+    pub pools: Vec<(i64, i64)>,
     /// Live requested bytes after each event.
     pub totals: Vec<u64>,
     /// Live requested bytes before the first event.
@@ -319,10 +358,10 @@ impl Following {
     /// Takes the passes that turn out to be of a device's trace, and makes those that are missing.
     fn finish(mut self, snapshot: &Snapshot) -> Result<Vec<Lifetimes>> {
         let events = &snapshot.events;
-        let bookkeeping = Bookkeeping::of(snapshot);
+        let told = Told::of(snapshot);
         // Actions can be left out of a recording. A file without any completion ends at the request.
         let has_completions = events.action_counts()[Action::FREE_COMPLETED.0 as usize] > 0;
-        let can_reuse = has_completions && bookkeeping.extras.is_empty();
+        let can_reuse = has_completions && told.bookkeeping.is_empty();
         let mut passes: Vec<Pass> = self.passes.drain().map(|(_, pass)| pass).collect();
         let mut one = |trace: &Trace| {
             let is_of_trace = |pass: &Pass| pass.is_whole && pass.rows == trace.rows;
@@ -332,30 +371,43 @@ impl Following {
                     let mut pass = Pass::new(trace.rows.start, has_completions);
                     for row in trace.rows.clone() {
                         let event = events.get(row);
-                        let is_ours = !bookkeeping.extras.contains(&event.extras);
+                        let is_ours = !told.bookkeeping.contains(&event.extras);
                         pass.step(&if is_ours { event } else { Event::EMPTY });
                     }
                     pass
                 }
             };
-            pass.finish(snapshot, trace)
+            pass.finish(snapshot, trace, &told)
         };
         snapshot.traces.iter().map(&mut one).collect()
     }
 }
 
-/// The allocator's own bookkeeping, which is no allocation.
-struct Bookkeeping {
-    extras: Vec<u32>,
+/// What the extras of the file's events tell.
+struct Told {
+    /// The extras of the allocator's own bookkeeping, which is no allocation.
+    bookkeeping: Vec<u32>,
+    /// Whether any tell a pool.
+    have_pools: bool,
+    /// See [`categories::told`].
+    categories: Vec<u8>,
 }
 
-impl Bookkeeping {
+impl Told {
     fn of(snapshot: &Snapshot) -> Self {
-        let is_one = |extras: &snapshot::Extras| {
+        let is_bookkeeping = |extras: &snapshot::Extras| {
             snapshot.strings.get(extras.internal_metadata) == "mallocWithAddress"
         };
-        let numbered = (0..).zip(snapshot.events.extras_table.items());
-        Self { extras: numbered.filter(|(_, extras)| is_one(extras)).map(|(id, _)| id).collect() }
+        let all = snapshot.events.extras_table.items();
+        let numbered = (0..).zip(all);
+        Self {
+            bookkeeping: numbered
+                .filter(|(_, one)| is_bookkeeping(one))
+                .map(|(id, _)| id)
+                .collect(),
+            have_pools: all.iter().any(|extras| extras.pool != 0),
+            categories: categories::told(snapshot),
+        }
     }
 }
 
@@ -444,11 +496,16 @@ impl Pass {
         }
     }
 
-    fn finish(mut self, snapshot: &Snapshot, trace: &Trace) -> Result<Lifetimes> {
+    fn finish(mut self, snapshot: &Snapshot, trace: &Trace, told: &Told) -> Result<Lifetimes> {
         self.result.device = trace.device;
         self.result.check.has_segments = snapshot.has_segments(trace.device);
-        self.end(snapshot);
+        let pools = Pools::of(snapshot, trace, told.have_pools);
+        self.end(snapshot, &pools);
         self.number()?;
+        let allocations = &mut self.result.allocations;
+        pools.find(allocations);
+        categories::find(&told.categories, snapshot, trace, allocations);
+        self.result.pools = pools.list;
         self.add_up();
         self.finish_reserved(snapshot);
         Ok(self.result)
@@ -547,7 +604,7 @@ impl Pass {
     }
 
     /// Compares what is open after the last event with what the segments hold.
-    fn end(&mut self, snapshot: &Snapshot) {
+    fn end(&mut self, snapshot: &Snapshot, pools: &Pools<'_>) {
         let mut always = Allocations::default();
         let mut active = HashSet::<u64, foldhash::fast::RandomState>::default();
         let device = self.result.device;
@@ -575,6 +632,8 @@ impl Pass {
                         stack: block.stack,
                         free_stack: NO_STACK,
                         flags: flag::ONLY_IN_SEGMENTS,
+                        pool: pools.number(segment.pool),
+                        category: 0,
                     }),
                 }
                 active.insert(block.address);
@@ -670,5 +729,7 @@ fn begun(event: &Event, alloc_event: i64) -> Allocation {
         stack: event.stack,
         free_stack: NO_STACK,
         flags: 0,
+        pool: 0,
+        category: 0,
     }
 }

@@ -1,0 +1,96 @@
+"""Which line of a call stack says most about an allocation, and how to say it in a few words.
+
+A stack begins with the allocator and PyTorch's own calls, dozens of lines that are the same for
+everybody. What a person wants to read is the innermost line of their own code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from snapviewer._core import Frame
+
+# Paths are compared with forward slashes and in lower case.
+_STANDARD = re.compile(r"^<frozen |/lib(64)?/python[23][.\d]*/|/[^/]*python[^/]*/lib/")
+_LIBRARY = re.compile(r"/(site|dist)-packages/")
+# Installed, from a checkout, or written by torch.compile.
+_TORCH = re.compile(
+    r"/(site|dist)-packages/(torch|functorch|triton)/|/pytorch/torch/|/torchinductor_|<eval_with_key>"
+)
+# A cell of a notebook and a line typed at the prompt are a person's own; other code without a file
+# (`<string>`) was made by a library.
+_TYPED = re.compile(r"^<(ipython-input|stdin)")
+# A backward pass runs on a thread of its own, where no stack has a line of Python.
+_AUTOGRAD_NODE = re.compile(r"^torch::autograd::(?:generated::)?(\w+)::apply\(")
+_OPERATOR = re.compile(r"^(\w+ )?at::native::")
+_RECORDING = re.compile(
+    r"^(torch::(unwind|CapturedTraceback|cuda)|c10::cuda::\w*CachingAllocator)\b"
+)
+
+_OWN, _OTHERS, _AUTOGRAD, _PYTHON, _NATIVE, _CPP, _MACHINERY = range(7)
+
+
+def own_frame(frames: Sequence[Frame]) -> Frame | None:
+    """Find the innermost frame that the user wrote, or the nearest thing to it.
+
+    That is a library built on PyTorch, then the node of a backward pass, then Python code of
+    PyTorch, then one of its operators, then whatever is innermost.
+
+    Args:
+        frames: A stack, innermost first.
+
+    Returns:
+        The frame, or None if there are no frames.
+    """
+    return min(frames, key=_rank, default=None)
+
+
+def frame_text(frame: Frame) -> str:
+    """Say where a frame is, in a few words: `model.py:77 attention`, or a function of C++."""
+    if node := _AUTOGRAD_NODE.match(frame.name):
+        return node[1]
+    if _is_python(frame.filename):
+        return f"{_basename(frame.filename)}:{frame.line} {frame.name}"
+    return _without_arguments(frame.name)
+
+
+def _rank(frame: Frame) -> int:
+    """Tell how far a frame is from the user's own code."""
+    path = frame.filename.replace("\\", "/").lower()
+    if not _is_python(frame.filename):
+        return _rank_of_cpp(frame.name)
+    if _TORCH.search(path):
+        return _PYTHON
+    if _LIBRARY.search(path):
+        return _OTHERS
+    return _PYTHON if _STANDARD.search(path) else _OWN
+
+
+def _rank_of_cpp(name: str) -> int:
+    if _AUTOGRAD_NODE.match(name):
+        return _AUTOGRAD
+    if _OPERATOR.match(name):
+        return _NATIVE
+    return _MACHINERY if _RECORDING.match(name) else _CPP
+
+
+def _is_python(filename: str) -> bool:
+    return filename.endswith(".py") or _TYPED.match(filename) is not None
+
+
+def _basename(filename: str) -> str:
+    return re.split(r"[/\\]", filename)[-1]
+
+
+def _without_arguments(name: str) -> str:
+    """Shorten a function of C++ to its name.
+
+    >>> _without_arguments("void at::native::(anonymous namespace)::f<int>(at::Tensor&) const")
+    'at::native::f'
+    >>> _without_arguments("torch::autograd::Node::operator()(std::vector<at::Tensor>&&)")
+    'torch::autograd::Node::operator'
+    """
+    name = name.replace("(anonymous namespace)::", "")
+    plain = re.split(r"[(<]", name)[0]
+    return plain.split()[-1] if plain.split() else name

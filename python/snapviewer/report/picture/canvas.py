@@ -1,0 +1,106 @@
+"""The few things that a picture is drawn with, at whole pixels: text, lines, swatches.
+
+Pillow's own font makes a picture the same on every machine. It has the letters of ASCII and few
+more, and its figures all have one width.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Literal
+
+from PIL import Image, ImageDraw, ImageFont
+
+from snapviewer.report.theme import Color
+
+Align = Literal["left", "middle", "right"]
+_ANCHORS: dict[Align, str] = {"left": "ls", "middle": "ms", "right": "rs"}
+_BEYOND_ASCII = "…·°±"
+_INSTEAD = str.maketrans({"µ": "u", "×": "x", "–": "-", "—": "-", "−": "-", "’": "'", "ß": "ss"})
+
+
+@lru_cache(maxsize=16)
+def _font(size_px: int) -> ImageFont.FreeTypeFont:
+    font = ImageFont.load_default(size_px)
+    if not isinstance(font, ImageFont.FreeTypeFont):  # a Pillow that was built without FreeType
+        raise OSError("this Pillow cannot draw text; reinstall it from a wheel")
+    return font
+
+
+def text_width(text: str, size_px: int) -> int:
+    """Return how wide a text is."""
+    return round(_font(size_px).getlength(printable(text)))
+
+
+def printable(text: str) -> str:
+    r"""Write a text with the letters that the font has.
+
+    >>> printable("é 雪\n3 µs")
+    'e ? 3 us'
+    """
+    plain = unicodedata.normalize("NFKD", " ".join(text.split()).translate(_INSTEAD))
+    letters = (letter for letter in plain if not unicodedata.combining(letter))
+    return "".join(
+        letter if " " <= letter <= "~" or letter in _BEYOND_ASCII else "?" for letter in letters
+    )
+
+
+def shortened(text: str, size_px: int, room_px: int) -> str:
+    """Cut off the end of a text that has no room."""
+    if text_width(text, size_px) <= room_px:
+        return text
+    while text and text_width(f"{text}…", size_px) > room_px:
+        text = text[:-1]
+    return f"{text.rstrip()}…" if text else ""
+
+
+def wrapped(facts: Sequence[str], size_px: int, room_px: int) -> list[str]:
+    """Put facts into lines, with a dot between two on the same line."""
+    lines: list[str] = []
+    for fact in facts:
+        longer = f"{lines[-1]}  ·  {fact}" if lines else fact
+        if lines and text_width(longer, size_px) <= room_px:
+            lines[-1] = longer
+        else:
+            lines.append(shortened(fact, size_px, room_px))
+    return lines
+
+
+class Canvas:
+    """A picture in the making. Places are in pixels, from the left and from the top."""
+
+    def __init__(self, image: Image.Image) -> None:
+        self.image = image
+        self._draw = ImageDraw.Draw(image)
+
+    def text(
+        self,
+        place: tuple[int, int],
+        text: str,
+        *,
+        size_px: int,
+        color: Color,
+        align: Align = "left",
+    ) -> None:
+        """Write a line; `place` is where its base line begins, has its middle, or ends."""
+        x, y = place
+        if align == "middle":  # at a whole pixel, so that equal texts look equal
+            x -= text_width(text, size_px) // 2
+            align = "left"
+        anchor = _ANCHORS[align]
+        self._draw.text((x, y), printable(text), fill=color, font=_font(size_px), anchor=anchor)
+
+    def box(self, left: int, top: int, width: int, height: int, color: Color) -> None:
+        """Fill a rectangle."""
+        if width > 0 and height > 0:
+            self._draw.rectangle((left, top, left + width - 1, top + height - 1), fill=color)
+
+    def polygon(self, points: Sequence[tuple[int, int]], color: Color) -> None:
+        """Fill a shape."""
+        self._draw.polygon(points, fill=color)
+
+    def line(self, start: tuple[int, int], end: tuple[int, int], width: int, color: Color) -> None:
+        """Draw a line."""
+        self._draw.line((start, end), fill=color, width=width)

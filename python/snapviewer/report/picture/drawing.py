@@ -1,0 +1,139 @@
+"""Puts a picture together: what `view`, `words` and `legend` found, where `layout` says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image, PngImagePlugin
+
+from snapviewer import Device, Snapshot
+from snapviewer.aside import written_aside
+from snapviewer.report.ticks import byte_ticks
+
+from . import words
+from .artist import Artist, Scene
+from .layout import Box, layout_of, legend_room
+from .legend import Entry, Shown, legend_of
+from .options import PictureOptions
+from .plot import BACKGROUND, Plot
+from .view import View, view_of
+
+_HEADROOM = 28  # above the peak, for its label
+_MOST_BYTES = 2**64 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture, and what is in it."""
+
+    image: Image.Image
+    title: str
+    scale: int
+    device: int
+    plot: Box
+    view: View
+    byte_span: tuple[int, int]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what `render --json` prints of a picture."""
+        view, plot = self.view, self.plot
+        return {
+            "width": self.image.width,
+            "height": self.image.height,
+            "plot": [plot.left, plot.top, plot.width, plot.height],
+            "device": self.device,
+            "events": [view.first, view.last],
+            "time_us": None if view.clock is None else [view.low, view.high],
+            "bytes": list(self.byte_span),
+            "shown_allocations": view.timeline.shown,
+            "peak_bytes": view.peak_bytes,
+            "peak_event": view.peak_event,
+        }
+
+
+def write(picture: Picture, path: Path) -> None:
+    """Write a picture as a PNG; the file is complete or as it was before.
+
+    Raises:
+        OSError: The directory cannot be written to.
+    """
+    about = PngImagePlugin.PngInfo()
+    # A file's name need not be text.
+    about.add_itxt("Title", picture.title.encode(errors="replace").decode())
+    about.add_text("Software", "snapviewer")
+    dpi = 96 * picture.scale
+    with written_aside(path) as file:
+        picture.image.save(file, format="PNG", pnginfo=about, dpi=(dpi, dpi))
+
+
+def draw(snapshot: Snapshot, device: Device, options: PictureOptions, *, file: str) -> Picture:
+    """Draw a picture.
+
+    Args:
+        snapshot: What was loaded.
+        device: One of its devices.
+        options: What to show.
+        file: The name to show.
+
+    Raises:
+        SnapshotError: There is nothing to draw as asked; the message says why.
+        ValueError: A filter is not understood.
+    """
+    matching = device.timeline(order=options.order, where=options.where)
+    dim = options.where if options.dim else None
+    view = view_of(device, device.timeline(order=options.order) if dim else matching, options)
+    artist = Artist(options)
+    title = options.title or f"{file}  ·  {words.device_name(device)}"
+    fact_lines = artist.fact_lines(words.facts_of(device, view, matching, options))
+    how = {"color": options.color, "theme": options.theme}
+
+    room = legend_room(options.size, fact_lines=len(fact_lines))
+    legend: tuple[Entry, ...] = ()
+    if room is not None:
+        whole = (0, max(view.peak_bytes, 1))
+        ids = view.image(options.byte_span or whole, options.size, **how).ids
+        shown = Shown(snapshot, device, view, *_visible(ids, len(device.allocations)))
+        legend = legend_of(shown, most=room.entries, **how) if len(shown.visible) else ()
+    layout = layout_of(
+        options.size,
+        fact_lines=len(fact_lines),
+        room=room,
+        entries=len(legend),
+        entry_width=artist.legend_width(legend),
+    )
+
+    outer = layout.plot.scaled(options.scale)
+    byte_span = options.byte_span or (0, _above(view.peak_bytes, outer.height, options.scale))
+    y_ticks = byte_ticks(*byte_span, most=artist.most_byte_ticks(outer.height))
+    plot = artist.beside_labels(outer, y_ticks)
+    x_ticks = view.ticks(plot.width, artist.label_width)
+    image = view.image(byte_span, (plot.width, plot.height), dim=dim, **how)
+
+    scene = Scene(device, view, plot, byte_span)
+    artist.paste(scene, Plot(image, artist.theme), x_ticks, y_ticks)
+    artist.title(title, fact_lines)
+    artist.byte_axis(scene, y_ticks)
+    artist.other_axis(scene, x_ticks)
+    artist.marks(scene)
+    if room is not None and layout.legend is not None:
+        artist.legend(legend, layout.legend.scaled(options.scale), room.columns)
+    return Picture(artist.canvas.image, title, options.scale, device.index, plot, view, byte_span)
+
+
+def _above(peak_bytes: int, height_px: int, scale: int) -> int:
+    """Return where an axis of bytes ends so that the label of its peak has room."""
+    above = max(peak_bytes, 1) * height_px // (height_px - _HEADROOM * scale) + 1
+    return min(above, _MOST_BYTES)
+
+
+def _visible(
+    ids: npt.NDArray[np.uint32], allocations: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the allocations that have pixels, and how many."""
+    pixels = np.bincount(ids[ids != BACKGROUND], minlength=allocations)
+    visible = np.flatnonzero(pixels)
+    return visible, pixels[visible]

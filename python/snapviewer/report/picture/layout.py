@@ -1,0 +1,127 @@
+"""Where everything in a picture goes, in whole pixels.
+
+From top to bottom: title, facts, plot, axis, and a legend to the right of the plot or below it, as
+there is room. What has no room is left out: the plot comes first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# In pixels at scale 1.
+MARGIN = 16
+TITLE_SIZE = 18
+TEXT_SIZE = 13
+LABEL_SIZE = 12
+LINE = 19  # from one base line to the next
+TICK = 5
+SWATCH = 12
+GAP = 24  # between columns
+
+_UNIT = 30  # above the plot, where the unit of bytes stands
+_AXIS = 44  # below it, for the labels and a line that says what they are
+_LEAST_BESIDE = 900  # wide pictures have the legend on the right
+_LEAST_PLOT = 150
+_MOST_ENTRIES = 18
+_COLUMN = 250  # of a legend below the plot
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A rectangle, from the left and from the top."""
+
+    left: int
+    top: int
+    width: int
+    height: int
+
+    @property
+    def right(self) -> int:
+        return self.left + self.width
+
+    @property
+    def bottom(self) -> int:
+        return self.top + self.height
+
+    def scaled(self, scale: int) -> Box:
+        """Return it from points in pixels."""
+        return Box(self.left * scale, self.top * scale, self.width * scale, self.height * scale)
+
+
+@dataclass(frozen=True, slots=True)
+class LegendRoom:
+    """How many columns and rows of entries a legend may have, and how wide each column may be."""
+
+    is_beside: bool
+    columns: int
+    rows: int
+    column_width: int
+
+    @property
+    def entries(self) -> int:
+        return self.columns * self.rows
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The boxes of a picture; `plot` includes the labels of bytes on its left."""
+
+    plot: Box
+    legend: Box | None
+
+
+def most_fact_lines(height: int) -> int:
+    """Return how many lines of facts a picture of this height has room for."""
+    return 1 if height < 400 else 2 if height < 600 else 3
+
+
+def legend_room(size: tuple[int, int], *, fact_lines: int) -> LegendRoom | None:
+    """Find room for a legend: beside the plot, below it, or none.
+
+    Args:
+        size: The picture's, in points.
+        fact_lines: How many lines stand below the title.
+    """
+    width, height = size
+    plot = layout_of(size, fact_lines=fact_lines).plot
+    if width >= _LEAST_BESIDE:
+        return LegendRoom(True, 1, min(plot.height // LINE, _MOST_ENTRIES), width // 4)
+    columns = max(1, (width - 2 * MARGIN) // _COLUMN)
+    rows = min(
+        (plot.height - max(_LEAST_PLOT, height * 2 // 5)) // LINE - 1, _MOST_ENTRIES // columns
+    )
+    if rows < 3:
+        return None
+    return LegendRoom(False, columns, rows, (width - 2 * MARGIN) // columns - GAP)
+
+
+def layout_of(
+    size: tuple[int, int],
+    *,
+    fact_lines: int,
+    room: LegendRoom | None = None,
+    entries: int = 0,
+    entry_width: int = 0,
+) -> Layout:
+    """Divide a picture, in points.
+
+    Args:
+        size: The picture's.
+        fact_lines: How many lines stand below the title.
+        room: What the legend may have.
+        entries: How many entries it has.
+        entry_width: How wide the widest of them, or the heading, is.
+    """
+    width, height = size
+    top = MARGIN + TITLE_SIZE + fact_lines * LINE + _UNIT
+    right, bottom = width - MARGIN, height - MARGIN - _AXIS
+    legend = None
+    if room is not None and entries and room.is_beside:
+        legend_width = min(entry_width, room.column_width)
+        right -= legend_width + GAP
+        legend = Box(right + GAP, top, legend_width, bottom - top)
+    elif room is not None and entries:
+        legend_height = -(-entries // room.columns) * LINE
+        bottom -= legend_height + LINE
+        legend = Box(MARGIN, height - MARGIN - legend_height, width - 2 * MARGIN, legend_height)
+    return Layout(Box(MARGIN, top, right - MARGIN, bottom - top), legend)

@@ -1,0 +1,252 @@
+"""What the colours of a picture mean."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from snapviewer import Device, Snapshot, _core
+from snapviewer.frames import frame_text, own_frame
+from snapviewer.report.theme import Color
+from snapviewer.units import BYTE_UNITS, count_of
+
+from .view import View
+
+Ids = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.float64]
+Rgb = npt.NDArray[np.uint8]
+_MOST_SWATCHES = 4
+_MOST_STEPS = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line of the legend: the colours it explains, what they mean, and how much that is.
+
+    A line without colours is a heading, or what had no line of its own. `is_step` says that it is
+    part of a scale, and joins its neighbours.
+    """
+
+    text: str
+    colors: tuple[Color, ...] = ()
+    amount: str = ""
+    is_heading: bool = False
+    is_step: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What is in a picture: the allocations that have pixels, and how many each."""
+
+    snapshot: Snapshot
+    device: Device
+    view: View
+    visible: Ids
+    pixels: Ids
+
+
+def legend_of(shown: Shown, *, color: str, theme: str, most: int) -> tuple[Entry, ...]:
+    """Explain the colours of a picture.
+
+    Args:
+        shown: What is in it.
+        color: What the colours tell.
+        theme: The colours.
+        most: For how many lines there is room.
+    """
+    colors = shown.device.colors(color, theme)
+    a = shown.device.allocations
+    if color == "size":
+        return _scale("size", np.log2(np.maximum(a.size, 1)), colors, shown, _sizes, most)
+    if color == "age":
+        lives = np.log2(np.maximum(a.free_event - a.alloc_event, 1))
+        return _scale("lives for", lives, colors, shown, _lifetimes, most)
+    if color == "stack":
+        return _stacks(shown, colors, most)
+    if color == "stream":
+        heading, groups = "stream", _groups(shown, a.stream, _stream_text)
+    elif color == "pool":
+        pools = shown.device.pools
+        heading, groups = "memory pool", _groups(shown, a.pool, lambda one: _pool_text(pools, one))
+    else:
+        heading, groups = "category", _groups(shown, a.category, _category_text)
+    lines = _held(groups, colors, most - 1)
+    return (Entry(f"{heading}  (share of the peak)", is_heading=True), *lines)
+
+
+def _stacks(shown: Shown, colors: Rgb, most: int) -> tuple[Entry, ...]:
+    """Explain what holds the peak, and then what else takes most of the picture."""
+    groups = _groups(
+        shown, shown.device.allocations.stack, lambda stack: _stack_text(shown.snapshot, stack)
+    )
+    total = sum(group.held_bytes for group in groups)
+    holders = [group for group in groups if group.held_bytes * 100 >= total > 0]
+    heading = Entry("allocated at  (share of the peak)", is_heading=True)
+    at_peak = _held(groups, colors, min(len(holders) + 1, most - 1))
+    named = {entry.text for entry in at_peak if entry.colors}
+    others = [group for group in groups if group.text not in named]
+    room = most - len(at_peak) - 3
+    area = sum(group.pixels for group in groups)
+    others = [group for group in others if group.pixels * 100 >= area > 0]
+    if room < 2 or not others:
+        return (heading, *at_peak)
+    others = sorted(others, key=lambda group: -group.pixels)[:room]
+    elsewhere = (
+        Entry(group.text, _swatches(group, colors), _percent(group.pixels, area))
+        for group in others
+    )
+    blank = Entry("", is_heading=True)
+    more = Entry("elsewhere  (share of the area)", is_heading=True)
+    return (heading, *at_peak, blank, more, *elsewhere)
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Allocations of one name: the largest of each key, the bytes at the peak, and the pixels."""
+
+    text: str
+    largest: tuple[int, ...]
+    held_bytes: int
+    pixels: int
+
+    def joined(self, other: _Group) -> _Group:
+        return _Group(
+            self.text,
+            self.largest + other.largest,
+            self.held_bytes + other.held_bytes,
+            self.pixels + other.pixels,
+        )
+
+
+def _groups(
+    shown: Shown, keys: npt.NDArray[np.generic], text_of: Callable[[int], str]
+) -> list[_Group]:
+    """Group what is visible or alive at the peak by what its key is called, the most held first."""
+    size = shown.device.allocations.size
+    at_peak = shown.view.timeline.stack(shown.view.peak_event)[0].astype(np.int64)
+    members = np.union1d(shown.visible, at_peak)
+    members = members[np.argsort(size[members], kind="stable")]
+    found, group_of = np.unique(keys[members], return_inverse=True)
+    largest = np.zeros(len(found), dtype=np.int64)
+    largest[group_of] = members  # the last one that is written is the largest
+    held = np.zeros(len(found), dtype=np.uint64)
+    np.add.at(held, np.searchsorted(found, keys[at_peak]), size[at_peak])
+    pixels = np.zeros(len(found), dtype=np.int64)
+    np.add.at(pixels, np.searchsorted(found, keys[shown.visible]), shown.pixels)
+
+    groups: dict[str, _Group] = {}
+    for place in np.lexsort((found, np.iinfo(np.uint64).max - held)):
+        text = text_of(int(found[place]))
+        group = _Group(text, (int(largest[place]),), int(held[place]), int(pixels[place]))
+        groups[text] = groups[text].joined(group) if text in groups else group
+    return sorted(groups.values(), key=lambda group: -group.held_bytes)
+
+
+def _held(groups: Sequence[_Group], colors: Rgb, most: int) -> list[Entry]:
+    """Make a line of each group, and one of those that have no room."""
+    total = sum(group.held_bytes for group in groups)
+    named = groups if len(groups) <= most else groups[: most - 1]
+    entries = [
+        Entry(group.text, _swatches(group, colors), _percent(group.held_bytes, total))
+        for group in named
+    ]
+    if rest := groups[len(named) :]:
+        left = sum(group.held_bytes for group in rest)
+        entries.append(Entry(f"{len(rest):,} more", amount=_percent(left, total)))
+    return entries
+
+
+def _swatches(group: _Group, colors: Rgb) -> tuple[Color, ...]:
+    different = dict.fromkeys(_color(colors[one]) for one in group.largest)
+    return tuple(different)[:_MOST_SWATCHES]
+
+
+def _scale(
+    heading: str,
+    values: Numbers,
+    colors: Rgb,
+    shown: Shown,
+    steps_of: Callable[[float, float, int], list[tuple[float, str]]],
+    most: int,
+) -> tuple[Entry, ...]:
+    """Explain a scale of logarithms at round numbers, the largest on top."""
+    if len(shown.visible) == 0:
+        return ()
+    # Two hundred of them are as good as all to know the colours between.
+    ascending = np.argsort(values, kind="stable")
+    known = ascending[np.linspace(0, len(ascending) - 1, 200).astype(np.int64)]
+    visible = values[shown.visible]
+    steps = steps_of(float(visible.min()), float(visible.max()), min(most - 1, _MOST_STEPS))
+    lines = [Entry(heading, is_heading=True)]
+    for value, text in reversed(steps):
+        color = [np.interp(value, values[known], colors[known, one]) for one in range(3)]
+        lines.append(Entry(text, (_color(np.round(color)),), is_step=True))
+    return tuple(lines)
+
+
+def _sizes(least: float, most: float, count: int) -> list[tuple[float, str]]:
+    """Choose powers of two between two logarithms.
+
+    >>> [text for _, text in _sizes(9.0, 21.2, 4)]
+    ['512 B', '8 KiB', '128 KiB', '2 MiB']
+    """
+    first, last = math.floor(least), math.ceil(most)
+    step = next(step for step in (1, 2, 3, 4, 5, 10, 20, 64) if (last - first) // step < count)
+    return [
+        (power, f"{2 ** (power % 10)} {BYTE_UNITS[power // 10]}")
+        for power in range(first, last + 1, step)
+    ]
+
+
+def _lifetimes(least: float, most: float, count: int) -> list[tuple[float, str]]:
+    """Choose powers of ten between two logarithms to base 2.
+
+    >>> [text for _, text in _lifetimes(0.0, 10.0, 5)]
+    ['1 event', '10 events', '100 events', '1,000 events']
+    """
+    first, last = math.floor(least / math.log2(10)), math.floor(most / math.log2(10))
+    step = -(-(last - first + 1) // count)
+    powers = range(first, last + 1, step)
+    return [(power * math.log2(10), count_of(10**power, "event")) for power in powers]
+
+
+def _stack_text(snapshot: Snapshot, stack: int) -> str:
+    frame = own_frame(snapshot.frames(stack))
+    return "no stack recorded" if frame is None else frame_text(frame)
+
+
+def _stream_text(stream: int) -> str:
+    if stream == 0:
+        return "default stream"
+    return f"stream {stream}" if abs(stream) < 10_000 else f"stream {stream:#x}"
+
+
+def _pool_text(pools: Sequence[tuple[int, int]], pool: int) -> str:
+    if pool == 0:
+        return "not known"
+    first, second = pools[pool - 1]
+    return "default pool" if (first, second) == (0, 0) else f"private pool {first}, {second}"
+
+
+def _category_text(category: int) -> str:
+    return _core.CATEGORIES[category - 1].replace("_", " ") if category else "not recorded"
+
+
+def _percent(part: int, whole: int) -> str:
+    """Say a share in whole percents.
+
+    >>> _percent(0, 7), _percent(1, 1000), _percent(2, 3)
+    ('0 %', '< 1 %', '67 %')
+    """
+    if part == 0 or whole == 0:
+        return "0 %"
+    return "< 1 %" if part * 100 < whole else f"{100 * part / whole:.0f} %"
+
+
+def _color(rgb: npt.NDArray[np.generic]) -> Color:
+    red, green, blue = (int(one) for one in rgb)
+    return red, green, blue

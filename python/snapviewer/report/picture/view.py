@@ -1,0 +1,129 @@
+"""Which part of a device's timeline a picture shows, in events or time, and in bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from snapviewer import Device, SnapshotError
+from snapviewer._core import Clock, Image, Timeline
+from snapviewer.report.ticks import Piece, Ticks, WidthOf, event_ticks, time_ticks
+from snapviewer.units import format_duration_us
+
+from .options import PictureOptions
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A part of a timeline.
+
+    `low` and `high` are events, or with a clock microseconds on it; `first` and `last` the events
+    in there, `last` excluded; `peak_event` the one of them with the largest total, -1 if there are
+    no events.
+    """
+
+    timeline: Timeline
+    clock: Clock | None
+    low: float
+    high: float
+    first: int
+    last: int
+    peak_event: int
+    peak_bytes: int
+
+    def image(self, byte_span: tuple[int, int], size: tuple[int, int], **how: Any) -> Image:
+        """Draw this part."""
+        span = (self.low, self.high)
+        if self.clock is None:
+            return self.timeline.image(events=span, bytes=byte_span, size=size, **how)
+        return self.timeline.image(time=span, clock=self.clock, bytes=byte_span, size=size, **how)
+
+    def share_of(self, event: int) -> float:
+        """Tell how far from the left an event is: 0 is the left end of the axis, 1 the right."""
+        place = event if self.clock is None else self.clock.at(event)
+        return (place - self.low) / (self.high - self.low)
+
+    def ticks(self, length_px: int, width_of: WidthOf) -> Ticks:
+        """Mark the axis of events or time."""
+        if self.clock is None:
+            return event_ticks(self.low, self.high, length_px, width_of)
+        pieces = _pieces(self.clock)
+        return time_ticks(self.low, self.high, length_px, width_of, pieces=pieces)
+
+    def breaks(self) -> list[float]:
+        """Return how far from the left the idle times are that were shortened."""
+        if self.clock is None:
+            return []
+        middles = ((start + end) / 2 for _, start, end, _ in self.clock.gaps)
+        return [
+            (middle - self.low) / (self.high - self.low)
+            for middle in middles
+            if self.low <= middle <= self.high
+        ]
+
+
+def view_of(device: Device, timeline: Timeline, options: PictureOptions) -> View:
+    """Find out what to show.
+
+    Raises:
+        SnapshotError: There is nothing there; the message says why.
+    """
+    events = int(device.events)
+    if options.axis == "event":
+        clock = None
+        low, high = _cut(options.span, max(events, 1), f"the trace has {events:,} events")
+        first, last = int(low), max(int(low) + 1, int(high))
+    else:
+        clock, low, high = _time_span(device, options)
+        first = max(int(np.searchsorted(clock.times, low, side="right")) - 1, 0)
+        last = max(int(np.searchsorted(clock.times, high, side="left")), first + 1)
+    if events == 0:
+        return View(timeline, clock, low, high, 0, 0, -1, timeline.peak_bytes)
+    totals = timeline.totals[first:last]
+    peak = int(totals.argmax())
+    return View(timeline, clock, low, high, first, last, first + peak, int(totals[peak]))
+
+
+def _time_span(device: Device, options: PictureOptions) -> tuple[Clock, float, float]:
+    clock = device.clock(compress=options.shorten_idle)
+    if clock is None:
+        raise SnapshotError("this file has no times for that device; show events instead")
+    span = options.span
+    if span is not None:
+        span = (_from_real(clock, span[0]), _from_real(clock, span[1]))
+    # One more microsecond, so that what happened in the last one is seen.
+    whole = f"the trace is {format_duration_us(clock.real(clock.length_us))} long"
+    return (clock, *_cut(span, clock.length_us + 1, whole))
+
+
+def _cut(span: tuple[float, float] | None, end: int, whole: str) -> tuple[float, float]:
+    low, high = span or (0, end)
+    if low >= end:
+        raise SnapshotError(f"there is nothing in that range: {whole}")
+    return max(low, 0), min(high, end)
+
+
+def _pieces(clock: Clock) -> list[Piece]:
+    """Return the parts of a clock's time between those that it shortens."""
+    pieces = []
+    start = real = 0.0
+    for _, gap_start, gap_end, gap_us in clock.gaps:
+        pieces.append(Piece(start, gap_start, real))
+        real += gap_start - start + gap_us
+        start = gap_end
+    return [*pieces, Piece(start, clock.length_us + 1, real)]
+
+
+def _from_real(clock: Clock, time_us: float) -> float:
+    """Find the place on a clock where it shows a real time."""
+    left_out_us = 0
+    for _, start, end, gap_us in clock.gaps:
+        inside_us = time_us - left_out_us - start
+        if inside_us <= 0:
+            break
+        if inside_us < gap_us:
+            return start + inside_us / gap_us * (end - start)
+        left_out_us += gap_us - (end - start)
+    return time_us - left_out_us

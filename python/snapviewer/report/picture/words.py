@@ -1,0 +1,114 @@
+"""What a picture says in words."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+from snapviewer import Device
+from snapviewer._core import Timeline
+from snapviewer.units import count_of, format_bytes, format_duration_us
+
+from .options import PictureOptions
+from .view import View
+
+_ORDERS = {"stack": "call stack", "pool": "memory pool"}
+_TIME_WORDS = {
+    "h:min:s": "hours:minutes:seconds",
+    "min:s": "minutes:seconds",
+    "s": "seconds",
+    "ms": "milliseconds",
+    "µs": "microseconds",
+}
+
+
+def device_name(device: Device) -> str:
+    """Name a device."""
+    return "pinned host memory" if device.index < 0 else f"device {device.index}"
+
+
+def facts_of(device: Device, view: View, matching: Timeline, options: PictureOptions) -> list[str]:
+    """Say what a person wants to know of a picture, the most important first.
+
+    Args:
+        device: What is drawn.
+        view: Which part of it.
+        matching: The timeline of what the filters leave.
+        options: What was asked for.
+    """
+    events, allocations = int(device.events), len(device.allocations)
+    if events:
+        facts = [f"peak {format_bytes(device.peak_bytes)} at event {device.peak_event:,}"]
+    else:
+        facts = [f"{format_bytes(device.peak_bytes)} alive at one moment"]
+    if options.filters:
+        verb = "match" if options.dim else "shown"
+        facts.append(
+            f"{matching.shown:,} of {count_of(allocations, 'allocation')} {verb}, "
+            f"{format_bytes(matching.peak_bytes)} at their peak"
+        )
+        facts.append(f"filter: {' '.join(options.filters)}")
+    else:
+        facts.append(count_of(allocations, "allocation"))
+    if options.span is None:
+        facts += [count_of(events, "event")] if events else []
+    else:
+        facts.append(f"events {view.first:,} to {view.last - 1:,} of {events:,}")
+    if device.oom_events:
+        facts.append(_ooms(device, view, is_part=options.span is not None))
+    if options.order != "allocation":
+        facts.append(f"stacked by {_ORDERS.get(options.order, options.order)}")
+    return [*facts, _check(device)]
+
+
+def _ooms(device: Device, view: View, *, is_part: bool) -> str:
+    if not is_part:
+        return f"out of memory {_times(device.oom_events)}"
+    here = sum(view.first <= event < view.last for event in device.oom_at)
+    return f"out of memory {_times(here)} here, {_times(device.oom_events)} in all"
+
+
+def _times(count: int) -> str:
+    return "never" if count == 0 else "once" if count == 1 else f"{count:,} times"
+
+
+def _check(device: Device) -> str:
+    if device.reconciles:
+        return "trace and segments agree" if device.events else "no trace, only segments"
+    difference = abs(device.final_bytes - device.expected_final_bytes)
+    if difference:
+        return f"trace and segments differ by {format_bytes(difference)}"
+    return "trace and segments disagree"
+
+
+def peak_text(view: View, device: Device) -> str:
+    """Name the line at the highest point."""
+    if view.peak_event < 0:
+        return f"{format_bytes(view.peak_bytes)} alive"
+    is_whole = view.peak_event == view.timeline.peak_event
+    is_all = is_whole and view.peak_event == device.peak_event
+    words = "peak" if is_all else "peak of what is shown" if is_whole else "peak in this range"
+    return f"{words} {format_bytes(view.peak_bytes)} at event {view.peak_event:,}"
+
+
+def axis_text(view: View, unit: str) -> str:
+    """Say what is on the axis of events or time."""
+    if view.clock is None:
+        return "event" if view.last else "one moment: the file has no events"
+    start = datetime.fromtimestamp(view.clock.start_us / 1e6, tz=timezone.utc)
+    text = f"{_TIME_WORDS[unit]} since the first event, {start:%Y-%m-%d %H:%M:%S} UTC"
+    if not view.clock.gaps:
+        return text
+    left_out_us = sum(real - (end - start) for _, start, end, real in view.clock.gaps)
+    return (
+        f"{text}  ·  // {count_of(len(view.clock.gaps), 'long idle gap')} shortened "
+        f"by {format_duration_us(left_out_us)}"
+    )
+
+
+def nothing_text(view: View, byte_span: tuple[int, int]) -> str | None:
+    """Say why a plot is empty, if it is."""
+    if view.peak_bytes > byte_span[0]:
+        return None
+    if view.peak_bytes == 0:
+        return "nothing is alive here"
+    return f"nothing here: at most {format_bytes(view.peak_bytes)} is alive in this range"

@@ -1,0 +1,42 @@
+//! What an allocation is for, as the profiler says: only snapshots that it made have that.
+
+use crate::lifetimes::Allocations;
+use crate::snapshot::{Snapshot, Trace};
+
+/// The profiler's categories. An allocation's is 1 + its place here, or 0 if it is not known.
+pub const CATEGORIES: [&str; 8] = [
+    "parameter",
+    "optimizer_state",
+    "input",
+    "temporary",
+    "activation",
+    "gradient",
+    "autograd_detail",
+    "unknown",
+];
+
+/// The category that each of the events' extras tells; empty if none does.
+pub(super) fn told(snapshot: &Snapshot) -> Vec<u8> {
+    let extras = snapshot.events.extras_table.items();
+    if extras.iter().all(|extras| extras.category == 0) {
+        return Vec::new();
+    }
+    let number = |text: &str| {
+        let place = CATEGORIES.iter().position(|name| name.eq_ignore_ascii_case(text));
+        place.map_or(0, |place| place as u8 + 1)
+    };
+    extras.iter().map(|extras| number(snapshot.strings.get(extras.category))).collect()
+}
+
+/// Finds the categories of all allocations, given what the extras tell.
+pub(super) fn find(told: &[u8], snapshot: &Snapshot, trace: &Trace, allocations: &mut Allocations) {
+    if told.is_empty() {
+        return;
+    }
+    for index in 0..allocations.len() {
+        if let Some(event) = allocations.told_by(index) {
+            let extras = snapshot.events.extras_id(trace.rows.start + event);
+            allocations.category[index] = told[extras as usize];
+        }
+    }
+}
