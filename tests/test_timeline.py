@@ -82,7 +82,7 @@ def test_a_crowd_is_drawn_as_the_definition_says(seed: int, tmp_path: Path) -> N
         assert image.ids.tolist() == window.ids(model).tolist(), window
         event = max(image.events.tolist())
         stacks = zip(t.stack(event), model.stack(event), strict=True)
-        assert all(np.array_equal(ours, theirs) for ours, theirs in stacks), event
+        assert all(ours.tolist() == theirs.tolist() for ours, theirs in stacks), event
         byte = sum(window.bytes) // 2
         assert t.at(event, byte) == model.at(event, byte), (event, byte)
 

@@ -181,9 +181,9 @@ fn view(
 
 /// A place in some column; one that no column has, if it is too large for a number here.
 fn index(value: &Bound<'_, PyAny>) -> PyResult<i64> {
-    match value.extract() {
+    match value.extract::<i64>() {
         Err(error) if error.is_instance_of::<PyOverflowError>(value.py()) => Ok(i64::MAX),
-        index => index,
+        index => Ok(index?),
     }
 }
 
