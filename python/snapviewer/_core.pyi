@@ -164,7 +164,7 @@ class Device:
         Args:
             order: What decides who stands below whom: "allocation" (older ones below), "stack"
                 (those of a call stack together), "size" (large ones below), "lifetime" (long ones
-                below) or "stream".
+                below), "pool" or "stream".
             where: Which allocations to show: a filter's text, such as
                 "attention|mlp size>=1MiB lifetime<100", or an array with a bool for each.
 
@@ -173,6 +173,14 @@ class Device:
         """
     def colors(self, color: str = "stack", theme: str = "light") -> npt.NDArray[np.uint8]:
         """The colour of each allocation: allocations × (red, green, blue)."""
+    def scale(
+        self, color: str, theme: str = "light"
+    ) -> tuple[int, int, npt.NDArray[np.uint8]] | None:
+        """What the colours of "size" (bytes) and "age" (events) mean; None for other colours.
+
+        Returns:
+            The least, the most, and the colours from one to the other by the logarithm.
+        """
     def clock(self, compress: bool = False) -> Clock | None:
         """When the events happened; None if the file has no times.
 
@@ -245,7 +253,8 @@ class Timeline:
             bytes: From the lower edge to the upper.
             size: Width and height in pixels.
             clock: What `time` is measured on; the plain one if not given.
-            color: What colours stand for: "stack", "size", "stream" or "age".
+            color: What colours stand for: "stack", "size", "stream", "pool", "age" (for how many
+                events it lives) or "category".
             theme: "light" or "dark".
             dim: What this does not describe (a filter's text or a mask) is drawn faintly.
             selected: An allocation to outline.

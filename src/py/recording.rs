@@ -14,6 +14,9 @@ use crate::raster::{ColorBy, Theme};
 use crate::recording::Recording;
 use crate::timeline::Order;
 
+/// The least, the most, and the colours between them.
+type Scale<'py> = (u64, u64, Bound<'py, PyArray2<u8>>);
+
 /// One line of a call stack.
 #[pyclass(frozen, eq, hash, get_all, name = "Frame", module = "snapviewer")]
 #[derive(PartialEq, Eq, Hash)]
@@ -228,8 +231,11 @@ impl PyDevice {
         r#where: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyTimeline> {
         let order = timeline::choice(&Order::NAMES, "order", order)?;
-        let filter = timeline::mask(&self.recording, self.which, r#where)?;
-        py.detach(|| PyTimeline::new(&self.recording, self.which, order, filter))
+        let shown = timeline::Which::new(r#where)?;
+        py.detach(|| {
+            let filter = shown.mask(&self.recording, self.which)?;
+            PyTimeline::new(&self.recording, self.which, order, filter)
+        })
     }
 
     /// The colour of each allocation: allocations × (red, green, blue).
@@ -242,8 +248,23 @@ impl PyDevice {
     ) -> PyResult<Bound<'py, PyArray2<u8>>> {
         let by = timeline::choice(&ColorBy::NAMES, "color", color)?;
         let theme = timeline::choice(&Theme::NAMES, "theme", theme)?;
-        let colors = timeline::colors(&self.recording, self.which, by, theme, None)?;
+        let colors = timeline::colors(&self.recording, self.which, by, theme)?;
         timeline::color_array(py, &colors)
+    }
+
+    /// What the colours of "size" and "age" mean: the least, the most, and the colours from one to
+    /// the other, by the logarithm. None for other colours.
+    #[pyo3(signature = (color, theme="light"))]
+    fn scale<'py>(
+        &self,
+        py: Python<'py>,
+        color: &str,
+        theme: &str,
+    ) -> PyResult<Option<Scale<'py>>> {
+        let by = timeline::choice(&ColorBy::NAMES, "color", color)?;
+        let theme = timeline::choice(&Theme::NAMES, "theme", theme)?;
+        let Some((least, most)) = by.extent(self.lifetimes()) else { return Ok(None) };
+        Ok(Some((least, most, timeline::color_array(py, &theme.scale())?)))
     }
 
     /// When the events happened; None if the file has no times.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use numpy::ndarray::{ArrayView2, ArrayView3, s};
 use numpy::{PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray1};
-use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -28,44 +28,52 @@ pub(super) fn choice<T: Copy>(names: &[(&str, T)], what: &str, name: &str) -> Py
     })
 }
 
-/// Which allocations a caller means: all, those of a mask, or those that a filter's text describes.
-pub(super) fn mask(
-    recording: &Recording,
-    which: usize,
-    given: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Option<Vec<bool>>> {
-    let Some(given) = given else { return Ok(None) };
-    if let Ok(text) = given.extract::<String>() {
-        let filter = Filter::parse(&text)?;
-        return Ok(Some(given.py().detach(|| recording.mask(which, &filter))?));
-    }
-    let Ok(mask) = given.extract::<PyReadonlyArray1<'_, bool>>() else {
-        let reason = "takes None, a filter's text, or an array of bool, one an allocation";
-        return Err(PyTypeError::new_err(reason));
-    };
-    let mask = mask.as_array().to_vec();
-    let count = recording.devices[which].allocations.len();
-    if mask.len() != count {
-        let reason = format!("the mask has {} entries for {count} allocations", mask.len());
-        return Err(PyValueError::new_err(reason));
-    }
-    Ok(Some(mask))
+/// Which allocations a caller means: all, those that a filter's text describes, or those of a mask.
+#[derive(Clone, PartialEq)]
+pub(super) enum Which {
+    All,
+    Text(String),
+    Mask(Vec<bool>),
 }
 
-/// The colour of each allocation, with those that `kept` leaves out dimmed.
+impl Which {
+    /// What a caller gave.
+    pub(super) fn new(given: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let Some(given) = given else { return Ok(Self::All) };
+        if let Ok(text) = given.extract::<String>() {
+            return Ok(Self::Text(text));
+        }
+        let mask = given.extract::<PyReadonlyArray1<'_, bool>>().map_err(|_| {
+            let reason = "takes None, a filter's text, or an array of bool, one an allocation";
+            PyTypeError::new_err(reason)
+        })?;
+        Ok(Self::Mask(mask.as_array().to_vec()))
+    }
+
+    /// One truth value an allocation; None if it is all.
+    pub(super) fn mask(self, recording: &Recording, which: usize) -> PyResult<Option<Vec<bool>>> {
+        let count = recording.devices[which].allocations.len();
+        match self {
+            Self::All => Ok(None),
+            Self::Text(text) => Ok(Some(recording.mask(which, &Filter::parse(&text)?)?)),
+            Self::Mask(mask) if mask.len() == count => Ok(Some(mask)),
+            Self::Mask(mask) => {
+                let reason = format!("the mask has {} entries for {count} allocations", mask.len());
+                Err(PyValueError::new_err(reason))
+            }
+        }
+    }
+}
+
+/// The colour of each allocation, all at full contrast.
 pub(super) fn colors(
     recording: &Recording,
     which: usize,
     by: ColorBy,
     theme: Theme,
-    kept: Option<&[bool]>,
 ) -> PyResult<Vec<u32>> {
-    let lives = &recording.devices[which];
-    let mut colors = raster::colors(lives, recording.stack_texts()?.hashes(), by, theme);
-    if let Some(kept) = kept {
-        raster::dim(&mut colors, theme.background(), |which| kept[which]);
-    }
-    Ok(colors)
+    let hashes = recording.stack_texts()?.hashes();
+    Ok(raster::colors(&recording.devices[which], hashes, by, theme))
 }
 
 /// The colour of each allocation as Python gets it.
@@ -89,11 +97,12 @@ pub(super) struct PyTimeline {
 }
 
 /// What a style is made of.
-#[derive(Clone, PartialEq)]
+#[derive(PartialEq)]
 struct Look {
     by: ColorBy,
     theme: Theme,
-    kept: Option<Vec<bool>>,
+    /// What is not dimmed.
+    kept: Which,
 }
 
 impl PyTimeline {
@@ -122,25 +131,37 @@ impl PyTimeline {
         self.lives().totals.len()
     }
 
-    fn moment(&self, event: i64) -> PyResult<u32> {
+    fn moment(&self, event: &Bound<'_, PyAny>) -> PyResult<u32> {
         let events = self.events();
-        match usize::try_from(event) {
-            _ if event == -1 => Ok(0),
-            Ok(event) if event < events.max(1) => Ok(self.timeline.moment(event)),
+        match index(event)? {
+            -1 => Ok(0),
+            place if (0..events.max(1) as i64).contains(&place) => {
+                Ok(self.timeline.moment(place as usize))
+            }
             _ => Err(PyIndexError::new_err(format!("event {event} of {events}; -1 is before all"))),
+        }
+    }
+
+    fn allocation(&self, which: &Bound<'_, PyAny>) -> PyResult<u32> {
+        let count = self.lives().allocations.len();
+        match index(which)? {
+            place if (0..count as i64).contains(&place) => Ok(place as u32),
+            _ => Err(PyIndexError::new_err(format!("allocation {which} of {count}"))),
         }
     }
 
     fn style(&self, look: Look, selected: Option<u32>) -> PyResult<Style> {
         let mut last = self.style.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((same, style)) = last.as_ref().filter(|(same, _)| *same == look) {
-            let _ = same;
+        if let Some((_, style)) = last.as_ref().filter(|(same, _)| *same == look) {
             return Ok(Style { selected, ..style.clone() });
         }
-        let kept = look.kept.as_deref();
-        let colors = colors(&self.recording, self.which, look.by, look.theme, kept)?;
+        let mut colors = colors(&self.recording, self.which, look.by, look.theme)?;
+        let again = Look { kept: look.kept.clone(), ..look };
+        if let Some(kept) = look.kept.mask(&self.recording, self.which)? {
+            raster::dim(&mut colors, look.theme.background(), |which| kept[which]);
+        }
         let style = Style::new(look.theme, colors.into(), selected);
-        *last = Some((look, style.clone()));
+        *last = Some((again, style.clone()));
         Ok(style)
     }
 }
@@ -156,6 +177,14 @@ fn view(
         return Err(PyValueError::new_err("give either events=(from, to) or time=(from, to)"));
     };
     Ok(View::new(x, bytes, size)?)
+}
+
+/// A place in some column; one that no column has, if it is too large for a number here.
+fn index(value: &Bound<'_, PyAny>) -> PyResult<i64> {
+    match value.extract::<i64>() {
+        Err(error) if error.is_instance_of::<PyOverflowError>(value.py()) => Ok(i64::MAX),
+        index => Ok(index?),
+    }
 }
 
 /// A number of bytes, rounded down.
@@ -214,13 +243,22 @@ impl PyTimeline {
     }
 
     /// The allocation at a byte of the stack after an event, or None above it; -1 is before all.
-    fn at(&self, py: Python<'_>, event: i64, byte: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
+    fn at(
+        &self,
+        py: Python<'_>,
+        event: &Bound<'_, PyAny>,
+        byte: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<u32>> {
         let (moment, byte) = (self.moment(event)?, self::byte(byte)?);
         Ok(py.detach(|| self.timeline.at(moment, byte)))
     }
 
     /// The stack after an event, from the bottom: the allocations, and the byte where each begins.
-    fn stack<'py>(&self, py: Python<'py>, event: i64) -> PyResult<Bound<'py, PyTuple>> {
+    fn stack<'py>(
+        &self,
+        py: Python<'py>,
+        event: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
         let moment = self.moment(event)?;
         let stack = py.detach(|| self.timeline.stack(moment));
         let ids = PyArray1::from_iter(py, stack.iter().map(|one| one.0));
@@ -263,21 +301,18 @@ impl PyTimeline {
         color: &str,
         theme: &str,
         dim: Option<&Bound<'_, PyAny>>,
-        selected: Option<u32>,
+        selected: Option<&Bound<'_, PyAny>>,
         previous: Option<&PyImage>,
         threads: Option<usize>,
     ) -> PyResult<PyImage> {
         let clock = self.clock(time, clock)?;
         let bytes = byte(&bytes.0)?..byte(&bytes.1)?;
         let view = view(events, time, bytes, (pixels(&size.0)?, pixels(&size.1)?))?;
-        let count = self.lives().allocations.len();
-        if selected.is_some_and(|selected| selected as usize >= count) {
-            return Err(PyIndexError::new_err(format!("there are only {count} allocations")));
-        }
+        let selected = selected.map(|which| self.allocation(which)).transpose()?;
         let look = Look {
             by: choice(&ColorBy::NAMES, "color", color)?,
             theme: choice(&Theme::NAMES, "theme", theme)?,
-            kept: mask(&self.recording, self.which, dim)?,
+            kept: Which::new(dim)?,
         };
         // Pictures of something else are of no use.
         let previous = previous.filter(|previous| {
@@ -450,8 +485,9 @@ impl PyClock {
     }
 
     /// The time of an event on this clock.
-    fn at(&self, event: i64) -> PyResult<u64> {
-        let found = usize::try_from(event).ok().and_then(|event| self.clock.at_us.get(event));
+    fn at(&self, event: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let found = usize::try_from(index(event)?).ok();
+        let found = found.and_then(|event| self.clock.at_us.get(event));
         let count = self.clock.at_us.len();
         found.copied().ok_or_else(|| PyIndexError::new_err(format!("event {event} of {count}")))
     }

@@ -42,6 +42,16 @@ impl ColorBy {
         ("age", Self::Age),
         ("category", Self::Category),
     ];
+
+    /// The least and the most of what the colours are a scale of; None if they are none.
+    #[must_use]
+    pub fn extent(self, lives: &Lifetimes) -> Option<(u64, u64)> {
+        match self {
+            Self::Size => Some(extent(sizes(lives))),
+            Self::Age => Some(extent(ages(lives))),
+            _ => None,
+        }
+    }
 }
 
 /// Light or dark.
@@ -83,14 +93,19 @@ impl Theme {
         }
     }
 
-    /// A colour between the least (0) and the most (1) of something. The most is the strongest.
+    /// The colours from the least to the most of something. The most is the strongest.
     #[must_use]
-    pub fn scale(self, part: f64) -> u32 {
-        let between = |from: f64, to: f64| from + (to - from) * part;
-        match self {
-            Self::Light => oklch(between(0.93, 0.38), between(0.06, 0.14), between(105.0, 285.0)),
-            Self::Dark => oklch(between(0.36, 0.90), between(0.10, 0.14), between(285.0, 105.0)),
-        }
+    pub fn scale(self) -> Vec<u32> {
+        let color = |step: usize| {
+            let part = step as f64 / (STEPS - 1) as f64;
+            let between = |from: f64, to: f64| from + (to - from) * part;
+            let (lightness, chroma, hue) = match self {
+                Self::Light => (between(0.93, 0.38), between(0.06, 0.14), between(105.0, 285.0)),
+                Self::Dark => (between(0.36, 0.90), between(0.10, 0.14), between(285.0, 105.0)),
+            };
+            oklch(lightness, chroma, hue)
+        };
+        (0..STEPS).map(color).collect()
     }
 
     /// What has no stack, stream, pool, ….
@@ -177,15 +192,22 @@ pub fn colors(lives: &Lifetimes, hashes: &[u32], by: ColorBy, theme: Theme) -> V
             let color = |&stack: &u32| stacks.get(stack as usize).copied().unwrap_or(unknown);
             all.stack.iter().map(color).collect()
         }
-        ColorBy::Size => scaled(all.size.iter().copied(), theme),
-        ColorBy::Age => {
-            let lives = all.free_event.iter().zip(&all.alloc_event);
-            scaled(lives.map(|(&free, &alloc)| (free - alloc) as u64), theme)
-        }
+        ColorBy::Size => scaled(sizes(lives), theme),
+        ColorBy::Age => scaled(ages(lives), theme),
         ColorBy::Stream => named(all.stream.iter().copied(), theme),
         ColorBy::Pool => numbered(&all.pool, theme),
         ColorBy::Category => numbered(&all.category, theme),
     }
+}
+
+fn sizes(lives: &Lifetimes) -> impl Iterator<Item = u64> + Clone {
+    lives.allocations.size.iter().copied()
+}
+
+/// For how many events each lives.
+fn ages(lives: &Lifetimes) -> impl Iterator<Item = u64> + Clone {
+    let ends = lives.allocations.free_event.iter().zip(&lives.allocations.alloc_event);
+    ends.map(|(&free, &alloc)| (free - alloc) as u64)
 }
 
 /// Steps of a scale: finer ones are not told apart.
@@ -193,19 +215,19 @@ const STEPS: usize = 256;
 
 /// Colours by the logarithm of a number.
 fn scaled(numbers: impl Iterator<Item = u64> + Clone, theme: Theme) -> Vec<u32> {
-    let steps: Vec<u32> =
-        (0..STEPS).map(|step| theme.scale(step as f64 / (STEPS - 1) as f64)).collect();
+    let steps = theme.scale();
     let (least, most) = extent(numbers.clone());
+    let (least, most) = (log(least), log(most));
     let step = (STEPS - 1) as f64 / (most - least).max(f64::MIN_POSITIVE);
     let color = |number| steps[((log(number) - least) * step) as usize];
     numbers.map(color).collect()
 }
 
-/// The least and the most of the logarithms.
-fn extent(numbers: impl Iterator<Item = u64>) -> (f64, f64) {
+/// The least and the most.
+fn extent(numbers: impl Iterator<Item = u64>) -> (u64, u64) {
     let ends = |(least, most): (u64, u64), number: u64| (least.min(number), most.max(number));
     let (least, most) = numbers.fold((u64::MAX, 0), ends);
-    (log(least.min(most)), log(most))
+    (least.min(most), most)
 }
 
 fn log(number: u64) -> f64 {

@@ -17,8 +17,7 @@ const STRIPES: (i64, i64) = (8, 3);
 /// Paints the columns of a part.
 pub(super) fn paint(part: Part<'_>, timeline: &Timeline, rows: &Rows, view: &View, style: &Style) {
     let height = rows.height();
-    // Columns a power of two apart would share few lines of the cache.
-    let stride = height + TILE;
+    let stride = stride(height);
     // The first column of the tile is the last one before it.
     let mut tile = vec![style.background; (TILE + 1) * stride];
     let mut painter = Painter::new(timeline, rows, style);
@@ -50,6 +49,12 @@ pub(super) fn paint(part: Part<'_>, timeline: &Timeline, rows: &Rows, view: &Vie
     }
 }
 
+/// How far apart the columns of a tile are: a bit more than a power of two, because columns that far
+/// apart would share few lines of the cache; and one of few, which [`turn`] knows.
+fn stride(height: usize) -> usize {
+    height.next_power_of_two().max(1024) + TILE
+}
+
 /// Turns columns from the bottom up into pieces of rows from the top.
 fn turn<'r>(
     tile: &[u32],
@@ -57,18 +62,35 @@ fn turn<'r>(
     height: usize,
     rows: impl Iterator<Item = &'r mut [Pixel]>,
 ) {
+    // For 2400 × 1000 pixels: 1.0 ms if the compiler knows both, 1.9 ms if not.
+    match stride {
+        1040 => turn_known::<1040>(tile, height, rows),
+        2064 => turn_known::<2064>(tile, height, rows),
+        4112 => turn_known::<4112>(tile, height, rows),
+        _ => rows
+            .enumerate()
+            .for_each(|(row, piece)| turn_any(&tile[height - 1 - row..], stride, piece)),
+    }
+}
+
+fn turn_known<'r, const STRIDE: usize>(
+    tile: &[u32],
+    height: usize,
+    rows: impl Iterator<Item = &'r mut [Pixel]>,
+) {
     for (row, piece) in rows.enumerate() {
         let from = &tile[height - 1 - row..];
-        // A width that the compiler knows is twice as fast: 1.7 instead of 3 ms for 2400 × 1000.
-        if let Some(piece) = piece.first_chunk_mut::<TILE>() {
-            for (place, pixel) in piece.iter_mut().enumerate() {
-                *pixel = from[place * stride].to_le_bytes();
-            }
-        } else {
-            for (place, pixel) in piece.iter_mut().enumerate() {
-                *pixel = from[place * stride].to_le_bytes();
-            }
+        match (from.get(..(TILE - 1) * STRIDE + 1), piece.first_chunk_mut::<TILE>()) {
+            (Some(from), Some(piece)) => turn_any(from, STRIDE, piece),
+            _ => turn_any(from, STRIDE, piece),
         }
+    }
+}
+
+#[inline]
+fn turn_any(from: &[u32], stride: usize, piece: &mut [Pixel]) {
+    for (place, pixel) in piece.iter_mut().enumerate() {
+        *pixel = from[place * stride].to_le_bytes();
     }
 }
 

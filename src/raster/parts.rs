@@ -62,13 +62,17 @@ pub(super) fn split(frame: &mut Frame, kept: Option<Kept>, threads: usize) -> Ve
         None => (0..0, None),
     };
     let pieces = |range: Range<usize>| {
-        let count = (range.len() / NARROW).clamp(1, threads);
+        let count = (range.len() / NARROW).clamp(1, threads * 2);
         let edge = move |piece: usize| range.start + range.len() * piece / count;
-        (0..count).map(move |piece| (edge(piece)..edge(piece + 1), None))
+        (0..count).map(move |piece| edge(piece)..edge(piece + 1))
     };
-    ranges.extend(pieces(0..columns.start));
-    ranges.push((columns.clone(), from));
-    ranges.extend(pieces(columns.end..width));
+    ranges.extend(pieces(0..columns.start).map(|piece| (piece, None)));
+    let kept = |piece: Range<usize>| {
+        let from = from.map(|from| from + piece.start - columns.start);
+        (piece, from)
+    };
+    ranges.extend(pieces(columns.clone()).map(kept));
+    ranges.extend(pieces(columns.end..width).map(|piece| (piece, None)));
     ranges.retain(|(range, _)| !range.is_empty());
 
     let mut ids = frame.canvas.ids.as_mut_slice();

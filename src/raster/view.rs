@@ -28,12 +28,18 @@ impl View {
     pub fn new(x: (f64, f64), bytes: Range<u64>, size: (usize, usize)) -> Result<Self> {
         let (from, to) = x;
         let (width, height) = size;
+        if width == 0 || height == 0 || width.saturating_mul(height) > MOST_PIXELS {
+            let reason = format!(
+                "a picture has from 1 to {MOST_PIXELS} pixels in all, not {width} × {height}"
+            );
+            return Err(Error::argument(reason));
+        }
         if !(from.is_finite() && to.is_finite() && from < to) {
             let reason = format!("a picture needs a range from less to more, not {from} to {to}");
             return Err(Error::argument(reason));
         }
         // So that a column's edges are not lost in rounding.
-        if from.abs().max(to.abs()) > 1e15 || (to - from) / (width.max(1) as f64) < 1e-6 {
+        if from.abs().max(to.abs()) > 1e15 || (to - from) / (width as f64) < 1e-6 {
             return Err(Error::argument(format!(
                 "{from} to {to} is too far or too narrow to draw"
             )));
@@ -41,12 +47,6 @@ impl View {
         if bytes.is_empty() {
             let Range { start, end } = bytes;
             let reason = format!("a picture needs bytes from less to more, not {start} to {end}");
-            return Err(Error::argument(reason));
-        }
-        if width == 0 || height == 0 || width.saturating_mul(height) > MOST_PIXELS {
-            let reason = format!(
-                "a picture has from 1 to {MOST_PIXELS} pixels in all, not {width} × {height}"
-            );
             return Err(Error::argument(reason));
         }
         Ok(Self { from, to, bytes, width, height })

@@ -134,7 +134,7 @@ impl Timeline {
         if events.is_empty() {
             return NO_MOMENT;
         }
-        self.moment(self.extremes(events).at as usize)
+        self.moment(self.overview.highest(self.totals(), events) as usize)
     }
 
     /// Who is at a byte of the stack at a moment.
@@ -190,7 +190,7 @@ impl Timeline {
     /// Calls with each allocation of which the free is pending at a moment.
     pub fn each_pending(&self, moment: u32, mut each: impl FnMut(u32)) {
         let (spans, whose) = &self.pending;
-        let begun = spans.begun(moment, 0);
+        let begun = spans.begun(moment);
         spans.each_open(0..begun, moment, |which| each(whose[which]));
     }
 

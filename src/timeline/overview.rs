@@ -1,16 +1,16 @@
 //! The highest and lowest total of any stretch of moments, without looking at each.
 //!
-//! Blocks of 64 moments, then of 1,024, 16,384, …, know their extremes and the first moment that has
+//! Blocks of 32 moments, then of 512, 8,192, …, know their extremes and the first moment that has
 //! the highest.
 //!
 //! # Cost
 //!
-//! 0.3 bytes a moment. A stretch of any length: under 0.1 µs.
+//! 0.8 bytes a moment. A stretch of any length: under 0.1 µs.
 
 use std::ops::Range;
 
 /// Moments a block on the lowest level, and blocks a block above, as powers of two.
-const FIRST: u32 = 6;
+const FIRST: u32 = 5;
 const FAN_OUT: u32 = 4;
 
 /// A pyramid over the totals.
@@ -54,6 +54,12 @@ impl Block {
     }
 }
 
+/// A part of a stretch.
+enum Part {
+    Block(Block),
+    Moments(Range<usize>),
+}
+
 impl Overview {
     /// Looks at all totals.
     #[must_use]
@@ -76,9 +82,20 @@ impl Overview {
     #[must_use]
     pub fn of(&self, totals: &[u64], stretch: Range<usize>) -> Block {
         let mut all = Block::NONE;
+        self.each_part(stretch, |part| {
+            all = all.and(match part {
+                Part::Block(block) => block,
+                Part::Moments(moments) => Block::of(&totals[moments.clone()], moments.start),
+            });
+        });
+        all
+    }
+
+    /// Calls with the largest blocks that make up a stretch, and the moments beside them, in order.
+    #[inline]
+    fn each_part(&self, stretch: Range<usize>, mut each: impl FnMut(Part)) {
         let mut at = stretch.start;
         while at < stretch.end {
-            // The largest block that begins here and ends within.
             let left = stretch.end - at;
             let fits = |bits: u32| at.trailing_zeros() >= bits && left >> bits > 0;
             let mut bits = FIRST;
@@ -88,15 +105,35 @@ impl Overview {
                     level += 1;
                     bits += FAN_OUT;
                 }
-                all = all.and(self.levels[level][at >> bits]);
+                each(Part::Block(self.levels[level][at >> bits]));
                 at += 1 << bits;
             } else {
                 let to = (((at >> FIRST) + 1) << FIRST).min(stretch.end);
-                all = all.and(Block::of(&totals[at..to], at));
+                each(Part::Moments(at..to));
                 at = to;
             }
         }
-        all
+    }
+
+    /// The first moment with the highest total of a stretch, which must not be empty.
+    #[must_use]
+    pub fn highest(&self, totals: &[u64], stretch: Range<usize>) -> u32 {
+        let (mut high, mut at) = (0, None);
+        self.each_part(stretch, |part| match part {
+            Part::Block(block) => {
+                if block.high > high || at.is_none() {
+                    (high, at) = (block.high, Some(block.at));
+                }
+            }
+            Part::Moments(moments) => {
+                for moment in moments {
+                    if totals[moment] > high || at.is_none() {
+                        (high, at) = (totals[moment], Some(moment as u32));
+                    }
+                }
+            }
+        });
+        at.unwrap_or(0)
     }
 
     /// Bytes that this takes.
@@ -122,12 +159,14 @@ mod tests {
             let (from, to) = (place(from).min(place(to)), place(from).max(place(to)) + 1);
             let stretch = &totals[from..to];
 
-            let found = Overview::new(&totals).of(&totals, from..to);
+            let overview = Overview::new(&totals);
+            let found = overview.of(&totals, from..to);
 
             let high = *stretch.iter().max().unwrap();
             let at = from + stretch.iter().position(|&total| total == high).unwrap();
             let low = *stretch.iter().min().unwrap();
             prop_assert_eq!(found, Block { low, high, at: at as u32 });
+            prop_assert_eq!(overview.highest(&totals, from..to), at as u32);
         }
     }
 }

@@ -127,18 +127,23 @@ impl<'t> Standing<'t> {
     /// Moves on to a later moment. Returns the lowest leaf that changed, or [`NO_LEAF`].
     pub fn advance(&mut self, moment: u32) -> usize {
         let from = self.begun;
-        self.begun = self.timeline.spans.begun(moment, from);
         let timeline = self.timeline;
-        timeline.spans.each_open(from..self.begun, moment, |which| {
-            let position = timeline.position(which);
-            if self.weights[position] > 0 {
-                let leaf = &mut self.leaves[position / LEAF];
-                leaf.alive |= 1 << (position % LEAF);
-                if !std::mem::replace(&mut leaf.is_stale, true) {
-                    self.stale.push((position / LEAF) as u32);
-                }
-            }
-        });
+        self.begun = timeline.spans.begun(moment);
+        let begun = from..self.begun;
+        if timeline.order.is_none() {
+            // A stretch lies in one leaf, and all of it has begun.
+            timeline.spans.each_stretch(begun, moment, |stretch| {
+                let (number, first) = (stretch.start / LEAF, stretch.start % LEAF);
+                let alive = later(&self.ends[stretch], moment) << first;
+                self.change(number, alive);
+                true
+            });
+        } else {
+            timeline.spans.each_open(begun, moment, |which| {
+                let position = timeline.position(which);
+                self.change(position / LEAF, 1 << (position % LEAF));
+            });
+        }
         self.find_ended(moment);
         let mut lowest = NO_LEAF;
         let mut stale = std::mem::take(&mut self.stale);
@@ -148,6 +153,16 @@ impl<'t> Standing<'t> {
         }
         self.stale = stale;
         lowest
+    }
+
+    /// Brings some positions of a leaf to life.
+    #[inline]
+    fn change(&mut self, number: usize, alive: u32) {
+        let leaf = &mut self.leaves[number];
+        leaf.alive |= alive;
+        if !std::mem::replace(&mut leaf.is_stale, true) {
+            self.stale.push(number as u32);
+        }
     }
 
     /// Marks the leaves in which something has ended.
@@ -182,7 +197,8 @@ impl<'t> Standing<'t> {
         let mut most = 0;
         for slot in bits(u64::from(before.alive)) {
             let (end, weight) = (self.ends[first + slot], self.weights[first + slot]);
-            if end > moment {
+            // What the filter leaves out need not be walked past.
+            if end > moment && weight > 0 {
                 leaf.alive |= 1 << slot;
                 leaf.sum += weight;
                 leaf.next_end = leaf.next_end.min(end);
@@ -319,6 +335,12 @@ impl<F: FnMut(Range<usize>, u32)> Walk<'_, '_, F> {
         }
         (self.each)(first..self.row, self.standing.timeline.allocation(position));
     }
+}
+
+/// A bit for each of up to 32 ends that is later than a moment. Without branches: 15 ns.
+#[inline]
+fn later(ends: &[u32], moment: u32) -> u32 {
+    ends.iter().rev().fold(0, |word, &end| word << 1 | u32::from(end > moment))
 }
 
 /// The places of the bits that are set, from the lowest.

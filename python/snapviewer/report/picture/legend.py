@@ -17,7 +17,6 @@ from snapviewer.units import BYTE_UNITS, count_of
 from .view import View
 
 Ids = npt.NDArray[np.int64]
-Numbers = npt.NDArray[np.float64]
 Rgb = npt.NDArray[np.uint8]
 _MOST_SWATCHES = 4
 _MOST_STEPS = 9
@@ -58,13 +57,13 @@ def legend_of(shown: Shown, *, color: str, theme: str, most: int) -> tuple[Entry
         theme: The colours.
         most: For how many lines there is room.
     """
-    colors = shown.device.colors(color, theme)
+    colors, scale = shown.device.colors(color, theme), shown.device.scale(color, theme)
     a = shown.device.allocations
     if color == "size":
-        return _scale("size", np.log2(np.maximum(a.size, 1)), colors, shown, _sizes, most)
+        return _scale("size", a.size[shown.visible], scale, _sizes, most)
     if color == "age":
-        lives = np.log2(np.maximum(a.free_event - a.alloc_event, 1))
-        return _scale("lives for", lives, colors, shown, _lifetimes, most)
+        lives = (a.free_event - a.alloc_event)[shown.visible]
+        return _scale("lives for", lives, scale, _lifetimes, most)
     if color == "stack":
         return _stacks(shown, colors, most)
     if color == "stream":
@@ -167,25 +166,26 @@ def _swatches(group: _Group, colors: Rgb) -> tuple[Color, ...]:
 
 def _scale(
     heading: str,
-    values: Numbers,
-    colors: Rgb,
-    shown: Shown,
+    visible: npt.NDArray[np.generic],
+    scale: tuple[int, int, Rgb] | None,
     steps_of: Callable[[float, float, int], list[tuple[float, str]]],
     most: int,
 ) -> tuple[Entry, ...]:
     """Explain a scale of logarithms at round numbers, the largest on top."""
-    if len(shown.visible) == 0:
+    if len(visible) == 0 or scale is None:
         return ()
-    # Two hundred of them are as good as all to know the colours between.
-    ascending = np.argsort(values, kind="stable")
-    known = ascending[np.linspace(0, len(ascending) - 1, 200).astype(np.int64)]
-    visible = values[shown.visible]
-    steps = steps_of(float(visible.min()), float(visible.max()), min(most - 1, _MOST_STEPS))
+    first, last = _log(visible.min()), _log(visible.max())
+    steps = steps_of(first, last, min(most - 1, _MOST_STEPS))
+    least, greatest, colors = _log(scale[0]), _log(scale[1]), scale[2]
     lines = [Entry(heading, is_heading=True)]
     for value, text in reversed(steps):
-        color = [np.interp(value, values[known], colors[known, one]) for one in range(3)]
-        lines.append(Entry(text, (_color(np.round(color)),), is_step=True))
+        place = np.interp(value, (least, greatest), (0, len(colors) - 1))
+        lines.append(Entry(text, (_color(colors[int(place)]),), is_step=True))
     return tuple(lines)
+
+
+def _log(number: int) -> float:
+    return math.log2(max(int(number), 1))
 
 
 def _sizes(least: float, most: float, count: int) -> list[tuple[float, str]]:
