@@ -153,6 +153,29 @@ def test_a_trace_without_events_is_a_picture_of_one_moment(tmp_path: Path) -> No
         assert [part.tolist() for part in t.stack(moment)] == [[0], [0]]
 
 
+def test_a_column_of_time_shows_what_there_was_before_it_and_what_happens_in_it(
+    tmp_path: Path,
+) -> None:
+    trace = [
+        _event("alloc", 0, 1),
+        _event("alloc", 1, 2),
+        _event("free_completed", 1, 2),
+        _event("alloc", 2, 1),
+    ]
+    for event, after_us in zip(trace, (0, 10, 10, 20), strict=True):
+        event["time_us"] = 1_700_000_000_000_000 + after_us
+    dev = _written(tmp_path / "times.pickle", trace)
+    t, clock = dev.timeline(), dev.clock()
+
+    image = t.image(time=(-5, 30), clock=clock, bytes=(0, 1), size=(7, 1))
+    wider = t.image(time=(-5, 31), clock=clock, bytes=(0, 1), size=(3, 1))
+
+    # A moment at an edge is of the column on its right; of several at once the last one stays.
+    assert image.events.tolist() == [-1, 0, 0, 2, 2, 3, -1]
+    assert wider.events.tolist() == [0, 1, 3]
+    assert Reference(dev).moments_of_time(-5, 30, 7, clock) == image.events.tolist()
+
+
 # Colours
 
 
@@ -202,16 +225,18 @@ def test_a_pending_free_is_hatched_while_it_waits(tmp_path: Path) -> None:
         _event("free_completed", 1, 40),
     ]
     dev = _written(tmp_path / "pending.pickle", trace)
-    colors, window = dev.colors(), Window((0, 8), (0, 80), (80, 40))
+    t, model, colors = dev.timeline(), Reference(dev), dev.colors()
 
-    image = window.of(dev.timeline())
+    image = t.image(events=(0, 8), bytes=(0, 80), size=(80, 40))
 
-    assert image.rgb.tolist() == window.rgb(Reference(dev), colors, {}).tolist()
     waits = (image.ids == 0) & (image.events >= 2)[None, :]
     is_plain = (image.rgb == colors[0]).all(axis=2)
     assert waits.any()
     assert not is_plain[waits].all(), "there are stripes"
     assert is_plain[waits].any(), "and what is between them"
+    for lo in (0, 0.53, 0.57, -1.06, -1.02, 0.05):
+        window = Window((lo, lo + 8), (0, 80), (80, 40))
+        assert window.of(t).rgb.tolist() == window.rgb(model, colors, {}).tolist(), lo
 
 
 def test_an_image_has_no_transparent_pixel_and_shares_its_memory(t: Any) -> None:
