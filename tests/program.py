@@ -115,6 +115,16 @@ def _look_at(snapshot: Any, device: Any) -> None:
         if stack != 2**32 - 1:
             str(snapshot.frames(stack))
     str(device.warnings)
+    events, top = max(int(device.events), 1), device.peak_bytes + 1
+    for order in ("allocation", "stack", "lifetime", "pool"):
+        timeline = device.timeline(order)
+        for color in ("stack", "age", "pool", "category"):
+            timeline.image(events=(0, events), bytes=(0, top), size=(64, 48), color=color)
+        timeline.at(events // 2 - 1, top // 2)
+        timeline.stack(device.peak_event)
+    if clock := device.clock(compress=True):
+        span = (0, clock.length_us + 1)
+        device.timeline().image(time=span, clock=clock, bytes=(0, top), size=(64, 48))
 
 
 def main(directory: Path, listing: Path) -> None:

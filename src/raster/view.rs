@@ -39,7 +39,7 @@ impl View {
             return Err(Error::argument(reason));
         }
         // So that a column's edges are not lost in rounding.
-        if from.abs().max(to.abs()) > 1e15 || (to - from) / (width as f64) < 1e-6 {
+        if from.abs().max(to.abs()) > 9e15 || (to - from) / (width as f64) < 1e-6 {
             return Err(Error::argument(format!(
                 "{from} to {to} is too far or too narrow to draw"
             )));
