@@ -25,7 +25,7 @@ use std::sync::Mutex;
 pub use colors::{ColorBy, Style, Theme, colors, dim};
 pub use view::View;
 
-use crate::timeline::{Clock, Rows, Timeline};
+use crate::timeline::{Clock, NO_MOMENT, Rows, Timeline};
 
 /// In place of an allocation: background.
 pub const BACKGROUND: u32 = u32::MAX;
@@ -38,7 +38,7 @@ pub type Pixel = [u8; 4];
 pub struct Frame {
     /// What it shows.
     pub view: View,
-    /// The moment of each column, or [`crate::timeline::NO_MOMENT`].
+    /// The moment of each column, or [`NO_MOMENT`].
     pub moments: Vec<u32>,
     /// Its pixels, and who is in each.
     pub canvas: Canvas,
@@ -81,19 +81,19 @@ impl Scene<'_> {
         canvas.pixels.resize(width * height, [0; 4]);
         let mut frame = Frame {
             view: view.clone(),
-            moments: view.moments(self.timeline, self.clock),
+            moments: vec![NO_MOMENT; width],
             canvas,
             selected: vec![(0, 0); width],
             style: self.style.clone(),
         };
         let rows = Rows::new(&view.bytes, height);
-        let kept = previous.and_then(|old| parts::kept(old, view, self.style, &frame.moments));
+        let kept = previous.and_then(|old| parts::kept(old, view, self.style, self.clock));
         let parts = Mutex::new(parts::split(&mut frame, kept, self.threads));
         let work = || {
             while let Some(part) = next(&parts) {
                 match (part.kept_from, previous) {
                     (Some(from), Some(previous)) => parts::copy(part, previous, from),
-                    _ => paint::paint(part, self.timeline, &rows, view, self.style),
+                    _ => paint::paint(part, self, &rows, view),
                 }
             }
         };

@@ -2,11 +2,11 @@
 
 use crate::raster::colors::mix;
 use crate::raster::parts::Part;
-use crate::raster::{BACKGROUND, Frame, Pixel, Style, View};
+use crate::raster::{BACKGROUND, Frame, Pixel, Scene, Style, View};
 use crate::timeline::{NO_LEAF, NO_MOMENT, Rows, Standing, Timeline};
 
 /// Columns that are turned into rows together: a cache line of pixels.
-const TILE: usize = 16;
+const TILE: usize = 32;
 
 /// Runs of fewer rows have no edge.
 const EDGE_ROWS: usize = 4;
@@ -15,8 +15,10 @@ const EDGE_ROWS: usize = 4;
 const STRIPES: (i64, i64) = (8, 3);
 
 /// Paints the columns of a part.
-pub(super) fn paint(part: Part<'_>, timeline: &Timeline, rows: &Rows, view: &View, style: &Style) {
+pub(super) fn paint(part: Part<'_>, scene: &Scene<'_>, rows: &Rows, view: &View) {
+    let Scene { timeline, clock, style, .. } = *scene;
     let height = rows.height();
+    view.moments(part.columns.clone(), timeline, clock, part.moments);
     let stride = stride(height);
     // The first column of the tile is the last one before it.
     let mut tile = vec![style.background; (TILE + 1) * stride];
@@ -31,7 +33,7 @@ pub(super) fn paint(part: Part<'_>, timeline: &Timeline, rows: &Rows, view: &Vie
             let Some(into) = ids.split_off_mut(..height) else { return };
             let (left, colors) = tile.split_at_mut((place + 1) * stride);
             let left = &left[place * stride..][..height];
-            let number = view.origin() + (part.columns.start + column) as i64;
+            let number = view.origin().wrapping_add((part.columns.start + column) as i64);
             painter.column(
                 part.moments[column],
                 number,
@@ -64,9 +66,9 @@ fn turn<'r>(
 ) {
     // For 2400 × 1000 pixels: 1.0 ms if the compiler knows both, 1.9 ms if not.
     match stride {
-        1040 => turn_known::<1040>(tile, height, rows),
-        2064 => turn_known::<2064>(tile, height, rows),
-        4112 => turn_known::<4112>(tile, height, rows),
+        1056 => turn_known::<1056>(tile, height, rows),
+        2080 => turn_known::<2080>(tile, height, rows),
+        4128 => turn_known::<4128>(tile, height, rows),
         _ => rows
             .enumerate()
             .for_each(|(row, piece)| turn_any(&tile[height - 1 - row..], stride, piece)),
@@ -178,7 +180,7 @@ impl<'a> Painter<'a> {
             if id != last {
                 (last, is_pending) = (id, self.pending.binary_search(&id).is_ok());
             }
-            if is_pending && (number + row as i64).rem_euclid(STRIPES.0) < STRIPES.1 {
+            if is_pending && number.wrapping_add(row as i64).rem_euclid(STRIPES.0) < STRIPES.1 {
                 *color = mix(*color, self.style.background, 3);
             }
         }

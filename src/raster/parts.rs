@@ -3,13 +3,14 @@
 use std::ops::Range;
 
 use crate::raster::{Frame, Pixel, Style, View};
+use crate::timeline::Clock;
 
 /// Some columns of a picture.
 pub(super) struct Part<'f> {
     /// Which.
     pub columns: Range<usize>,
     /// Their moments.
-    pub moments: &'f [u32],
+    pub moments: &'f mut [u32],
     /// Who is where, column by column from the bottom up.
     pub ids: &'f mut [u32],
     /// Their pixels, a piece of each row from the top.
@@ -30,7 +31,7 @@ pub(super) struct Kept {
 const NARROW: usize = 64;
 
 /// Finds the columns that another picture shows already: those that a pan only moved.
-pub(super) fn kept(old: &Frame, view: &View, style: &Style, moments: &[u32]) -> Option<Kept> {
+pub(super) fn kept(old: &Frame, view: &View, style: &Style, clock: Option<&Clock>) -> Option<Kept> {
     let View { bytes, width, height, .. } = view;
     let is_alike = old.view.bytes == *bytes
         && (old.view.width, old.view.height) == (*width, *height)
@@ -42,11 +43,11 @@ pub(super) fn kept(old: &Frame, view: &View, style: &Style, moments: &[u32]) -> 
     let moved = view.origin().checked_sub(old.view.origin())?;
     let size = usize::try_from(moved.unsigned_abs()).ok().filter(|size| size < width)?;
     let (from, to) = if moved >= 0 { (size, 0) } else { (0, size) };
-    // Moments prove it: where the views do not match, neither do they.
-    let same = old.moments[from..].iter().zip(&moments[to..]).map(|(old, new)| old == new);
-    let same: Vec<bool> = same.collect();
-    let first = same.iter().position(|&is_same| is_same)?;
-    let count = same[first..].iter().take_while(|&&is_same| is_same).count();
+    // Columns with the same edges show the same. Rounding may have moved some.
+    let is_same =
+        |&column: &usize| view.edges(to + column, clock) == old.view.edges(from + column, clock);
+    let first = (0..width - size).find(is_same)?;
+    let count = (first..width - size).take_while(is_same).count();
     // An outline depends on the columns beside it.
     let margin = usize::from(style.selected.is_some());
     let (first, count) = (first + margin, count.checked_sub(2 * margin)?);
@@ -62,7 +63,7 @@ pub(super) fn split(frame: &mut Frame, kept: Option<Kept>, threads: usize) -> Ve
         None => (0..0, None),
     };
     let pieces = |range: Range<usize>| {
-        let count = (range.len() / NARROW).clamp(1, threads * 2);
+        let count = (range.len() / NARROW).clamp(1, threads);
         let edge = move |piece: usize| range.start + range.len() * piece / count;
         (0..count).map(move |piece| edge(piece)..edge(piece + 1))
     };
@@ -77,10 +78,11 @@ pub(super) fn split(frame: &mut Frame, kept: Option<Kept>, threads: usize) -> Ve
 
     let mut ids = frame.canvas.ids.as_mut_slice();
     let mut selected = frame.selected.as_mut_slice();
+    let mut moments = frame.moments.as_mut_slice();
     let mut parts: Vec<Part<'_>> = Vec::new();
     for (columns, kept_from) in ranges {
         parts.push(Part {
-            moments: &frame.moments[columns.clone()],
+            moments: moments.split_off_mut(..columns.len()).unwrap_or_default(),
             ids: ids.split_off_mut(..columns.len() * height).unwrap_or_default(),
             rows: Vec::with_capacity(height),
             selected: selected.split_off_mut(..columns.len()).unwrap_or_default(),
@@ -100,6 +102,7 @@ pub(super) fn split(frame: &mut Frame, kept: Option<Kept>, threads: usize) -> Ve
 pub(super) fn copy(part: Part<'_>, old: &Frame, from: usize) {
     let (width, height, count) = (old.view.width, old.view.height, part.columns.len());
     part.ids.copy_from_slice(&old.canvas.ids[from * height..(from + count) * height]);
+    part.moments.copy_from_slice(&old.moments[from..from + count]);
     part.selected.copy_from_slice(&old.selected[from..from + count]);
     for (row, old) in part.rows.into_iter().zip(old.canvas.pixels.chunks_exact(width)) {
         row.copy_from_slice(&old[from..from + count]);

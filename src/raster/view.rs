@@ -62,23 +62,36 @@ impl View {
         (self.from * self.width as f64 / (self.to - self.from)).round() as i64
     }
 
-    /// The events that a column shows.
-    fn events(&self, column: usize, clock: Option<&Clock>, count: usize) -> Range<usize> {
+    /// What decides which events a column shows: its edges in whole events or microseconds.
+    pub(super) fn edges(&self, column: usize, clock: Option<&Clock>) -> [i64; 3] {
         let (from, to) = (self.x(column), self.x(column + 1));
-        if let Some(clock) = clock {
-            return clock.events(from, to);
-        }
-        let from = from.floor();
-        let to = to.floor().max(from + 1.0);
-        from.max(0.0) as usize..(to.max(0.0) as usize).min(count)
+        let to = if clock.is_some() { to.ceil() } else { to.floor().max(from.floor() + 1.0) };
+        [from.floor() as i64, from.ceil() as i64, to as i64]
     }
 
-    /// The moment that each column shows: the one with the largest total inside it.
-    #[must_use]
-    pub fn moments(&self, timeline: &Timeline, clock: Option<&Clock>) -> Vec<u32> {
+    /// The events that a column shows.
+    fn events(&self, column: usize, clock: Option<&Clock>, count: usize) -> Range<usize> {
+        let [from, from_ceiled, to] = self.edges(column, clock);
+        let (first, end) = (from.max(0) as u64, to.max(0) as u64);
+        match clock {
+            Some(clock) if end == 0 || from_ceiled > clock.length_us() as i64 => 0..0,
+            Some(clock) => clock.events(first, end),
+            None => first as usize..count.min(end as usize),
+        }
+    }
+
+    /// The moment that each of some columns shows: the one with the largest total inside it.
+    pub(super) fn moments(
+        &self,
+        columns: Range<usize>,
+        timeline: &Timeline,
+        clock: Option<&Clock>,
+        into: &mut [u32],
+    ) {
         let count = timeline.totals().len();
-        let one = |column| timeline.highest(self.events(column, clock, count));
-        (0..self.width).map(one).collect()
+        for (moment, column) in into.iter_mut().zip(columns) {
+            *moment = timeline.highest(self.events(column, clock, count));
+        }
     }
 
     /// The lowest and highest total in each column; 0 where there is none.

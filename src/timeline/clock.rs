@@ -108,14 +108,12 @@ impl Clock {
         us + more
     }
 
-    /// The events whose states a stretch of time shows: from the one before it on.
+    /// The events whose states a stretch of time shows: from the last one at or before its beginning
+    /// on, up to those before its end.
     #[must_use]
-    pub fn events(&self, from_us: f64, to_us: f64) -> Range<usize> {
-        if to_us <= 0.0 || from_us > self.length_us() as f64 {
-            return 0..0;
-        }
-        let first = self.at_us.partition_point(|&at| at as f64 <= from_us).max(1) - 1;
-        let end = self.at_us.partition_point(|&at| (at as f64) < to_us);
+    pub fn events(&self, from_us: u64, to_us: u64) -> Range<usize> {
+        let first = self.at_us.partition_point(|&at| at <= from_us).max(1) - 1;
+        let end = self.at_us.partition_point(|&at| at < to_us);
         first..end.max(first + 1)
     }
 }
@@ -150,12 +148,10 @@ mod tests {
     fn a_stretch_of_time_shows_the_state_before_it_and_its_events() {
         let clock = Clock::new(&[100, 110, 110, 120], false).unwrap();
 
-        assert_eq!(clock.events(0.0, 5.0), 0..1);
-        assert_eq!(clock.events(5.0, 10.0), 0..1, "nothing happens here");
-        assert_eq!(clock.events(5.0, 10.5), 0..3);
-        assert_eq!(clock.events(10.0, 15.0), 2..3, "the last of two at a time");
-        assert_eq!(clock.events(20.0, 25.0), 3..4);
-        assert_eq!(clock.events(21.0, 25.0), 0..0, "after the end");
-        assert_eq!(clock.events(-5.0, 0.0), 0..0, "before the start");
+        assert_eq!(clock.events(0, 5), 0..1);
+        assert_eq!(clock.events(5, 10), 0..1, "nothing happens here");
+        assert_eq!(clock.events(5, 11), 0..3);
+        assert_eq!(clock.events(10, 15), 2..3, "the last of two at a time");
+        assert_eq!(clock.events(20, 25), 3..4);
     }
 }

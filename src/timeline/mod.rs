@@ -190,7 +190,7 @@ impl Timeline {
     /// Calls with each allocation of which the free is pending at a moment.
     pub fn each_pending(&self, moment: u32, mut each: impl FnMut(u32)) {
         let (spans, whose) = &self.pending;
-        let begun = spans.begun(moment);
+        let begun = spans.begun(moment, 0);
         spans.each_open(0..begun, moment, |which| each(whose[which]));
     }
 

@@ -80,14 +80,29 @@ impl Spans {
         self.starts[which] <= moment && moment < self.ends[which]
     }
 
-    /// How many have begun at a moment. The spans must be in the order of their starts.
+    /// How many have begun at a moment, if at least `known` have. The spans must be in the order of
+    /// their starts.
     #[must_use]
-    pub fn begun(&self, moment: u32) -> usize {
-        // The nodes are few and stay in the cache; a search in the starts would miss it at each step.
-        let groups = self.levels[0].partition_point(|node| node.earliest <= moment);
-        let from = groups.saturating_sub(1) << FAN_OUT;
+    pub fn begun(&self, moment: u32, known: usize) -> usize {
+        // The next column is a few groups on, which are looked at soon anyway. A search over all would
+        // miss the cache at every step.
+        let groups = &self.levels[0][known >> FAN_OUT..];
+        let mut ahead = 1;
+        while ahead < groups.len() && groups[ahead].earliest <= moment {
+            ahead *= 2;
+        }
+        let near = &groups[ahead / 2..groups.len().min(ahead)];
+        let groups = ahead / 2 + near.partition_point(|group| group.earliest <= moment);
+        let from = ((known >> FAN_OUT) + groups.saturating_sub(1)) << FAN_OUT;
         let last = &self.starts[from..self.starts.len().min(from + (1 << FAN_OUT))];
         from + last.partition_point(|&start| start <= moment)
+    }
+
+    /// Whether all of a group of 32 have ended at a moment.
+    #[must_use]
+    #[inline]
+    pub fn has_group_ended(&self, group: usize, moment: u32) -> bool {
+        self.levels[0][group].latest <= moment
     }
 
     /// Calls with stretches of some spans that have all those that are open at a moment, in order,
@@ -171,12 +186,15 @@ mod tests {
         }
 
         #[test]
-        fn as_many_have_begun_as_have_started(mut all in some_spans(), moment in 0..300_u32) {
+        fn as_many_have_begun_as_have_started(
+            mut all in some_spans(), moment in 0..300_u32, known in 0.0..1.0,
+        ) {
             all.sort_unstable();
+            let begun = all.iter().filter(|span| span.0 <= moment).count();
 
-            let begun = spans(&all).begun(moment);
+            let known = (known * begun as f64) as usize;
 
-            prop_assert_eq!(begun, all.iter().filter(|span| span.0 <= moment).count());
+            prop_assert_eq!(spans(&all).begun(moment, known), begun);
         }
     }
 }

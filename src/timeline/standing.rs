@@ -18,9 +18,10 @@
 //! Memory is 0.9 bytes a position, most of it never touched. Moving on: 20 ns a leaf that changes.
 //! A walk: 1 to 2 ns a leaf or allocation that it passes.
 
+use std::cell::Cell;
 use std::ops::Range;
 
-use crate::timeline::{NEVER, Timeline};
+use crate::timeline::{NEVER, Spans, Timeline};
 
 /// Positions a leaf; runs of them that are thinner than a pixel are drawn as one.
 pub const LEAF: usize = 32;
@@ -32,13 +33,14 @@ const FAN_OUT: usize = 64;
 pub const NO_LEAF: usize = usize::MAX;
 
 /// 32 positions.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 struct Leaf {
     sum: u64,
     alive: u32,
     /// The first end among those that are alive.
     next_end: u32,
-    heaviest: u8,
+    /// 1 + the heaviest slot; 0 if nobody has asked since the last change.
+    heaviest: Cell<u8>,
     is_stale: bool,
 }
 
@@ -96,7 +98,8 @@ impl Rows {
 #[derive(Debug)]
 pub struct Standing<'t> {
     timeline: &'t Timeline,
-    ends: &'t [u32],
+    /// The lives, by position.
+    lives: &'t Spans,
     weights: &'t [u64],
     /// How many allocations have begun.
     begun: usize,
@@ -114,7 +117,7 @@ impl<'t> Standing<'t> {
         let groups = leaves.div_ceil(FAN_OUT);
         Self {
             timeline,
-            ends: timeline.stacked().ends(),
+            lives: timeline.stacked(),
             weights: timeline.weights(),
             begun: 0,
             leaves: vec![Leaf::default(); leaves],
@@ -128,13 +131,13 @@ impl<'t> Standing<'t> {
     pub fn advance(&mut self, moment: u32) -> usize {
         let from = self.begun;
         let timeline = self.timeline;
-        self.begun = timeline.spans.begun(moment);
+        self.begun = timeline.spans.begun(moment, from);
         let begun = from..self.begun;
         if timeline.order.is_none() {
             // A stretch lies in one leaf, and all of it has begun.
             timeline.spans.each_stretch(begun, moment, |stretch| {
                 let (number, first) = (stretch.start / LEAF, stretch.start % LEAF);
-                let alive = later(&self.ends[stretch], moment) << first;
+                let alive = later(&self.lives.ends()[stretch], moment) << first;
                 self.change(number, alive);
                 true
             });
@@ -191,33 +194,49 @@ impl<'t> Standing<'t> {
 
     /// Adds up a leaf and what is above it.
     fn add_up(&mut self, number: usize, moment: u32) {
-        let before = self.leaves[number];
+        let before = &self.leaves[number];
         let mut leaf = Leaf { next_end: NEVER, ..Leaf::default() };
-        let first = number * LEAF;
-        let mut most = 0;
-        for slot in bits(u64::from(before.alive)) {
-            let (end, weight) = (self.ends[first + slot], self.weights[first + slot]);
-            // What the filter leaves out need not be walked past.
-            if end > moment && weight > 0 {
-                leaf.alive |= 1 << slot;
-                leaf.sum += weight;
-                leaf.next_end = leaf.next_end.min(end);
-                if weight > most {
-                    (most, leaf.heaviest) = (weight, slot as u8);
+        // Half of the leaves that change are left for good.
+        if !self.lives.has_group_ended(number, moment) {
+            let first = number * LEAF;
+            for slot in bits(u64::from(before.alive)) {
+                let (end, weight) = (self.lives.ends()[first + slot], self.weights[first + slot]);
+                // What the filter leaves out need not be walked past.
+                if end > moment && weight > 0 {
+                    leaf.alive |= 1 << slot;
+                    leaf.sum += weight;
+                    leaf.next_end = leaf.next_end.min(end);
                 }
             }
         }
-        self.leaves[number] = leaf;
-        let change = leaf.sum.wrapping_sub(before.sum);
+        let (change, is_occupied) = (leaf.sum.wrapping_sub(before.sum), leaf.alive != 0);
         let group = &mut self.groups[number / FAN_OUT];
         let was_empty = group.occupied == 0;
         group.sum = group.sum.wrapping_add(change);
-        set(&mut group.occupied, number, leaf.alive != 0);
+        set(&mut group.occupied, number, is_occupied);
         group.next_end = if was_empty { leaf.next_end } else { group.next_end.min(leaf.next_end) };
+        self.leaves[number] = leaf;
         let number = number / FAN_OUT;
         let section = &mut self.sections[number / FAN_OUT];
         section.sum = section.sum.wrapping_add(change);
         set(&mut section.occupied, number, group.occupied != 0);
+    }
+
+    /// The position of the heaviest in a leaf, the lowest among equals.
+    #[inline]
+    fn heaviest(&self, number: usize) -> usize {
+        let leaf = &self.leaves[number];
+        if leaf.heaviest.get() == 0 {
+            let (mut most, mut found) = (0, 0);
+            for slot in bits(u64::from(leaf.alive)) {
+                let weight = self.weights[number * LEAF + slot];
+                if weight > most {
+                    (most, found) = (weight, slot);
+                }
+            }
+            leaf.heaviest.set(found as u8 + 1);
+        }
+        number * LEAF + usize::from(leaf.heaviest.get()) - 1
     }
 
     /// The bytes below a leaf.
@@ -304,7 +323,7 @@ impl<F: FnMut(Range<usize>, u32)> Walk<'_, '_, F> {
             let end = self.base + leaf.sum;
             if end > self.next {
                 if leaf.sum <= self.rows.half {
-                    self.show(number * LEAF + leaf.heaviest as usize, end);
+                    self.show(self.standing.heaviest(number), end);
                 } else {
                     self.members(number, leaf.alive);
                 }
