@@ -261,6 +261,20 @@ def test_what_an_image_gave_stays_when_others_are_drawn(t: Any) -> None:
     assert not any(array.flags.writeable for array in kept[:3])
 
 
+def test_a_picture_given_up_for_the_next_is_empty_but_its_arrays_stay(t: Any) -> None:
+    given, kept = _image(t), _image(t)
+    rgb, expected = kept.rgb, kept.rgb.copy()
+
+    after_given, after_kept = _image(t, previous=given), _image(t, previous=kept)
+
+    for gone in (given, kept):
+        with pytest.raises(ValueError, match="given up"):
+            _ = gone.ids
+    assert np.array_equal(rgb, expected)
+    assert np.array_equal(after_given.rgb, expected)
+    assert np.array_equal(after_kept.rgb, expected)
+
+
 def test_the_selected_allocation_stands_out_and_nothing_else_changes(t: Any) -> None:
     plain = _image(t)
     shown, counts = np.unique(plain.ids[plain.ids != BACKGROUND], return_counts=True)

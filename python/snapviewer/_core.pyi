@@ -258,7 +258,8 @@ class Timeline:
             theme: "light" or "dark".
             dim: What this does not describe (a filter's text or a mask) is drawn faintly.
             selected: An allocation to outline.
-            previous: A picture of the same timeline: columns that it has are copied, not drawn.
+            previous: A picture of the same timeline that is no longer needed, as when panning:
+                columns that both have are moved, not drawn. It is empty afterwards.
             threads: How many work on it; all cores, up to 8, if not given.
 
         Raises:

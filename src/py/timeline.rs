@@ -314,25 +314,29 @@ impl PyTimeline {
             theme: choice(&Theme::NAMES, "theme", theme)?,
             kept: Which::new(dim)?,
         };
-        // Pictures of something else are of no use.
-        let previous = previous.filter(|previous| {
-            Arc::ptr_eq(&previous.timeline, &self.timeline)
-                && previous.clock.as_ref().map(Arc::as_ptr) == clock.as_ref().map(Arc::as_ptr)
-        });
+        let previous =
+            previous.and_then(|previous| previous.give_up(&self.timeline, clock.as_ref()));
         let threads = threads.unwrap_or_else(cores).clamp(1, 64);
         py.detach(|| {
             let style = self.style(look, selected)?;
-            let canvas = self.canvases.lock().unwrap_or_else(PoisonError::into_inner).pop();
-            let canvas = canvas.unwrap_or_default();
-            let scene =
-                Scene { timeline: &self.timeline, clock: clock.as_deref(), style: &style, threads };
-            let frame = scene.draw(&view, previous.map(|previous| &previous.frame), canvas);
-            Ok(PyImage {
-                frame,
+            let (timeline, clock_) = (self.timeline.as_ref(), clock.as_deref());
+            let scene = Scene { timeline, clock: clock_, style: &style, threads };
+            let frame = match previous {
+                Some(frame) => scene.pan(frame, &view),
+                None => {
+                    let mut spare = self.canvases.lock().unwrap_or_else(PoisonError::into_inner);
+                    let canvas = spare.pop().unwrap_or_default();
+                    drop(spare);
+                    scene.draw(&view, canvas)
+                }
+            };
+            let held = Held {
+                frame: Some(frame),
                 timeline: Arc::clone(&self.timeline),
                 clock,
                 home: Arc::clone(&self.canvases),
-            })
+            };
+            Ok(PyImage { held: Mutex::new(Some(Arc::new(held))) })
         })
     }
 
@@ -372,10 +376,10 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from).min(8)
 }
 
-/// A picture of a timeline: pixels, and who is in each.
-#[pyclass(frozen, name = "Image", module = "snapviewer")]
-pub(super) struct PyImage {
-    frame: Frame,
+/// A picture, for as long as an image or an array needs it.
+struct Held {
+    /// None once it was given up.
+    frame: Option<Frame>,
     timeline: Arc<Timeline>,
     clock: Option<Arc<Clock>>,
     home: Arc<Mutex<Vec<Canvas>>>,
@@ -384,20 +388,51 @@ pub(super) struct PyImage {
 /// Canvases that are kept for the next picture.
 const SPARE: usize = 2;
 
-impl Drop for PyImage {
+impl Drop for Held {
     fn drop(&mut self) {
         let mut spare = self.home.lock().unwrap_or_else(PoisonError::into_inner);
-        if spare.len() < SPARE {
-            spare.push(std::mem::take(&mut self.frame.canvas));
+        if let Some(frame) = self.frame.take().filter(|_| spare.len() < SPARE) {
+            spare.push(frame.canvas);
         }
     }
 }
 
-impl PyImage {
+/// What NumPy's arrays of a picture keep alive.
+#[pyclass(frozen, name = "_Owner", module = "snapviewer")]
+struct Owner(Arc<Held>);
+
+impl Owner {
+    fn frame(&self) -> &Frame {
+        // Only who holds the last reference takes it out.
+        self.0.frame.as_ref().unwrap_or_else(|| unreachable!())
+    }
+
     fn bytes(&self) -> ArrayView3<'_, u8> {
-        let View { width, height, .. } = self.frame.view;
-        let pixels = self.frame.canvas.pixels.as_flattened();
+        let View { width, height, .. } = self.frame().view;
+        let pixels = self.frame().canvas.pixels.as_flattened();
         ArrayView3::from_shape((height, width, 4), pixels).unwrap_or_else(|_| unreachable!())
+    }
+}
+
+/// A picture of a timeline: pixels, and who is in each.
+#[pyclass(frozen, name = "Image", module = "snapviewer")]
+pub(super) struct PyImage {
+    held: Mutex<Option<Arc<Held>>>,
+}
+
+impl PyImage {
+    fn owner(&self) -> PyResult<Owner> {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let given_up = || PyValueError::new_err("this picture was given up for the next one");
+        held.clone().map(Owner).ok_or_else(given_up)
+    }
+
+    /// Takes the picture out, if it is of this timeline and clock and nobody has an array of it.
+    fn give_up(&self, timeline: &Arc<Timeline>, clock: Option<&Arc<Clock>>) -> Option<Frame> {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        let is_same = Arc::ptr_eq(&held.timeline, timeline)
+            && held.clock.as_ref().map(Arc::as_ptr) == clock.map(Arc::as_ptr);
+        Arc::into_inner(held).filter(|_| is_same)?.frame.take()
     }
 }
 
@@ -405,39 +440,48 @@ impl PyImage {
 impl PyImage {
     /// The pixels: height × width × (red, green, blue), the first row on top.
     #[getter]
-    fn rgb<'py>(slf: &Bound<'py, Self>) -> Bound<'py, PyArray3<u8>> {
-        lend(slf, slf.get().bytes().slice_move(s![.., .., ..3]))
+    fn rgb<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray3<u8>>> {
+        let owner = Bound::new(py, self.owner()?)?;
+        Ok(lend(&owner, owner.get().bytes().slice_move(s![.., .., ..3])))
     }
 
     /// The same with a fourth channel, which is 255: in one piece of memory.
     #[getter]
-    fn rgba<'py>(slf: &Bound<'py, Self>) -> Bound<'py, PyArray3<u8>> {
-        lend(slf, slf.get().bytes())
+    fn rgba<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray3<u8>>> {
+        let owner = Bound::new(py, self.owner()?)?;
+        Ok(lend(&owner, owner.get().bytes()))
     }
 
     /// The allocation in each pixel; 2**32-1 is background.
     #[getter]
-    fn ids<'py>(slf: &Bound<'py, Self>) -> Bound<'py, PyArray2<u32>> {
-        let frame = &slf.get().frame;
+    fn ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<u32>>> {
+        let owner = Bound::new(py, self.owner()?)?;
+        let frame = owner.get().frame();
         let shape = (frame.view.width, frame.view.height);
         let columns = ArrayView2::from_shape(shape, &frame.canvas.ids);
         let mut rows = columns.unwrap_or_else(|_| unreachable!()).reversed_axes();
         rows.invert_axis(numpy::ndarray::Axis(0));
-        lend(slf, rows)
+        Ok(lend(&owner, rows))
     }
 
     /// The event that each column shows: the one with the largest total in it; -1 if there is none.
     #[getter]
-    fn events<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
-        let first = i64::from(!self.timeline.lives().totals.is_empty());
+    fn events<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let owner = self.owner()?;
+        let first = i64::from(!owner.0.timeline.lives().totals.is_empty());
         let event =
             |&moment: &u32| if moment == NO_MOMENT { -1 } else { i64::from(moment) - first };
-        PyArray1::from_iter(py, self.frame.moments.iter().map(event))
+        Ok(PyArray1::from_iter(py, owner.frame().moments.iter().map(event)))
     }
 
     fn __repr__(&self) -> String {
-        let View { width, height, .. } = self.frame.view;
-        format!("<Image {width} × {height}>")
+        match self.owner() {
+            Err(_) => "<Image, given up>".to_owned(),
+            Ok(owner) => {
+                let View { width, height, .. } = owner.frame().view;
+                format!("<Image {width} × {height}>")
+            }
+        }
     }
 }
 

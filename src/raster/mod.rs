@@ -17,9 +17,11 @@
 
 mod colors;
 mod paint;
+mod pan;
 mod parts;
 mod view;
 
+use std::ops::Range;
 use std::sync::Mutex;
 
 pub use colors::{ColorBy, Style, Theme, colors, dim};
@@ -72,10 +74,8 @@ pub struct Scene<'a> {
 
 impl Scene<'_> {
     /// Draws a picture onto a canvas, whatever is on it.
-    ///
-    /// A previous picture of the same timeline and clock saves drawing the columns that it has.
     #[must_use]
-    pub fn draw(&self, view: &View, previous: Option<&Frame>, mut canvas: Canvas) -> Frame {
+    pub fn draw(&self, view: &View, mut canvas: Canvas) -> Frame {
         let (width, height) = (view.width, view.height);
         canvas.ids.resize(width * height, BACKGROUND);
         canvas.pixels.resize(width * height, [0; 4]);
@@ -86,19 +86,36 @@ impl Scene<'_> {
             selected: vec![(0, 0); width],
             style: self.style.clone(),
         };
-        let rows = Rows::new(&view.bytes, height);
-        let kept = previous.and_then(|old| parts::kept(old, view, self.style, self.clock));
-        let parts = Mutex::new(parts::split(&mut frame, kept, self.threads));
+        self.fill(&mut frame, &(0..0));
+        frame
+    }
+
+    /// Draws another part of the same timeline, on the same clock. Columns that are there already are
+    /// only moved.
+    #[must_use]
+    pub fn pan(&self, mut frame: Frame, view: &View) -> Frame {
+        let Some(moved) = pan::moved(&frame, view, self.style, self.clock) else {
+            return self.draw(view, frame.canvas);
+        };
+        pan::shift(&mut frame, &moved);
+        frame.view = view.clone();
+        self.fill(&mut frame, &moved.columns);
+        frame
+    }
+
+    /// Draws all columns but some.
+    fn fill(&self, frame: &mut Frame, kept: &Range<usize>) {
+        let view = frame.view.clone();
+        let rows = Rows::new(&view.bytes, view.height);
+        let parts = Mutex::new(parts::split(frame, kept, self.threads));
         let work = || {
             while let Some(part) = next(&parts) {
-                match (part.kept_from, previous) {
-                    (Some(from), Some(previous)) => parts::copy(part, previous, from),
-                    _ => paint::paint(part, self, &rows, view),
-                }
+                paint::paint(part, self, &rows, &view);
             }
         };
+        let helpers = self.threads.min(parts.lock().map_or(1, |parts| parts.len()));
         std::thread::scope(|scope| {
-            for _ in 1..self.threads {
+            for _ in 1..helpers {
                 // Without another thread this one does it all.
                 let _ = std::thread::Builder::new().spawn_scoped(scope, work);
             }
@@ -106,9 +123,8 @@ impl Scene<'_> {
         });
         drop(parts);
         if self.style.selected.is_some() {
-            paint::outline(&mut frame);
+            paint::outline(frame);
         }
-        frame
     }
 }
 

@@ -142,14 +142,11 @@ impl Timeline {
     pub fn at(&self, moment: u32, byte: u64) -> Option<u32> {
         let (lives, weights) = (self.stacked(), self.weights());
         let (mut base, mut found) = (0, None);
-        lives.each_stretch(0..self.weights().len(), moment, |stretch| {
-            let weight =
-                |position| if lives.is_open(position, moment) { weights[position] } else { 0 };
-            // Without a branch for each; then only the last stretch is looked at one by one.
-            let sum: u64 = stretch.clone().map(weight).sum();
+        lives.each_stretch(0..weights.len(), moment, |stretch| {
+            let sum = lives.open_sum(stretch.clone(), moment, weights);
             if base + sum > byte {
                 found = stretch.into_iter().find(|&position| {
-                    base += weight(position);
+                    base += lives.open_sum(position..position + 1, moment, weights);
                     base > byte
                 });
             }

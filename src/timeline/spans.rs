@@ -16,6 +16,7 @@ pub const NEVER: u32 = u32::MAX;
 
 /// How many nodes have one parent, as a power of two.
 const FAN_OUT: usize = 5;
+const GROUP: usize = 1 << FAN_OUT;
 
 /// Spans from a start up to, and without, an end.
 #[derive(Debug)]
@@ -47,7 +48,6 @@ impl Spans {
     /// Takes the starts and ends of spans, in any order.
     #[must_use]
     pub fn new(starts: Vec<u32>, ends: Vec<u32>) -> Self {
-        const GROUP: usize = 1 << FAN_OUT;
         let node = |(&earliest, &latest)| Node { earliest, latest };
         let groups = starts.chunks(GROUP).zip(ends.chunks(GROUP));
         let mut level: Vec<Node> =
@@ -78,6 +78,23 @@ impl Spans {
     #[inline]
     pub fn is_open(&self, which: usize, moment: u32) -> bool {
         self.starts[which] <= moment && moment < self.ends[which]
+    }
+
+    /// The sum of the weights of those that are open at a moment, of a stretch.
+    #[must_use]
+    #[inline]
+    pub fn open_sum(&self, stretch: Range<usize>, moment: u32, weights: &[u64]) -> u64 {
+        let starts = &self.starts[stretch.clone()];
+        let (ends, weights) = (&self.ends[stretch.clone()], &weights[stretch]);
+        // Of a whole group the compiler knows the length, and adds several at once.
+        match (
+            starts.first_chunk::<GROUP>(),
+            ends.first_chunk::<GROUP>(),
+            weights.first_chunk::<GROUP>(),
+        ) {
+            (Some(starts), Some(ends), Some(weights)) => sum(starts, ends, weights, moment),
+            _ => sum(starts, ends, weights, moment),
+        }
     }
 
     /// How many have begun at a moment, if at least `known` have. The spans must be in the order of
@@ -150,6 +167,16 @@ impl Spans {
         let nodes: usize = self.levels.iter().map(|level| size_of_val(level.as_slice())).sum();
         size_of_val(self.starts.as_slice()) + size_of_val(self.ends.as_slice()) + nodes
     }
+}
+
+/// The weights of what is open, without a branch for each.
+#[inline]
+fn sum(starts: &[u32], ends: &[u32], weights: &[u64], moment: u32) -> u64 {
+    let weight = |((&start, &end), &weight): ((&u32, &u32), &u64)| {
+        let is_open = u64::from(start <= moment) & u64::from(moment < end);
+        weight & is_open.wrapping_neg()
+    };
+    starts.iter().zip(ends).zip(weights).map(weight).sum()
 }
 
 #[cfg(test)]

@@ -1,0 +1,60 @@
+//! Moves the columns that stay in the picture, so that a pan draws only the others.
+//!
+//! They are moved in place: copying them to another canvas would take as long as drawing them.
+
+use std::ops::Range;
+
+use crate::raster::{Frame, Style, View};
+use crate::timeline::Clock;
+
+/// Columns that stay.
+pub(super) struct Moved {
+    /// Where they are in the new picture.
+    pub columns: Range<usize>,
+    /// The first of them in the old one.
+    from: usize,
+}
+
+/// Finds the columns that another view of the same timeline and clock has, too.
+pub(super) fn moved(
+    old: &Frame,
+    view: &View,
+    style: &Style,
+    clock: Option<&Clock>,
+) -> Option<Moved> {
+    let View { bytes, width, height, .. } = view;
+    let is_alike = old.view.bytes == *bytes
+        && (old.view.width, old.view.height) == (*width, *height)
+        && old.style.is_same(style);
+    if !is_alike {
+        return None;
+    }
+    // Where the new first column is in the old picture. Stripes count columns from the origin, too.
+    let moved = view.origin().checked_sub(old.view.origin())?;
+    let size = usize::try_from(moved.unsigned_abs()).ok().filter(|size| size < width)?;
+    let (from, to) = if moved >= 0 { (size, 0) } else { (0, size) };
+    // Columns with the same edges show the same. Rounding may have moved some.
+    let is_same =
+        |&column: &usize| view.edges(to + column, clock) == old.view.edges(from + column, clock);
+    let first = (0..width - size).find(is_same)?;
+    let count = (first..width - size).take_while(is_same).count();
+    // An outline depends on the columns beside it.
+    let margin = usize::from(style.selected.is_some());
+    let (first, count) = (first + margin, count.checked_sub(2 * margin)?);
+    (count > 0).then(|| Moved { columns: to + first..to + first + count, from: from + first })
+}
+
+/// Moves them to where they are in the new picture.
+pub(super) fn shift(frame: &mut Frame, moved: &Moved) {
+    let Moved { columns, from } = moved;
+    let (old, to, height) = (*from..from + columns.len(), columns.start, frame.view.height);
+    frame.moments.copy_within(old.clone(), to);
+    frame.selected.copy_within(old.clone(), to);
+    let (ids, pixels) = (&mut frame.canvas.ids, &mut frame.canvas.pixels);
+    std::thread::scope(|scope| {
+        scope.spawn(|| ids.copy_within(old.start * height..old.end * height, to * height));
+        for row in pixels.chunks_exact_mut(frame.view.width) {
+            row.copy_within(old.clone(), to);
+        }
+    });
+}
