@@ -75,8 +75,16 @@ impl Rows {
     #[must_use]
     pub fn new(bytes: &Range<u64>, height: usize) -> Self {
         let (range, twice) = (u128::from(bytes.end - bytes.start), 2 * height as u128);
-        let centre = |row: usize| bytes.start + ((2 * row as u128 + 1) * range / twice) as u64;
-        let mut centres: Vec<u64> = (0..height).map(centre).collect();
+        // (2 row + 1) × range ÷ twice, rounded down, without a division for each: they take 30 ns.
+        let (mut whole, mut rest) = (range / twice, range % twice);
+        let (step, step_rest) = (2 * range / twice, 2 * range % twice);
+        let mut centres = Vec::with_capacity(height + 1);
+        for _ in 0..height {
+            centres.push(bytes.start + whole as u64);
+            rest += step_rest;
+            whole += step + u128::from(rest >= twice);
+            rest -= if rest >= twice { twice } else { 0 };
+        }
         centres.push(u64::MAX);
         Self { centres, half: (range / twice) as u64 }
     }
