@@ -458,7 +458,7 @@ impl PyImage {
         let owner = Bound::new(py, self.owner()?)?;
         let frame = owner.get().frame();
         let shape = (frame.view.width, frame.view.height);
-        let columns = ArrayView2::from_shape(shape, &frame.canvas.ids);
+        let columns = ArrayView2::from_shape(shape, frame.ids());
         let mut rows = columns.unwrap_or_else(|_| unreachable!()).reversed_axes();
         rows.invert_axis(numpy::ndarray::Axis(0));
         Ok(lend(&owner, rows))

@@ -53,10 +53,30 @@ pub struct Frame {
 /// takes. So it is used again.
 #[derive(Debug, Default)]
 pub struct Canvas {
-    /// Who is in each pixel, column by column from the left, each from the bottom up.
-    pub ids: Vec<u32>,
+    /// Who is in each pixel, column by column, each from the bottom up. There is room for twice as
+    /// many columns, so that most pans need not move them.
+    ids: Vec<u32>,
+    /// Where the first column is.
+    first: usize,
     /// The pixels, row by row from the top, each from the left.
     pub pixels: Vec<Pixel>,
+}
+
+impl Canvas {
+    fn resize(&mut self, width: usize, height: usize) {
+        self.ids.resize(2 * width * height, BACKGROUND);
+        self.first = width / 2;
+        self.pixels.resize(width * height, [0; 4]);
+    }
+}
+
+impl Frame {
+    /// Who is in each pixel, column by column from the left, each from the bottom up.
+    #[must_use]
+    pub fn ids(&self) -> &[u32] {
+        let View { width, height, .. } = self.view;
+        &self.canvas.ids[self.canvas.first * height..][..width * height]
+    }
 }
 
 /// What is drawn, and how.
@@ -77,8 +97,7 @@ impl Scene<'_> {
     #[must_use]
     pub fn draw(&self, view: &View, mut canvas: Canvas) -> Frame {
         let (width, height) = (view.width, view.height);
-        canvas.ids.resize(width * height, BACKGROUND);
-        canvas.pixels.resize(width * height, [0; 4]);
+        canvas.resize(width, height);
         let mut frame = Frame {
             view: view.clone(),
             moments: vec![NO_MOMENT; width],

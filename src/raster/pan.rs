@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use crate::raster::{Frame, Style, View};
+use crate::raster::{Frame, Pixel, Style, View};
 use crate::timeline::Clock;
 
 /// Columns that stay.
@@ -47,14 +47,32 @@ pub(super) fn moved(
 /// Moves them to where they are in the new picture.
 pub(super) fn shift(frame: &mut Frame, moved: &Moved) {
     let Moved { columns, from } = moved;
-    let (old, to, height) = (*from..from + columns.len(), columns.start, frame.view.height);
+    let (old, to) = (*from..from + columns.len(), columns.start);
     frame.moments.copy_within(old.clone(), to);
     frame.selected.copy_within(old.clone(), to);
-    let (ids, pixels) = (&mut frame.canvas.ids, &mut frame.canvas.pixels);
+    shift_ids(frame, &old, to);
+    let (width, height) = (frame.view.width, frame.view.height);
+    let (upper, lower) = frame.canvas.pixels.split_at_mut(height / 2 * width);
+    let shift_rows = |rows: &mut [Pixel]| {
+        rows.chunks_exact_mut(width).for_each(|row| row.copy_within(old.clone(), to));
+    };
     std::thread::scope(|scope| {
-        scope.spawn(|| ids.copy_within(old.start * height..old.end * height, to * height));
-        for row in pixels.chunks_exact_mut(frame.view.width) {
-            row.copy_within(old.clone(), to);
-        }
+        scope.spawn(|| shift_rows(upper));
+        shift_rows(lower);
     });
+}
+
+/// Moves the picture over its ids, or where these end, the ids to the middle of their room.
+fn shift_ids(frame: &mut Frame, old: &Range<usize>, to: usize) {
+    let (width, height) = (frame.view.width, frame.view.height);
+    let canvas = &mut frame.canvas;
+    match (canvas.first + old.start).checked_sub(to) {
+        Some(first) if first <= width => canvas.first = first,
+        _ => {
+            let (from, middle) = (canvas.first, width / 2);
+            let columns = (from + old.start) * height..(from + old.end) * height;
+            canvas.ids.copy_within(columns, (middle + to) * height);
+            canvas.first = middle;
+        }
+    }
 }

@@ -34,7 +34,7 @@ pub(super) fn split<'f>(
         (0..count).map(move |piece| edge(piece)..edge(piece + 1))
     };
     let all = pieces(0..kept.start).chain([kept.clone()]).chain(pieces(kept.end..width));
-    let mut ids = frame.canvas.ids.as_mut_slice();
+    let mut ids = &mut frame.canvas.ids[frame.canvas.first * height..][..width * height];
     let mut selected = frame.selected.as_mut_slice();
     let mut moments = frame.moments.as_mut_slice();
     let mut parts: Vec<Part<'_>> = Vec::new();

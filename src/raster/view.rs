@@ -72,11 +72,12 @@ impl View {
     /// The events that a column shows.
     fn events(&self, column: usize, clock: Option<&Clock>, count: usize) -> Range<usize> {
         let [from, from_ceiled, to] = self.edges(column, clock);
-        let (first, end) = (from.max(0) as u64, to.max(0) as u64);
         match clock {
-            Some(clock) if end == 0 || from_ceiled > clock.length_us() as i64 => 0..0,
-            Some(clock) => clock.events(first, end),
-            None => first as usize..count.min(end as usize),
+            Some(clock) if to <= 0 || i128::from(from_ceiled) > i128::from(clock.length_us()) => {
+                0..0
+            }
+            Some(clock) => clock.events(from, to),
+            None => from.max(0) as usize..count.min(to.max(0) as usize),
         }
     }
 

@@ -111,10 +111,12 @@ impl Clock {
     /// The events whose states a stretch of time shows: from the last one at or before its beginning
     /// on, up to those before its end.
     #[must_use]
-    pub fn events(&self, from_us: u64, to_us: u64) -> Range<usize> {
-        let first = self.at_us.partition_point(|&at| at <= from_us).max(1) - 1;
-        let end = self.at_us.partition_point(|&at| at < to_us);
-        first..end.max(first + 1)
+    pub fn events(&self, from_us: i64, to_us: i64) -> Range<usize> {
+        // A stretch that begins before the first event begins with that.
+        let until =
+            |us: i64| self.at_us.partition_point(|&at| i64::try_from(at).is_ok_and(|at| at < us));
+        let first = until(from_us.saturating_add(1)).max(1) - 1;
+        first..until(to_us).max(first + 1)
     }
 }
 
@@ -153,5 +155,6 @@ mod tests {
         assert_eq!(clock.events(5, 11), 0..3);
         assert_eq!(clock.events(10, 15), 2..3, "the last of two at a time");
         assert_eq!(clock.events(20, 25), 3..4);
+        assert_eq!(clock.events(-5, 5), 0..1, "it begins before the first event");
     }
 }
