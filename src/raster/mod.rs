@@ -16,9 +16,11 @@
 //! Pixels, and leaves that change from one column to the next; not events. BENCHMARKS has figures.
 
 mod colors;
+mod outline;
 mod paint;
 mod pan;
 mod parts;
+mod turn;
 mod view;
 
 use std::ops::Range;
@@ -142,7 +144,7 @@ impl Scene<'_> {
         });
         drop(parts);
         if self.style.selected.is_some() {
-            paint::outline(frame);
+            outline::outline(frame);
         }
     }
 }

@@ -5,8 +5,9 @@ use std::ops::Range;
 use crate::error::{Error, Result};
 use crate::timeline::{Clock, Timeline};
 
-/// Pixels in all that a picture may have: 1 GiB of them.
+/// Pixels in all that a picture may have, 1 GiB of them, and in each direction.
 const MOST_PIXELS: usize = 1 << 28;
+const LONGEST: usize = 1 << 16;
 
 /// A rectangle of the world, and how many pixels it gets.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,9 +29,11 @@ impl View {
     pub fn new(x: (f64, f64), bytes: Range<u64>, size: (usize, usize)) -> Result<Self> {
         let (from, to) = x;
         let (width, height) = size;
-        if width == 0 || height == 0 || width.saturating_mul(height) > MOST_PIXELS {
+        let is_possible = |pixels: usize| (1..=LONGEST).contains(&pixels);
+        if !is_possible(width) || !is_possible(height) || width * height > MOST_PIXELS {
             let reason = format!(
-                "a picture has from 1 to {MOST_PIXELS} pixels in all, not {width} × {height}"
+                "a picture has from 1 to {LONGEST} pixels in each direction and {MOST_PIXELS} in all, \
+                 not {width} × {height}"
             );
             return Err(Error::argument(reason));
         }
