@@ -278,7 +278,7 @@ def _order(dev: Any, order: str) -> npt.NDArray[np.int64]:
     elif order == "lifetime":
         keys = (a.alloc_event - a.free_event).tolist()
     elif order == "pool":
-        keys = a.pool.tolist()
+        keys = [pool or 2**16 for pool in a.pool.tolist()]
     else:
         keys = a.stream.tolist()
     return np.array(sorted(range(len(a)), key=keys.__getitem__), dtype=np.int64)

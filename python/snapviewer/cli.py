@@ -281,6 +281,7 @@ def _render_options(parser: argparse.ArgumentParser) -> None:
 
 def _render(options: argparse.Namespace) -> None:
     from snapviewer.report.picture import drawing  # with Pillow, which other commands do not need
+    from snapviewer.report.picture.words import NO_MATCH
 
     try:
         chosen = _chosen_picture(options)
@@ -295,6 +296,8 @@ def _render(options: argparse.Namespace) -> None:
     except ValueError as error:  # a filter that is not understood
         raise SnapshotError(str(error)) from None
     drawing.write(picture, options.output)
+    if picture.view.timeline.shown == 0 < len(device.allocations):
+        print(f"snapviewer: {NO_MATCH}; the picture is empty", file=sys.stderr)
     if options.json:
         _print_json({"output": str(options.output), **picture.as_dict()})
     else:
@@ -326,7 +329,7 @@ def _chosen_picture(options: argparse.Namespace) -> pictures.PictureOptions:
         byte_span=options.bytes and tuple(options.bytes),
         color=options.color,
         order=options.order,
-        filters=tuple(options.filter),
+        filters=tuple(text for text in options.filter if text.strip()),
         dim=options.dim,
         theme=options.theme,
         title=options.title,

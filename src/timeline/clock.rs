@@ -33,6 +33,9 @@ pub struct Gap {
 /// A gap that is cut short takes at most this part of the axis.
 const GAP_PART: f64 = 0.02;
 
+/// A gap that is less than so many times as long stays as it is.
+const CUT_FROM: u64 = 4;
+
 impl Clock {
     /// The clock of some recorded times; None if there are none.
     #[must_use]
@@ -57,7 +60,8 @@ impl Clock {
         self.at_us.last().copied().unwrap_or(0)
     }
 
-    /// Cuts the gaps that would take more than their part of the axis.
+    /// Cuts the gaps that would take several times their part of the axis. (Those that take little more
+    /// are no reason to bend it.)
     fn cut(mut self) -> Self {
         let longest = self.longest_gap();
         let mut cut = 0;
@@ -65,7 +69,7 @@ impl Clock {
         for event in 0..self.at_us.len() {
             let real = self.at_us[event];
             let gap = real - before;
-            if gap > longest {
+            if gap / CUT_FROM > longest {
                 let from_us = before - cut;
                 let after = event - 1;
                 self.gaps.push(Gap { after, from_us, shown_us: longest, real_us: gap });

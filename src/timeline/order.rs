@@ -56,7 +56,8 @@ impl Permutation {
                 let lives = all.free_event.iter().zip(&all.alloc_event);
                 with_index(lives.map(|(&free, &alloc)| !((free - alloc) as u64)))
             }
-            Order::Pool => with_index(all.pool.iter().map(|&pool| u64::from(pool))),
+            // 0, which is not known, comes last: what comes and goes is on top.
+            Order::Pool => with_index(all.pool.iter().map(|&pool| u64::from(pool.wrapping_sub(1)))),
             // The sign bit turned over sorts as the signed number does.
             Order::Stream => with_index(all.stream.iter().map(|&stream| stream as u64 ^ (1 << 63))),
         };

@@ -18,6 +18,7 @@ from snapviewer.report.theme import Color
 Align = Literal["left", "middle", "right"]
 _ANCHORS: dict[Align, str] = {"left": "ls", "middle": "ms", "right": "rs"}
 _BEYOND_ASCII = "…·°±"
+_TAIL = 8  # letters of a text that is cut which stay at its end
 _INSTEAD = str.maketrans({"µ": "u", "×": "x", "–": "-", "—": "-", "−": "-", "’": "'", "ß": "ss"})
 
 
@@ -48,12 +49,15 @@ def printable(text: str) -> str:
 
 
 def shortened(text: str, size_px: int, room_px: int) -> str:
-    """Cut off the end of a text that has no room."""
-    if text_width(text, size_px) <= room_px:
+    """Cut a text that has no room, near its end: names that begin alike often end differently."""
+    if len(text) <= room_px and text_width(text, size_px) <= room_px:
         return text
-    while text and text_width(f"{text}…", size_px) > room_px:
+    tail = text[-_TAIL:] if len(text) > 3 * _TAIL else ""
+    # No letter is narrower than a pixel: a text without end must not take time without end.
+    text = text[: len(text) - len(tail)][:room_px]
+    while text and text_width(f"{text}…{tail}", size_px) > room_px:
         text = text[:-1]
-    return f"{text.rstrip()}…" if text else ""
+    return f"{text.rstrip()}…{tail}" if text else ""
 
 
 def wrapped(facts: Sequence[str], size_px: int, room_px: int) -> list[str]:

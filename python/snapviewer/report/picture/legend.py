@@ -20,6 +20,8 @@ Ids = npt.NDArray[np.int64]
 Rgb = npt.NDArray[np.uint8]
 _MOST_SWATCHES = 4
 _MOST_STEPS = 9
+_MOST_OTHERS = 5
+_FEWEST_HOLDERS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +85,23 @@ def _stacks(shown: Shown, colors: Rgb, most: int) -> tuple[Entry, ...]:
         shown, shown.device.allocations.stack, lambda stack: _stack_text(shown.snapshot, stack)
     )
     total = sum(group.held_bytes for group in groups)
-    holders = [group for group in groups if group.held_bytes * 100 >= total > 0]
-    heading = Entry("allocated at  (share of the peak)", is_heading=True)
-    at_peak = _held(groups, colors, min(len(holders) + 1, most - 1))
-    named = {entry.text for entry in at_peak if entry.colors}
-    others = [group for group in groups if group.text not in named]
-    room = most - len(at_peak) - 3
     area = sum(group.pixels for group in groups)
-    others = [group for group in others if group.pixels * 100 >= area > 0]
-    if room < 2 or not others:
+    holders = [group for group in groups if group.held_bytes * 100 >= total > 0]
+    others = [
+        group
+        for group in groups
+        if group.pixels * 100 >= area > 0 and group.held_bytes * 100 < total
+    ]
+    others = sorted(others, key=lambda group: -group.pixels)[:_MOST_OTHERS]
+    # Two lines more for a heading and the gap above it. What takes most of the picture is not left
+    # out for what holds a percent of the peak.
+    room = most - 1 - (len(others) + 2 if others else 0)
+    if room < _FEWEST_HOLDERS:
+        others, room = [], most - 1
+    heading = Entry("allocated at  (share of the peak)", is_heading=True)
+    at_peak = _held(groups, colors, min(len(holders) + 1, room))
+    if not others:
         return (heading, *at_peak)
-    others = sorted(others, key=lambda group: -group.pixels)[:room]
     elsewhere = (
         Entry(group.text, _swatches(group, colors), _percent(group.pixels, area))
         for group in others
@@ -153,7 +161,7 @@ def _held(groups: Sequence[_Group], colors: Rgb, most: int) -> list[Entry]:
         Entry(group.text, _swatches(group, colors), _percent(group.held_bytes, total))
         for group in named
     ]
-    if rest := groups[len(named) :]:
+    if rest := [group for group in groups[len(named) :] if group.held_bytes]:
         left = sum(group.held_bytes for group in rest)
         entries.append(Entry(f"{len(rest):,} more", amount=_percent(left, total)))
     return entries

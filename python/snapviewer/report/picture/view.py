@@ -71,6 +71,8 @@ def view_of(device: Device, timeline: Timeline, options: PictureOptions) -> View
         SnapshotError: There is nothing there; the message says why.
     """
     events = int(device.events)
+    if events == 0 and options.span is not None:
+        raise SnapshotError("the device has no events, only a state: it has no range to show")
     if options.axis == "event":
         clock = None
         low, high = _cut(options.span, max(events, 1), f"the trace has {events:,} events")

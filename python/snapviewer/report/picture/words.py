@@ -12,6 +12,7 @@ from .options import PictureOptions
 from .view import View
 
 _ORDERS = {"stack": "call stack", "pool": "memory pool"}
+NO_MATCH = "no allocation matches the filter"
 _TIME_WORDS = {
     "h:min:s": "hours:minutes:seconds",
     "min:s": "minutes:seconds",
@@ -42,11 +43,12 @@ def facts_of(device: Device, view: View, matching: Timeline, options: PictureOpt
         facts = [f"{format_bytes(device.peak_bytes)} alive at one moment"]
     if options.filters:
         verb = "match" if options.dim else "shown"
+        # First of all: where there is no room for more, a picture of a part must not look whole.
+        facts.insert(0, f"filter: {' '.join(options.filters)}")
         facts.append(
             f"{matching.shown:,} of {count_of(allocations, 'allocation')} {verb}, "
             f"{format_bytes(matching.peak_bytes)} at their peak"
         )
-        facts.append(f"filter: {' '.join(options.filters)}")
     else:
         facts.append(count_of(allocations, "allocation"))
     if options.span is None:
@@ -87,13 +89,16 @@ def peak_text(view: View, device: Device) -> str:
     is_whole = view.peak_event == view.timeline.peak_event
     is_all = is_whole and view.peak_event == device.peak_event
     words = "peak" if is_all else "peak of what is shown" if is_whole else "peak in this range"
-    return f"{words} {format_bytes(view.peak_bytes)} at event {view.peak_event:,}"
+    at = f"event {view.peak_event:,}"
+    if view.clock is not None:
+        at = f"{format_duration_us(view.clock.real(view.clock.at(view.peak_event)))}, {at}"
+    return f"{words} {format_bytes(view.peak_bytes)} at {at}"
 
 
 def axis_text(view: View, unit: str) -> str:
     """Say what is on the axis of events or time."""
     if view.clock is None:
-        return "event" if view.last else "one moment: the file has no events"
+        return "event" if view.last else "one moment: the device has no events"
     start = datetime.fromtimestamp(view.clock.start_us / 1e6, tz=timezone.utc)
     text = f"{_TIME_WORDS[unit]} since the first event, {start:%Y-%m-%d %H:%M:%S} UTC"
     if not view.clock.gaps:
@@ -105,10 +110,14 @@ def axis_text(view: View, unit: str) -> str:
     )
 
 
-def nothing_text(view: View, byte_span: tuple[int, int]) -> str | None:
+def nothing_text(view: View, device: Device, byte_span: tuple[int, int]) -> str | None:
     """Say why a plot is empty, if it is."""
     if view.peak_bytes > byte_span[0]:
         return None
+    if len(device.allocations) == 0:
+        return "this device has no memory"
+    if view.timeline.shown == 0:
+        return NO_MATCH
     if view.peak_bytes == 0:
         return "nothing is alive here"
     return f"nothing here: at most {format_bytes(view.peak_bytes)} is alive in this range"
