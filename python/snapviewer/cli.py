@@ -288,6 +288,8 @@ def _render(options: argparse.Namespace) -> None:
     except ValueError as error:
         options.parser.error(str(error))
     _refuse_to_replace(options)
+    if options.output.exists() and options.output.samefile(options.file):
+        raise OSError(errno.EINVAL, "the output is the snapshot itself", str(options.output))
     with progress_bar("reading") as progress:
         snapshot = _core.load(options.file, progress=progress)
     device = _picked_device(snapshot, options.device)
@@ -427,11 +429,16 @@ def _demo(options: argparse.Namespace) -> None:
 
 
 def _refuse_to_replace(options: argparse.Namespace) -> None:
-    if options.output.exists() and not options.output.is_dir() and not options.force:
+    output = options.output
+    if output.is_dir() or not os.path.lexists(output):
+        return
+    if output.exists() and not output.is_file():
+        raise OSError(errno.EINVAL, "the output is not a regular file", str(output))
+    if not options.force:
         raise FileExistsError(
             errno.EEXIST,
             "the output exists already; choose another name, or replace it with --force",
-            str(options.output),
+            str(output),
         )
 
 

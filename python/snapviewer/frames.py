@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from snapviewer._core import Frame
 
 # Paths are compared with forward slashes and in lower case.
-_STANDARD = re.compile(r"^<frozen |/lib(64)?/python[23][.\d]*/|/[^/]*python[^/]*/lib/")
+_STANDARD = re.compile(r"^<frozen |/lib(64)?/python[23][.\d]*/|python[^/]{0,40}/lib/")
 _LIBRARY = re.compile(r"/(site|dist)-packages/")
 # Installed, from a checkout, or written by torch.compile.
 _TORCH = re.compile(

@@ -231,7 +231,7 @@ impl PyDevice {
         r#where: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyTimeline> {
         let order = timeline::choice(&Order::NAMES, "order", order)?;
-        let shown = timeline::Which::new(r#where)?;
+        let shown = timeline::Which::new(r#where, self.lifetimes().allocations.len())?;
         py.detach(|| {
             let filter = shown.mask(&self.recording, self.which)?;
             PyTimeline::new(&self.recording, self.which, order, filter)

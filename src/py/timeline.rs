@@ -9,7 +9,7 @@ use numpy::ndarray::{ArrayView2, ArrayView3, s};
 use numpy::{PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyString, PyTuple};
 
 use super::columns::lend;
 use crate::error::Error;
@@ -37,30 +37,34 @@ pub(super) enum Which {
 }
 
 impl Which {
-    /// What a caller gave.
-    pub(super) fn new(given: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+    /// What a caller gave, of so many allocations.
+    pub(super) fn new(given: Option<&Bound<'_, PyAny>>, count: usize) -> PyResult<Self> {
         let Some(given) = given else { return Ok(Self::All) };
-        if let Ok(text) = given.extract::<String>() {
-            return Ok(Self::Text(text));
+        if let Ok(text) = given.cast::<PyString>() {
+            return Ok(Self::Text(text.to_string_lossy().into_owned()));
         }
-        let mask = given.extract::<PyReadonlyArray1<'_, bool>>().map_err(|_| {
+        let wrong = |_| {
             let reason = "takes None, a filter's text, or an array of bool, one an allocation";
             PyTypeError::new_err(reason)
-        })?;
-        Ok(Self::Mask(mask.as_array().to_vec()))
+        };
+        given.extract::<PyReadonlyArray1<'_, bool>>().map_err(wrong)?;
+        // NumPy's bool may be any byte, Rust's may not.
+        let bytes = given.call_method1("view", ("uint8",))?;
+        let bytes = bytes.extract::<PyReadonlyArray1<'_, u8>>()?;
+        // One array can be many times as long as its memory.
+        if bytes.len()? != count {
+            let reason = format!("the mask has {} entries for {count} allocations", bytes.len()?);
+            return Err(PyValueError::new_err(reason));
+        }
+        Ok(Self::Mask(bytes.as_array().iter().map(|&byte| byte != 0).collect()))
     }
 
     /// One truth value an allocation; None if it is all.
     pub(super) fn mask(self, recording: &Recording, which: usize) -> PyResult<Option<Vec<bool>>> {
-        let count = recording.devices[which].allocations.len();
         match self {
             Self::All => Ok(None),
             Self::Text(text) => Ok(Some(recording.mask(which, &Filter::parse(&text)?)?)),
-            Self::Mask(mask) if mask.len() == count => Ok(Some(mask)),
-            Self::Mask(mask) => {
-                let reason = format!("the mask has {} entries for {count} allocations", mask.len());
-                Err(PyValueError::new_err(reason))
-            }
+            Self::Mask(mask) => Ok(Some(mask)),
         }
     }
 }
@@ -312,7 +316,7 @@ impl PyTimeline {
         let look = Look {
             by: choice(&ColorBy::NAMES, "color", color)?,
             theme: choice(&Theme::NAMES, "theme", theme)?,
-            kept: Which::new(dim)?,
+            kept: Which::new(dim, self.lives().allocations.len())?,
         };
         let previous =
             previous.and_then(|previous| previous.give_up(&self.timeline, clock.as_ref()));

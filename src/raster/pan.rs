@@ -3,8 +3,9 @@
 //! They are moved in place: copying them to another canvas would take as long as drawing them.
 
 use std::ops::Range;
+use std::sync::Mutex;
 
-use crate::raster::{Frame, Pixel, Style, View};
+use crate::raster::{Frame, Pixel, Style, View, next};
 use crate::timeline::Clock;
 
 /// Columns that stay.
@@ -56,9 +57,16 @@ pub(super) fn shift(frame: &mut Frame, moved: &Moved) {
     let shift_rows = |rows: &mut [Pixel]| {
         rows.chunks_exact_mut(width).for_each(|row| row.copy_within(old.clone(), to));
     };
+    let halves = Mutex::new(vec![upper, lower]);
+    let work = || {
+        while let Some(rows) = next(&halves) {
+            shift_rows(rows);
+        }
+    };
     std::thread::scope(|scope| {
-        scope.spawn(|| shift_rows(upper));
-        shift_rows(lower);
+        // Without another thread this one does it all.
+        let _ = std::thread::Builder::new().spawn_scoped(scope, work);
+        work();
     });
 }
 

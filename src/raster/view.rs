@@ -5,8 +5,8 @@ use std::ops::Range;
 use crate::error::{Error, Result};
 use crate::timeline::{Clock, Timeline};
 
-/// Pixels in all that a picture may have, 1 GiB of them, and in each direction.
-const MOST_PIXELS: usize = 1 << 28;
+/// Pixels in all that a picture may have, which take 0.8 GB, and in each direction.
+const MOST_PIXELS: usize = 1 << 26;
 const LONGEST: usize = 1 << 16;
 
 /// A rectangle of the world, and how many pixels it gets.
@@ -44,7 +44,7 @@ impl View {
         // So that a column's edges are not lost in rounding.
         if from.abs().max(to.abs()) > 9e15 || (to - from) / (width as f64) < 1e-6 {
             return Err(Error::argument(format!(
-                "{from} to {to} is too far or too narrow to draw"
+                "{from} to {to} is too far or too narrow to draw; choose another range"
             )));
         }
         if bytes.is_empty() {

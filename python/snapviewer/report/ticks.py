@@ -212,7 +212,11 @@ def _hours(time_us: float) -> str:
 
 def _multiples(low: float, high: float, step: int) -> range:
     """Return the multiples of a step from `low` to `high`, both included."""
-    return range(math.ceil(low / step) * step, math.floor(high / step) * step + 1, step)
+    first, last = math.ceil(low / step) * step, math.floor(high / step) * step
+    # A quotient may have been rounded past a whole number.
+    first += step if first < low else 0
+    last -= step if last > high else 0
+    return range(first, last + 1, step)
 
 
 def _have_room(marks: Sequence[Tick], px_each: float, width_of: WidthOf) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PIL import Image
@@ -69,11 +69,13 @@ class Scene:
         )
         return height - filled - 1
 
-    def ooms(self) -> Iterator[int]:
-        """Yield the columns in which memory ran out."""
-        for event in self.device.oom_at:
-            if self.view.first <= event < self.view.last:
-                yield min(int(self.view.share_of(event) * self.plot.width), self.plot.width - 1)
+    def ooms(self) -> list[int]:
+        """Return the columns in which memory ran out."""
+        events = sorted(set(self.device.oom_at))
+        here = events[bisect_left(events, self.view.first) : bisect_left(events, self.view.last)]
+        last = self.plot.width - 1
+        columns = {min(int(self.view.share_of(event) * self.plot.width), last) for event in here}
+        return sorted(columns)
 
 
 class Artist:
@@ -124,7 +126,7 @@ class Artist:
             [scene.column(tick.value) for tick in x_ticks.marks if scene.view.last],
             scale,
         )
-        ooms = list(scene.ooms())
+        ooms = scene.ooms()
         for column in ooms if len(ooms) <= _MOST_OOM_LINES else ():
             area.oom_line(column, scale)
         if (row := scene.peak_row()) is not None:

@@ -7,6 +7,7 @@ more, and its figures all have one width.
 from __future__ import annotations
 
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal
@@ -55,9 +56,12 @@ def shortened(text: str, size_px: int, room_px: int) -> str:
     tail = text[-_TAIL:] if len(text) > 3 * _TAIL else ""
     # No letter is narrower than a pixel: a text without end must not take time without end.
     text = text[: len(text) - len(tail)][:room_px]
-    while text and text_width(f"{text}…{tail}", size_px) > room_px:
-        text = text[:-1]
-    return f"{text.rstrip()}…{tail}" if text else ""
+    fits = bisect_right(
+        range(1, len(text) + 1),
+        room_px,
+        key=lambda count: text_width(f"{text[:count]}…{tail}", size_px),
+    )
+    return f"{text[:fits].rstrip()}…{tail}" if fits else ""
 
 
 def wrapped(facts: Sequence[str], size_px: int, room_px: int) -> list[str]:

@@ -110,8 +110,9 @@ def draw(snapshot: Snapshot, device: Device, options: PictureOptions, *, file: s
     byte_span = options.byte_span or (0, _above(view.peak_bytes, outer.height, options.scale))
     y_ticks = byte_ticks(*byte_span, most=artist.most_byte_ticks(outer.height))
     plot = artist.beside_labels(outer, y_ticks)
-    x_ticks = view.ticks(plot.width, artist.label_width)
     image = view.image(byte_span, (plot.width, plot.height), dim=dim, **how)
+    # After the picture, which refuses a range that is too long to be marked.
+    x_ticks = view.ticks(plot.width, artist.label_width)
 
     scene = Scene(device, view, plot, byte_span)
     artist.paste(scene, Plot(image, artist.theme), x_ticks, y_ticks)

@@ -21,6 +21,7 @@ Rgb = npt.NDArray[np.uint8]
 _MOST_SWATCHES = 4
 _MOST_STEPS = 9
 _MOST_OTHERS = 5
+_MOST_NAMED = 300
 _FEWEST_HOLDERS = 4
 
 
@@ -113,10 +114,10 @@ def _stacks(shown: Shown, colors: Rgb, most: int) -> tuple[Entry, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Allocations of one name: the largest of each key, the bytes at the peak, and the pixels."""
+    """Allocations of one name: of each key the pixels and the largest; all bytes at the peak."""
 
     text: str
-    largest: tuple[int, ...]
+    largest: tuple[tuple[int, int], ...]
     held_bytes: int
     pixels: int
 
@@ -146,9 +147,13 @@ def _groups(
     np.add.at(pixels, np.searchsorted(found, keys[shown.visible]), shown.pixels)
 
     groups: dict[str, _Group] = {}
-    for place in np.lexsort((found, np.iinfo(np.uint64).max - held)):
-        text = text_of(int(found[place]))
-        group = _Group(text, (int(largest[place]),), int(held[place]), int(pixels[place]))
+    by_held = np.lexsort((found, np.iinfo(np.uint64).max - held))
+    # A file may have any number of stacks, each of any length; only these are ever named.
+    named = {*by_held[:_MOST_NAMED].tolist(), *np.argsort(-pixels)[:_MOST_NAMED].tolist()}
+    for place in by_held.tolist():
+        text = text_of(int(found[place])) if place in named else f"#{found[place]}"
+        area = int(pixels[place])
+        group = _Group(text, ((area, int(largest[place])),), int(held[place]), area)
         groups[text] = groups[text].joined(group) if text in groups else group
     return sorted(groups.values(), key=lambda group: -group.held_bytes)
 
@@ -168,7 +173,10 @@ def _held(groups: Sequence[_Group], colors: Rgb, most: int) -> list[Entry]:
 
 
 def _swatches(group: _Group, colors: Rgb) -> tuple[Color, ...]:
-    different = dict.fromkeys(_color(colors[one]) for one in group.largest)
+    """Return the colours that most of a group's pixels have."""
+    by_area = sorted(group.largest, reverse=True)
+    least = by_area[0][0] // _MOST_SWATCHES
+    different = dict.fromkeys(_color(colors[one]) for area, one in by_area if area >= least)
     return tuple(different)[:_MOST_SWATCHES]
 
 

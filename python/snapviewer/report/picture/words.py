@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime, timezone
 
 from snapviewer import Device
@@ -99,8 +100,10 @@ def axis_text(view: View, unit: str) -> str:
     """Say what is on the axis of events or time."""
     if view.clock is None:
         return "event" if view.last else "one moment: the device has no events"
-    start = datetime.fromtimestamp(view.clock.start_us / 1e6, tz=timezone.utc)
-    text = f"{_TIME_WORDS[unit]} since the first event, {start:%Y-%m-%d %H:%M:%S} UTC"
+    text = f"{_TIME_WORDS[unit]} since the first event"
+    with suppress(ValueError, OverflowError, OSError):  # a time that no calendar has
+        start = datetime.fromtimestamp(view.clock.start_us / 1e6, tz=timezone.utc)
+        text += f", {start:%Y-%m-%d %H:%M:%S} UTC"
     if not view.clock.gaps:
         return text
     left_out_us = sum(real - (end - start) for _, start, end, real in view.clock.gaps)
