@@ -467,3 +467,82 @@ def test_wrong_usage_ends_with_2_and_says_what_would_be_right(
     assert ran.err.startswith("usage: snapviewer render")
     assert words in ran.err.splitlines()[-1]
     assert not render.output.exists()
+
+
+# Files and names from strangers
+
+
+def _event(name: str, filename: str, time_us: int = 1, place: int = 0) -> dict[str, Any]:
+    frame = {"name": name, "filename": filename, "line": 1}
+    event = {"action": "alloc", "addr": 4096 + 512 * place, "size": 512, "stream": 0}
+    return event | {"frames": [frame], "time_us": time_us}
+
+
+def _file(path: Path, *events: dict[str, Any]) -> Path:
+    path.write_bytes(pickle.dumps({"device_traces": [list(events)], "segments": []}))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "filename"),
+    [
+        ("n" * 200_000, "a.py"),
+        ("\ufdfa" * 5000, "a.py"),
+        ("e" + "\u0301" * 50_000, "a.py"),
+        ("f", "/" + "python" * 30_000 + ".py"),
+        ("\x1b[31m\n\u202e", "\U0001f600/\x00.py"),
+    ],
+    ids=["long", "ligatures", "accents", "python", "odd"],
+)
+def test_any_name_of_a_frame_can_be_drawn(
+    name: str, filename: str, tmp_path: Path, render: Renderer
+) -> None:
+    ran = render.run(_file(tmp_path / "names.pickle", _event(name, filename)))
+
+    assert (ran.code, ran.err) == (0, "")
+
+
+def test_a_title_without_end_is_cut(small: Path, render: Renderer) -> None:
+    assert render.run(small, "--title", "t" * 100_000).code == 0
+
+
+def test_a_time_that_no_calendar_has_is_drawn_without_its_date(
+    tmp_path: Path, render: Renderer
+) -> None:
+    events = (_event("f", "a.py", 4 * 10**17 + place, place) for place in range(3))
+
+    assert render.run(_file(tmp_path / "far.pickle", *events), "--axis", "time").code == 0
+
+
+def test_a_time_too_long_to_be_marked_is_one_sentence(tmp_path: Path, render: Renderer) -> None:
+    file = _file(tmp_path / "gap.pickle", _event("f", "a.py", 1), _event("f", "a.py", 2**64 - 1, 1))
+
+    for size in (("400", "300"), ("1600", "900")):
+        ran = render.run(file, "--axis", "time", "--res", *size)
+
+        assert (ran.code, ran.out, len(ran.err.splitlines())) == (1, "", 1)
+    assert render.run(file, "--axis", "time", "--compress-idle").code == 0
+
+
+def test_a_filter_that_matches_nothing_is_told(small: Path, render: Renderer) -> None:
+    for text in ("no such frame", "\udcff"):
+        ran = render.run(small, "--filter", text, "--force")
+
+        assert ran.code == 0
+        assert ran.err == "snapviewer: no allocation matches the filter; the picture is empty\n"
+
+
+def test_what_is_no_regular_file_or_the_snapshot_itself_is_never_replaced(
+    small: Path, render: Renderer
+) -> None:
+    before = small.read_bytes()
+    os.mkfifo(render.output)
+    assert "not a regular file" in render.run(small, "--force").err
+    render.output.unlink()
+    render.output.symlink_to("nowhere")
+    assert "exists already" in render.run(small).err
+    render.output.unlink()
+    render.output.symlink_to(small)
+
+    assert "the snapshot itself" in render.run(small, "--force").err
+    assert small.read_bytes() == before

@@ -406,6 +406,23 @@ def test_a_mask_of_another_length_is_refused(dev: Any, t: Any, more: int) -> Non
     assert _says_why(error)
 
 
+def test_a_mask_that_is_longer_than_its_memory_is_refused(dev: Any, t: Any) -> None:
+    endless = np.broadcast_to(np.True_, (2**42,))
+
+    with pytest.raises(ValueError, match="entries"):
+        dev.timeline(where=endless)
+    with pytest.raises(ValueError, match="entries"):
+        _image(t, dim=endless)
+
+
+def test_any_byte_but_0_is_true_in_a_mask(dev: Any) -> None:
+    odd = np.full(len(dev.allocations), 2, np.uint8).view(np.bool_)
+
+    t = dev.timeline(where=odd)
+
+    assert (t.shown, t.peak_bytes) == (len(dev.allocations), dev.peak_bytes)
+
+
 def test_an_image_is_either_of_events_or_of_time(dev: Any, t: Any) -> None:
     rest = {"bytes": (0, 1), "size": (1, 1)}
 
