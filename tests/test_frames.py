@@ -51,7 +51,7 @@ COMPILED = f"""{ALLOCATOR}
 call | /tmp/torchinductor_a/oc/coc6o35wl7af7azzl.py 805
 __call__ | /opt/venv/lib/python3.12/site-packages/torch/_inductor/output_code.py 613
 forward | <eval_with_key>.12 9
-forward | /root/work/model.py 157
+forward | /home/user/src/model.py 157
 """
 CHECKOUT = f"""{ALLOCATOR}
 forward | /home/a/core/pytorch/torch/nn/modules/module.py 1501
