@@ -1,10 +1,13 @@
-"""What all tests share: none of them touches the cache of whoever runs them."""
+"""What all tests share. None of them touches the cache of whoever runs them."""
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import pytest
+
+import hostile
 
 
 @pytest.fixture(autouse=True)
@@ -13,4 +16,12 @@ def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     path = tmp_path_factory.mktemp("cache") / "snapviewer"
     monkeypatch.setenv("SNAPVIEWER_CACHE", str(path))
     monkeypatch.delenv("SNAPVIEWER_CACHE_BYTES", raising=False)
+    return path
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """A snapshot of which everything is known."""
+    path = tmp_path / "small.pickle"
+    path.write_bytes(pickle.dumps(hostile.small_snapshot()))
     return path

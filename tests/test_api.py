@@ -58,14 +58,6 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture
-def small(tmp_path: Path) -> Path:
-    """A snapshot of which everything is known."""
-    path = tmp_path / "small.pickle"
-    path.write_bytes(pickle.dumps(hostile.small_snapshot()))
-    return path
-
-
 # What is in it
 
 

@@ -56,14 +56,6 @@ def demos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-@pytest.fixture
-def small(tmp_path: Path) -> Path:
-    """A snapshot of which everything is known."""
-    path = tmp_path / "small.pickle"
-    path.write_bytes(pickle.dumps(hostile.small_snapshot()))
-    return path
-
-
 def _refuse_constant(name: str) -> None:
     raise AssertionError(f"{name} is not JSON")
 

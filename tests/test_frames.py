@@ -24,7 +24,7 @@ at::native::linear(at::Tensor const&, at::Tensor const&) | ?? 0
 torch::autograd::THPVariable_linear(_object*, _object*, _object*) | python_nn_functions.cpp 0
 cfunction_call | /usr/local/src/conda/python-3.12.12/Objects/methodobject.c 537
 forward | /home/a/.venv/lib/python3.12/site-packages/torch/nn/modules/linear.py 134
-_PyEval_EvalFrameDefault | /croot/python-split_1715024085344/work/Python/bytecodes.c 2706
+_PyEval_EvalFrameDefault | /croot/python-split_1715024085344/Python/bytecodes.c 2706
 _call_impl | /home/a/.venv/lib/python3.12/site-packages/torch/nn/modules/module.py 1786
 forward | /home/a/project/toy_model.py 77
 run | /home/a/project/train.py 49
@@ -34,7 +34,7 @@ BACKWARD = f"""{ALLOCATOR}
 at::native::slice_backward(at::Tensor const&, c10::ArrayRef<long>, long) | ?? 0
 torch::autograd::generated::SliceBackward0::apply(std::vector<at::Tensor>&&) | ?? 0
 torch::autograd::Node::operator()(std::vector<at::Tensor>&&) | 0
-execute_native_thread_routine | /opt/conda/work/gcc/libstdc++-v3/src/c++11/thread.cc 82
+execute_native_thread_routine | /opt/conda/gcc/libstdc++-v3/src/c++11/thread.cc 82
 """
 ACCUMULATE = f"""{ALLOCATOR}
 at::native::new_empty_strided_symint(at::Tensor const&) | ?? 0

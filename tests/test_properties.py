@@ -11,7 +11,6 @@ import copy
 import gzip
 import io
 import json
-import os
 import pickle
 import pickletools
 from collections.abc import Callable
@@ -20,16 +19,16 @@ from random import Random
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import hostile
 import oracle
 import program
+from patience import PATIENT
 
 Plain = dict[str, Any]
 
-EXAMPLES = int(os.environ.get("SNAPVIEWER_EXAMPLES", "150"))
 
 BASES = (0x7F00_0000_0000, 0x7F00_0010_0000, 2**64 - 0x80_0000)
 ROUNDED_SIZE = 512
@@ -360,17 +359,6 @@ def encoders(draw: st.DrawFn) -> Callable[[Any], bytes]:
 
 
 # Properties
-
-PATIENT = settings(
-    deadline=None,
-    max_examples=EXAMPLES,
-    suppress_health_check=[
-        HealthCheck.function_scoped_fixture,
-        HealthCheck.too_slow,
-        HealthCheck.data_too_large,
-        HealthCheck.large_base_example,
-    ],
-)
 
 
 def _assert_as_modelled(path: Path, content: bytes) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
@@ -12,9 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from patience import EXAMPLES, PATIENT
 from timeline_cases import (
     START_US,
     Plain,
@@ -33,19 +33,7 @@ from timeline_cases import (
 )
 from timeline_reference import BACKGROUND, NO_MOMENT, ORDERS, Range, Reference
 
-EXAMPLES = int(os.environ.get("SNAPVIEWER_EXAMPLES", "150"))
 THREADS = (2, 3, 7)
-
-PATIENT = settings(
-    deadline=None,
-    max_examples=EXAMPLES,
-    suppress_health_check=[
-        HealthCheck.function_scoped_fixture,
-        HealthCheck.too_slow,
-        HealthCheck.data_too_large,
-        HealthCheck.large_base_example,
-    ],
-)
 
 
 def _device(data: st.DataObject, plain: Plain, directory: Path) -> Any:

@@ -10,8 +10,8 @@
 //!
 //! # Cost
 //!
-//! At 1M events: made in 4 ms, 3 bytes an event; with another order 25 ms and 10 bytes, with a
-//! filter 8 ms and 11 bytes.
+//! At 1M events: made in 2 ms, 3.5 bytes an event; with another order 16 ms and 12 bytes, with a
+//! filter 5 ms and 15 bytes.
 
 mod clock;
 mod order;

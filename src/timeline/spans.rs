@@ -16,7 +16,9 @@ pub const NEVER: u32 = u32::MAX;
 
 /// How many nodes have one parent, as a power of two.
 const FAN_OUT: usize = 5;
-const GROUP: usize = 1 << FAN_OUT;
+
+/// The smallest groups of spans that are skipped together.
+pub const GROUP: usize = 1 << FAN_OUT;
 
 /// Spans from a start up to, and without, an end.
 #[derive(Debug)]

@@ -4,9 +4,9 @@
 //! heaviest, and when the next one ends. 64 leaves are a group and 64 groups a section, with their
 //! sums, so that a walk up the stack steps over what is empty or too thin to be seen.
 //!
-//! Moving on to a later moment sets the bits of what has begun and not ended by then, asks every
-//! group whether something in it has ended, and adds up the few leaves that changed. What begins and
-//! ends between two columns is never looked at.
+//! Moving on to a later moment marks the leaves in which something has begun and not ended by then,
+//! asks every group whether something in it has ended, and adds up the few leaves that changed.
+//! Leaves in which everything begins and ends between two columns are never looked at.
 //!
 //! # Invariants
 //!
@@ -21,10 +21,12 @@
 use std::cell::Cell;
 use std::ops::Range;
 
+use crate::timeline::spans::GROUP;
 use crate::timeline::{NEVER, Spans, Timeline};
 
-/// Positions a leaf; runs of them that are thinner than a pixel are drawn as one.
-pub const LEAF: usize = 32;
+/// Positions a leaf; runs of them that are thinner than a pixel are drawn as one. A leaf is one of the
+/// groups of the lives, so that what is known of that group holds for it.
+pub const LEAF: usize = GROUP;
 
 /// Children of a group and of a section: the bits of a word.
 const FAN_OUT: usize = 64;
