@@ -1,0 +1,76 @@
+"""What the window remembers from one run to the next: a small JSON file of the user's.
+
+A file that is missing, damaged or not writable costs nobody anything: the window then begins as it
+did the first time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from snapviewer.aside import written_aside
+
+MOST_RECENT = 10
+MOST_HISTORY = 50
+
+
+@dataclass(slots=True)
+class Settings:
+    """What is remembered."""
+
+    theme: str = "light"
+    geometry: str = ""
+    side_width: int = 0
+    show_side: bool = True
+    show_minimap: bool = True
+    show_lanes: bool = True
+    recent: list[str] = field(default_factory=list)
+    queries: list[str] = field(default_factory=list)
+
+    def opened(self, path: Path) -> None:
+        """Put a file at the top of the recent ones."""
+        name = str(path)
+        self.recent = [name, *(other for other in self.recent if other != name)][:MOST_RECENT]
+
+    def asked(self, sql: str) -> None:
+        """Put a query at the top of the earlier ones."""
+        self.queries = [sql, *(other for other in self.queries if other != sql)][:MOST_HISTORY]
+
+
+def settings_file() -> Path:
+    """Return where settings are kept: in $SNAPVIEWER_CONFIG, or the user's configuration."""
+    if named := os.environ.get("SNAPVIEWER_CONFIG"):
+        return Path(named) / "window.json"
+    base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(base) / "snapviewer" / "window.json"
+
+
+def load_settings(path: Path) -> Settings:
+    """Read what is remembered; whatever is not as it should be is as in the beginning."""
+    document: Any = None
+    with suppress(OSError, ValueError, RecursionError):
+        document = json.loads(path.read_text(encoding="utf-8"))
+    settings = Settings()
+    if not isinstance(document, dict):
+        return settings
+    for one in fields(Settings):
+        value = document.get(one.name)
+        if type(value) is not type(getattr(settings, one.name)):
+            continue
+        if isinstance(value, list):
+            value = [text for text in value if isinstance(text, str)]
+        setattr(settings, one.name, value)
+    return settings
+
+
+def save_settings(settings: Settings, path: Path) -> None:
+    """Write what to remember, whole or not at all."""
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with written_aside(path) as file:
+            file.write(json.dumps(asdict(settings), indent=2).encode())

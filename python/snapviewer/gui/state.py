@@ -1,0 +1,652 @@
+"""Everything in the window that can change, and what changes it. Knows nothing of Tk.
+
+Widgets read the state, call its methods, and are told by topic when something changed; they know
+nothing of each other. Long work is given to `Jobs`, which report back on the thread that owns the
+state.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from snapviewer import CancelledError, Clock, Device, Snapshot, Timeline, _core
+from snapviewer.cache import cached_bundle
+from snapviewer.facts import Facts, facts_of
+from snapviewer.moment import Moment, moment_of
+from snapviewer.report.picture.options import Coloring, Order, ThemeName
+
+from .document import Axis, Document, Opened, Trace, open_document
+from .jobs import Job, Jobs
+from .queries import Queries
+from .settings import Settings
+from .views import View, World
+
+Topic = Literal[
+    "document",  # another file, or none
+    "device",  # another device of it
+    "timeline",  # what is stacked: the order, or what a filter leaves
+    "view",  # which part is shown
+    "look",  # axis, colour, theme
+    "selection",  # the selected allocation
+    "facts",  # what is known of it
+    "cursor",  # the event that panes tell of
+    "moment",  # what is alive there
+    "pointer",  # what is under the mouse
+    "filter",  # its text, mode, and what matches
+    "bundle",  # queries can be answered, or why not
+    "query",  # a query's answer
+    "jobs",  # work began or ended
+    "notice",  # something to tell
+    "panes",  # which are shown
+    "recent",  # the files opened lately
+]
+FilterMode = Literal["highlight", "only"]
+Pane = Literal["side", "minimap", "lanes"]
+Tab = Literal["details", "cursor", "sql", "events"]
+T = TypeVar("T")
+TABS: tuple[Tab, ...] = ("details", "cursor", "sql", "events")
+
+Mask = npt.NDArray[np.bool_]
+_REVEAL_SHARE = 0.2  # of the view that something revealed gets at least
+_ONE_MOTION_SECONDS = 0.8  # moves that follow each other this fast are one step back
+_MOST_BACK = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How things are shown."""
+
+    axis: Axis = "event"
+    color: Coloring = "stack"
+    order: Order = "allocation"
+    theme: ThemeName = "light"
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """What a filter lets through: which allocations, how many, their bytes."""
+
+    mask: Mask
+    count: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What was typed. `matches` is None until it is known; `error` says what is not understood."""
+
+    text: str = ""
+    mode: FilterMode = "highlight"
+    matches: Matches | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """What is under the mouse: a pixel of the plot, and what that stands for."""
+
+    x_px: int
+    y_px: int
+    event: int
+    byte: int
+    allocation: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something to tell: what happened, and what to do."""
+
+    text: str
+    is_error: bool = True
+
+
+class State:
+    """What the window shows."""
+
+    def __init__(
+        self, jobs: Jobs, settings: Settings, *, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.jobs = jobs
+        self.settings = settings
+        self._now = now
+        self._listeners: defaultdict[Topic, list[Callable[[], None]]] = defaultdict(list)
+        theme: ThemeName = "dark" if settings.theme == "dark" else "light"
+        self.look = Look(theme=theme)
+        self.document: Document | None = None
+        self.which = 0
+        self.timeline: Timeline | None = None
+        self.view = View(0, 1, 0, 1)
+        self.plot_px = (1, 1)
+        self.selection: int | None = None
+        self.facts: Facts | None = None
+        self.cursor: int | None = None
+        self.moment: Moment | None = None
+        self.pointer: Pointer | None = None
+        self.filter = Filter()
+        self.bundle_error = ""
+        self.notice: Notice | None = None
+        self.tab: Tab = "cursor"
+        self.queries = Queries(self)
+        self.ids_on_screen: Callable[[], npt.NDArray[np.int64]] | None = None
+        self._back: list[View] = []
+        self._moved_at = -np.inf
+
+    # Who is told
+
+    def on(self, topic: Topic, tell: Callable[[], None]) -> None:
+        """Have `tell` called whenever something of this topic has changed."""
+        self._listeners[topic].append(tell)
+
+    def changed(self, *topics: Topic) -> None:
+        for topic in topics:
+            for tell in tuple(self._listeners[topic]):
+                tell()
+
+    # What there is
+
+    @property
+    def trace(self) -> Trace | None:
+        """The device that is shown."""
+        if self.document is None or not self.document.traces:
+            return None
+        return self.document.traces[self.which]
+
+    @property
+    def device(self) -> Device | None:
+        return None if self.trace is None else self.trace.device
+
+    @property
+    def clock(self) -> Clock | None:
+        """The clock of the axis; None if that has events."""
+        return None if self.trace is None else self.trace.clock_of(self.look.axis)
+
+    @property
+    def world(self) -> World:
+        if self.trace is None or self.timeline is None:
+            return World(1.0, 0)
+        return World(self.trace.end_of(self.look.axis), self.timeline.peak_bytes)
+
+    def visible_events(self) -> tuple[int, int]:
+        """Return the events in view, the last excluded."""
+        trace = self.trace
+        if trace is None or trace.events == 0:
+            return 0, 0
+        first = trace.event_at(self.look.axis, self.view.left)
+        last = trace.event_at(self.look.axis, np.nextafter(self.view.right, 0.0))
+        return first, last + 1
+
+    def visible(self) -> npt.NDArray[np.int64]:
+        """Return the allocations in view: alive at some event of it, and shown.
+
+        When only some of the bytes are in view, those that have a pixel.
+        """
+        device = self.device
+        if device is None:
+            return np.zeros(0, dtype=np.int64)
+        view, world = self.view, self.world.whole()
+        if self.ids_on_screen is not None and view.height < 0.999 * world.height:
+            return self.ids_on_screen()
+        first, last = self.visible_events()
+        a = device.allocations
+        is_in = (a.alloc_event < max(last, 1)) & (a.free_event > first)
+        if self.filter.mode == "only" and self.filter.matches is not None:
+            is_in &= self.filter.matches.mask
+        return np.flatnonzero(is_in)
+
+    # Opening
+
+    def open(self, path: Path) -> None:
+        """Read a file aside and show it; what is shown now stays until then."""
+        look = self.look
+        self._tell(None)
+        self.start(
+            Job("open", f"reading {path.name or path}"),
+            lambda job: open_document(path, job, color=look.color, theme=look.theme),
+            self._show_opened,
+            lambda error: self._tell(Notice(f"{path.name or path} was not opened: {error}")),
+        )
+
+    def cancel_opening(self) -> None:
+        self.jobs.stop("open")
+        self.changed("jobs")
+
+    def _show_opened(self, opened: Opened) -> None:
+        for name in ("convert", "timeline", "filter", "facts", "moment", "query"):
+            self.jobs.stop(name)
+        self.document, self.which, self.timeline = opened.document, opened.which, opened.timeline
+        self.bundle_error = ""
+        self.settings.opened(opened.document.path.absolute())
+        if self.look.axis not in (self.trace.axes() if self.trace else ("event",)):
+            self.look = Look("event", self.look.color, self.look.order, self.look.theme)
+        self._forget_device()
+        self.changed("document", "device", "look", "timeline", "recent", "bundle")
+        self.fit_all()
+        self._back.clear()
+        if self.trace is None:
+            self._tell(Notice("There is no device in this file, so there is nothing to show."))
+            return
+        self._show_first_moment()
+        if self.look.order != "allocation" or self.filter.text:
+            self.set_filter(self.filter.text)
+        if opened.document.bundle is None:
+            self._convert()
+
+    def _convert(self) -> None:
+        """Make a bundle aside, for queries."""
+        document = self.document
+        assert document is not None
+
+        def work(job: Job) -> Snapshot:
+            path = cached_bundle(document.path, progress=job.progress, cancel=job.cancel)
+            return _core.load(path, cancel=job.cancel)
+
+        def done(bundle: Snapshot) -> None:
+            document.bundle = bundle
+            self.changed("bundle")
+
+        def failed(error: Exception) -> None:
+            self.bundle_error = f"The file could not be made ready for queries: {error}"
+            self.changed("bundle")
+
+        self.start(Job("convert", "preparing queries"), work, done, failed)
+
+    def choose_device(self, which: int) -> None:
+        """Show another device of the same file."""
+        if self.document is None or which == self.which:
+            return
+        self.which = which
+        assert self.trace is not None
+        if self.look.axis not in self.trace.axes():
+            self.set_look(axis="event")
+        self._forget_device()
+        self.timeline = self.trace.device.timeline(self.look.order)
+        self.changed("device", "timeline")
+        self.fit_all()
+        self._back.clear()
+        self._show_first_moment()
+        if self.filter.text:
+            self.set_filter(self.filter.text)
+
+    def _forget_device(self) -> None:
+        self.selection = self.facts = self.cursor = self.moment = self.pointer = None
+        self.filter = Filter(self.filter.text, self.filter.mode)
+        self.changed("selection", "facts", "cursor", "moment", "pointer", "filter")
+
+    def _show_first_moment(self) -> None:
+        assert self.device is not None
+        self.set_cursor(self.device.peak_event)
+
+    # Looks
+
+    def set_look(
+        self,
+        *,
+        axis: Axis | None = None,
+        color: Coloring | None = None,
+        order: Order | None = None,
+        theme: ThemeName | None = None,
+    ) -> None:
+        """Change how things are shown; what is not given stays."""
+        old = self.look
+        new = Look(
+            axis or old.axis, color or old.color, order or old.order, theme or old.theme
+        )
+        if new == old:
+            return
+        first, last = self.visible_events()
+        self.look = new
+        self.settings.theme = new.theme
+        if new.axis != old.axis and self.trace is not None:
+            self._back.clear()
+            left, right = (self.trace.x_of(new.axis, event) for event in (first, last))
+            self.view = self.world.cut(View(left, right, self.view.low, self.view.high))
+        self.changed("look", "view")
+        if new.order != old.order:
+            self._restack()
+
+    def set_pane(self, pane: Pane, *, is_shown: bool) -> None:
+        setattr(self.settings, f"show_{pane}", is_shown)
+        self.changed("panes")
+
+    def show_tab(self, tab: Tab) -> None:
+        """Bring a tab of the side pane to the front."""
+        self.tab = tab
+        self.settings.show_side = True
+        self.changed("panes")
+
+    # Moving about
+
+    def pan_px(self, x_px: float, y_px: float) -> None:
+        """Move the view by pixels of the plot, to the right and up."""
+        width, height = self.plot_px
+        view = self.view
+        self._move(view.moved(x_px * view.width / width, y_px * view.height / height))
+
+    def zoom(self, x_factor: float, y_factor: float, *, x_px: float, y_px: float) -> None:
+        """Zoom so that the point under a pixel stays there; a factor below 1 shows less."""
+        x, y = self.point_of(x_px, y_px)
+        self._move(self.view.zoomed(x_factor, y_factor, x=x, y=y))
+
+    def point_of(self, x_px: float, y_px: float) -> tuple[float, float]:
+        """Return the x and the byte at a pixel of the plot."""
+        width, height = self.plot_px
+        view = self.view
+        return view.left + x_px * view.width / width, view.high - y_px * view.height / height
+
+    def pixel_of(self, x: float, byte: float) -> tuple[float, float]:
+        """Return where an x and a byte are in the plot."""
+        width, height = self.plot_px
+        view = self.view
+        return (x - view.left) * width / view.width, (view.high - byte) * height / view.height
+
+    def go(self, view: View) -> None:
+        """Show a part, and remember where we were."""
+        self._remember()
+        self._moved_at = -np.inf
+        self._set_view(view)
+
+    def fit_all(self) -> None:
+        self.go(self.world.whole())
+
+    def fit_height(self) -> None:
+        whole = self.world.whole()
+        self.go(View(self.view.left, self.view.right, whole.low, whole.high))
+
+    def back(self) -> None:
+        """Show what was shown before."""
+        if self._back:
+            self._moved_at = -np.inf
+            self._set_view(self._back.pop())
+
+    def can_go_back(self) -> bool:
+        return bool(self._back)
+
+    def go_to_peak(self) -> None:
+        """Show the peak of what is shown, closer than now if it is in view already."""
+        if self.timeline is not None and self.timeline.peak_event >= 0:
+            self.set_cursor(self.timeline.peak_event)
+            self._show_event(self.timeline.peak_event)
+
+    def go_to_oom(self, step: Literal[-1, 1]) -> None:
+        """Go to the next or the previous event at which memory ran out."""
+        trace = self.trace
+        if trace is None or len(trace.oom_events) == 0:
+            self._tell(Notice("Memory never ran out in this trace.", is_error=False))
+            return
+        here = self.cursor if self.cursor is not None else -1
+        side: Literal["left", "right"] = "right" if step > 0 else "left"
+        place = int(np.searchsorted(trace.oom_events, here, side=side)) - (step < 0)
+        event = int(trace.oom_events[place % len(trace.oom_events)])
+        self.set_cursor(event)
+        self._show_event(event)
+
+    def show_event(self, event: int) -> None:
+        """Move so that an event is in view, if it is not; the scale stays."""
+        if self.trace is None:
+            return
+        x, view = self.trace.x_of(self.look.axis, event), self.view
+        if not view.left <= x < view.right:
+            self.go(view.moved(x - (view.left + view.right) / 2, 0))
+
+    def _show_event(self, event: int) -> None:
+        """Show an event in the middle, half as wide as now but not narrower than is useful."""
+        assert self.trace is not None
+        x, whole = self.trace.x_of(self.look.axis, event), self.world.whole()
+        width = min(max(self.view.width / 4, whole.width / 1000), whole.width)
+        self.go(View(x - width / 2, x + width / 2, whole.low, whole.high))
+
+    def _move(self, view: View) -> None:
+        """Move as part of one motion: going back undoes all of it."""
+        if self._now() - self._moved_at > _ONE_MOTION_SECONDS:
+            self._remember()
+        self._moved_at = self._now()
+        self._set_view(view)
+
+    def _remember(self) -> None:
+        if not self._back or self._back[-1] != self.view:
+            self._back = [*self._back[-_MOST_BACK:], self.view]
+
+    def _set_view(self, view: View) -> None:
+        view = self.world.cut(view)
+        if view != self.view:
+            self.view = view
+            self.changed("view")
+
+    # Selecting
+
+    def select(self, allocation: int | None, *, reveal: bool = False) -> None:
+        """Select an allocation, or none.
+
+        Args:
+            allocation: Its place among the device's.
+            reveal: Move so that it is in view.
+        """
+        document, device = self.document, self.device
+        if document is None or device is None:
+            return
+        if allocation != self.selection:
+            self.selection, self.facts = allocation, None
+            self.jobs.stop("facts")
+            if allocation is not None:
+                self.start(
+                    Job("facts"),
+                    lambda _: facts_of(document.snapshot, device, allocation),
+                    self._set_facts,
+                    self._fail_facts,
+                )
+            self.changed("selection", "facts")
+        if reveal and allocation is not None:
+            self._reveal(allocation)
+
+    def _set_facts(self, facts: Facts) -> None:
+        self.facts = facts
+        self.changed("facts")
+
+    def _fail_facts(self, error: Exception) -> None:
+        self._tell(Notice(f"The details could not be read: {error}"))
+
+    def clear(self) -> None:
+        """Select nothing, and have nothing to tell."""
+        self.select(None)
+        self._tell(None)
+
+    def fit_selection(self) -> None:
+        """Show all of the selected allocation's life, and its bytes, with some room around."""
+        if (rectangle := self._rectangle_of_selection()) is not None:
+            x, y = rectangle.width * 0.1 + 1, rectangle.height * 0.25 + 64
+            view = View(
+                rectangle.left - x, rectangle.right + x, rectangle.low - y, rectangle.high + y
+            )
+            self.go(view)
+
+    def step_same_stack(self, step: Literal[-1, 1]) -> None:
+        """Select the next or the previous allocation that the same stack made."""
+        device = self.device
+        if device is None or self.selection is None:
+            return
+        a = device.allocations
+        same = np.flatnonzero(a.stack == a.stack[self.selection])
+        same = same[np.argsort(a.alloc_event[same], kind="stable")]
+        place = int(np.flatnonzero(same == self.selection)[0]) + step
+        if 0 <= place < len(same):
+            self.select(int(same[place]), reveal=True)
+        else:
+            which = "first" if step < 0 else "last"
+            self._tell(Notice(f"This is the {which} allocation of its stack.", is_error=False))
+
+    def _reveal(self, allocation: int) -> None:
+        """Move so that an allocation is in view, and zoom if it would be too small to see."""
+        rectangle, view = self._rectangle_of_selection(), self.view
+        if rectangle is None:
+            return
+        is_in = (
+            rectangle.left < view.right
+            and rectangle.right > view.left
+            and rectangle.low < view.high
+            and rectangle.high > view.low
+        )
+        width, height = self.plot_px
+        is_seen = (
+            rectangle.width / view.width * width >= 3
+            and rectangle.height / view.height * height >= 3
+        )
+        if is_in and is_seen:
+            return
+        wide = min(view.width, rectangle.width / _REVEAL_SHARE)
+        high = min(view.height, rectangle.height / _REVEAL_SHARE)
+        x = (rectangle.left + rectangle.right) / 2
+        y = (rectangle.low + rectangle.high) / 2
+        self.go(View(x - wide / 2, x + wide / 2, y - high / 2, y + high / 2))
+
+    def _rectangle_of_selection(self) -> View | None:
+        """Return what the selected allocation takes on the plot; None if it is not shown."""
+        trace, timeline, which = self.trace, self.timeline, self.selection
+        if trace is None or timeline is None or which is None:
+            return None
+        a = trace.device.allocations
+        first, last = int(a.alloc_event[which]), int(a.free_event[which])
+        moments = np.unique(np.linspace(max(first, -1), max(last - 1, first), 16).astype(np.int64))
+        size, places = int(a.size[which]), []
+        for moment in moments.tolist():
+            ids, offsets = timeline.stack(min(moment, trace.events - 1))
+            places += offsets[ids == which].tolist()
+        if not places:
+            return None
+        left, right = (trace.x_of(self.look.axis, event) for event in (first, last))
+        return View(left, max(right, left + 1), min(places), max(places) + size)
+
+    # The cursor and the pointer
+
+    def set_cursor(self, event: int | None) -> None:
+        """Choose the event that the panes tell of."""
+        if event == self.cursor and self.moment is not None:
+            return
+        self.cursor = event
+        self.changed("cursor")
+        self._make_moment()
+
+    def _make_moment(self) -> None:
+        document, timeline, device, event = self.document, self.timeline, self.device, self.cursor
+        if document is None or timeline is None or device is None or event is None:
+            return
+        self.start(
+            Job("moment"),
+            lambda _: moment_of(device, timeline, event, document.line_of),
+            self._set_moment,
+            lambda error: self._tell(Notice(f"What is alive there could not be told: {error}")),
+        )
+
+    def _set_moment(self, moment: Moment) -> None:
+        self.moment = moment
+        self.changed("moment")
+
+    def point_at(self, pointer: Pointer | None) -> None:
+        """Note what is under the mouse."""
+        if pointer != self.pointer:
+            self.pointer = pointer
+            self.changed("pointer")
+
+    # Filtering
+
+    def set_filter(self, text: str, mode: FilterMode | None = None) -> None:
+        """Look for what matches, aside; the newest text wins."""
+        mode = mode or self.filter.mode
+        same = text.strip() == self.filter.text.strip() and self.filter.matches is not None
+        self.filter = Filter(text, mode, self.filter.matches if same else None)
+        self.jobs.stop("filter")
+        self.changed("filter")
+        device, order = self.device, self.look.order
+        if device is None:
+            return
+        if not text.strip():
+            self._restack()
+            return
+
+        def work(_: Job) -> tuple[Matches, Timeline | None]:
+            mask = device.mask(text)
+            size = int(device.allocations.size[mask].sum())
+            matches = Matches(mask, int(np.count_nonzero(mask)), size)
+            return matches, device.timeline(order, mask) if mode == "only" else None
+
+        def done(found: tuple[Matches, Timeline | None]) -> None:
+            self.filter = Filter(text, mode, found[0])
+            self.changed("filter")
+            if found[1] is not None:
+                self._set_timeline(found[1])
+            elif self.timeline is not None and self.timeline.shown < len(device.allocations):
+                self._restack()
+
+        def failed(error: Exception) -> None:
+            self.filter = Filter(text, mode, error=str(error))
+            self.changed("filter")
+
+        self.start(Job("filter"), work, done, failed)
+
+    def dimmed(self) -> Mask | None:
+        """Return what is to be drawn as it is while the rest is dimmed; None if all is."""
+        if self.filter.mode == "highlight" and self.filter.matches is not None:
+            return self.filter.matches.mask
+        return None
+
+    def _restack(self) -> None:
+        """Stack again: another order, or without a filter."""
+        device, order = self.device, self.look.order
+        if device is None:
+            return
+        matches = self.filter.matches if self.filter.mode == "only" else None
+        mask = None if matches is None else matches.mask
+        self.start(
+            Job("timeline"),
+            lambda _: device.timeline(order, mask),
+            self._set_timeline,
+            lambda error: self._tell(Notice(f"It could not be stacked so: {error}")),
+        )
+
+    def _set_timeline(self, timeline: Timeline) -> None:
+        was_whole = self.view.height >= 0.999 * self.world.high
+        self.timeline = timeline
+        self.changed("timeline")
+        high = self.world.high if was_whole else self.view.high
+        low = 0.0 if was_whole else self.view.low
+        self._set_view(View(self.view.left, self.view.right, low, high))
+        self._make_moment()
+
+    # Telling
+
+    def tell(self, text: str, *, is_error: bool = False) -> None:
+        """Tell a person something."""
+        self._tell(Notice(text, is_error))
+
+    def _tell(self, notice: Notice | None) -> None:
+        if notice != self.notice:
+            self.notice = notice
+            self.changed("notice")
+
+    def start(
+        self,
+        job: Job,
+        work: Callable[[Job], T],
+        done: Callable[[T], None],
+        failed: Callable[[Exception], None],
+    ) -> None:
+        """Run work aside; being cancelled is no failure."""
+
+        def finish(result: T) -> None:
+            self.changed("jobs")
+            done(result)
+
+        def fail(error: Exception) -> None:
+            self.changed("jobs")
+            if not isinstance(error, CancelledError):
+                failed(error)
+
+        self.jobs.start(job, work, finish, fail)
+        self.changed("jobs")
