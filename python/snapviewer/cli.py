@@ -9,6 +9,7 @@ import argparse
 import errno
 import io
 import json
+import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -36,6 +37,13 @@ def convert_main(arguments: Sequence[str] | None = None) -> int:
     """Run `convert` alone, as `python convert_snap.py` does."""
     parser = argparse.ArgumentParser(prog="convert_snap.py", description=_sentence_of(_CONVERT))
     _convert_options(parser)
+    return _run(parser, arguments)
+
+
+def gui_main(arguments: Sequence[str] | None = None) -> int:
+    """Run `open` alone, as `python gui.py` does."""
+    parser = argparse.ArgumentParser(prog="gui.py", description=_sentence_of(_OPEN))
+    _open_options(parser)
     return _run(parser, arguments)
 
 
@@ -88,6 +96,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"snapviewer {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
+    opens = commands.add_parser("open", help=_OPEN, description=_sentence_of(_OPEN))
+    _open_options(opens)
+
     convert = commands.add_parser("convert", help=_CONVERT, description=_sentence_of(_CONVERT))
     _convert_options(convert)
 
@@ -123,6 +134,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+_OPEN = "explore a snapshot in a window"
 _CONVERT = "convert a snapshot into a bundle that opens at once"
 _TABLES = (
     "allocs, allocations, at_peak, events, frames, stacks, callstacks, identities, segments, "
@@ -136,6 +148,59 @@ _EXAMPLE = (
 
 def _sentence_of(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
+
+
+def _open_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "files",
+        type=Path,
+        nargs="*",
+        metavar="FILE",
+        help="a snapshot, or a bundle's zip or directory; further ones are put in the menu",
+    )
+    parser.add_argument(
+        "-d", "--directory", type=Path, metavar="BUNDLE", help="the same as FILE, as it used to be"
+    )
+    parser.add_argument(
+        "--res",
+        type=_positive,
+        nargs=2,
+        metavar=("W", "H"),
+        help="width and height of the timeline at first, in pixels",
+    )
+    parser.add_argument("--theme", choices=get_args(pictures.ThemeName), help="the one used last")
+    parser.add_argument(
+        "--log", choices=tuple(_LOG_LEVELS), default="warning", help="(%(default)s)"
+    )
+    parser.set_defaults(run=_open)
+
+
+_LOG_LEVELS = {"trace": 5, "debug": 10, "info": 20, "warning": 30, "error": 40}
+
+
+def _open(options: argparse.Namespace) -> None:
+    logging.basicConfig(
+        level=_LOG_LEVELS[options.log], format="%(relativeCreated)7d ms  %(name)s  %(message)s"
+    )
+    files = [*([options.directory] if options.directory else []), *options.files]
+    elsewhere = (
+        "without a window, `snapviewer render FILE -o picture.png` draws the same picture and "
+        "`snapviewer report FILE` says what holds the memory"
+    )
+    try:
+        import tkinter
+
+        from snapviewer.gui import app
+    except ImportError as error:
+        raise SnapshotError(
+            f"this Python has no Tk ({error}); install it (such as python3-tk); {elsewhere}"
+        ) from None
+    try:
+        app.run(files, plot_size=options.res and tuple(options.res), theme=options.theme or "")
+    except tkinter.TclError as error:
+        if "display" not in str(error):
+            raise
+        raise SnapshotError(f"there is no display to open a window on; {elsewhere}") from None
 
 
 def _convert_options(parser: argparse.ArgumentParser) -> None:
