@@ -35,6 +35,10 @@ _SIDE_NEEDS = 1100  # a narrower window folds the side pane away
 _SIDE_WIDTH = 400
 
 
+class NoDisplayError(Exception):
+    """There is no screen to open a window on."""
+
+
 class Window:
     """The program's window; `state` has all that it shows."""
 
@@ -251,9 +255,14 @@ def run(
         theme: "light" or "dark"; if not given, the one used last.
 
     Raises:
-        tkinter.TclError: There is no display.
+        NoDisplayError: There is no display.
     """
-    window = Window(plot_size=plot_size, theme=theme)
+    try:
+        window = Window(plot_size=plot_size, theme=theme)
+    except tk.TclError as error:
+        if "display" not in str(error):
+            raise
+        raise NoDisplayError(str(error)) from None
     for path in reversed(files):
         window.state.settings.opened(path.absolute())
     if files:

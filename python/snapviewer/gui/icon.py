@@ -23,5 +23,4 @@ def icon_of(root: tk.Misc) -> tk.PhotoImage:
     for left, height, color in _BARS:
         x = left * size + 2
         draw.rounded_rectangle((x, size * (1 - height), x + width, size - 2), 4, fill=color)
-    photo = ImageTk.PhotoImage(image, master=root)
-    return photo  # type: ignore[return-value]
+    return ImageTk.PhotoImage(image, master=root)  # type: ignore[return-value]

@@ -19,7 +19,8 @@ def picture_of(state: State, scale: int) -> tuple[PictureOptions, Callable[[Path
         scale: 2 on a screen of twice the density.
     """
     document, device, view = state.document, state.device, state.view
-    assert document is not None and device is not None
+    assert document is not None
+    assert device is not None
     clock, look = state.clock, state.look
     span = view.x_span if clock is None else (clock.real(view.left), clock.real(view.right))
     width, height = (

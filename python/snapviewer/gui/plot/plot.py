@@ -218,7 +218,8 @@ class Plot:
 
     def _tip_text(self, allocation: int) -> str:
         document, trace = self._state.document, self._state.trace
-        assert document is not None and trace is not None
+        assert document is not None
+        assert trace is not None
         a = trace.device.allocations
         line = document.line_of(int(a.stack[allocation]))
         return (
