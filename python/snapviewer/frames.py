@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from snapviewer._core import Frame
+from snapviewer._core import Frame, Snapshot
 
 # Paths are compared with forward slashes and in lower case.
 _STANDARD = re.compile(r"^<frozen |/lib(64)?/python[23][.\d]*/|python[^/]{0,40}/lib/")
@@ -53,6 +53,12 @@ def frame_text(frame: Frame) -> str:
     if _is_python(frame.filename):
         return f"{_basename(frame.filename)}:{frame.line} {frame.name}"
     return _without_arguments(frame.name)
+
+
+def line_of(snapshot: Snapshot, stack: int) -> str:
+    """Name the line of the user's own code that a stack leads to."""
+    frame = own_frame(snapshot.frames(stack))
+    return "no stack recorded" if frame is None else frame_text(frame)
 
 
 def _rank(frame: Frame) -> int:
