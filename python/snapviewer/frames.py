@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from snapviewer._core import Frame
+from snapviewer._core import Frame, Snapshot
 
 FrameKind = Literal[
     "own",  # the user's
@@ -72,6 +72,12 @@ def frame_text(frame: Frame) -> str:
     if _is_python(frame.filename):
         return f"{_basename(frame.filename)}:{frame.line} {frame.name}"
     return _without_arguments(frame.name)
+
+
+def line_of(snapshot: Snapshot, stack: int) -> str:
+    """Name the line of the user's own code that a stack leads to."""
+    frame = own_frame(snapshot.frames(stack))
+    return "no stack recorded" if frame is None else frame_text(frame)
 
 
 def _rank(frame: Frame) -> int:

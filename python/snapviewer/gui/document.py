@@ -12,7 +12,7 @@ import numpy as np
 
 from snapviewer import Clock, Device, Snapshot, Timeline, _core
 from snapviewer.annotations import Span, spans_of
-from snapviewer.frames import frame_text, own_frame
+from snapviewer.frames import line_of
 
 from .jobs import Job
 
@@ -93,16 +93,11 @@ class Document:
 
     def __post_init__(self) -> None:
         # Frames of a bundle are looked up in its database; a pointer asks for them at each step.
-        self.line_of = lru_cache(4096)(self._line_of)
+        self.line_of = lru_cache(4096)(lambda stack: line_of(self.snapshot, stack))
 
     @property
     def name(self) -> str:
         return self.path.resolve().name or str(self.path)
-
-    def _line_of(self, stack: int) -> str:
-        """Name the line of the user's own code that a stack leads to."""
-        frame = own_frame(self.snapshot.frames(stack))
-        return "no stack recorded" if frame is None else frame_text(frame)
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,6 +134,7 @@ class State:
         self.bundle_error = ""
         self.notice: Notice | None = None
         self.tab: Tab = "cursor"
+        self.is_side_asked_for = False
         self.queries = Queries(self)
         self.ids_on_screen: Callable[[], npt.NDArray[np.int64]] | None = None
         self._back: list[View] = []
@@ -215,7 +216,14 @@ class State:
         )
 
     def cancel_opening(self) -> None:
-        self.jobs.stop("open")
+        self.cancel("open")
+
+    def cancel(self, job: str) -> None:
+        """Stop work that goes on aside."""
+        self.jobs.stop(job)
+        if job == "convert":
+            self.bundle_error = "Preparing queries was cancelled; open the file again for them."
+            self.changed("bundle")
         self.changed("jobs")
 
     def _show_opened(self, opened: Opened) -> None:
@@ -275,6 +283,16 @@ class State:
         if self.filter.text:
             self.set_filter(self.filter.text)
 
+    def next_device(self) -> None:
+        """Show the next device of the file that has any memory."""
+        traces = self.document.traces if self.document is not None else ()
+        after = [*range(self.which + 1, len(traces)), *range(self.which)]
+        for which in after:
+            if len(traces[which].device.allocations):
+                self.choose_device(which)
+                return
+        self.tell("There is no other device with memory in this file.")
+
     def _forget_device(self) -> None:
         self.selection = self.facts = self.cursor = self.moment = self.pointer = None
         self.filter = Filter(self.filter.text, self.filter.mode)
@@ -296,9 +314,7 @@ class State:
     ) -> None:
         """Change how things are shown; what is not given stays."""
         old = self.look
-        new = Look(
-            axis or old.axis, color or old.color, order or old.order, theme or old.theme
-        )
+        new = Look(axis or old.axis, color or old.color, order or old.order, theme or old.theme)
         if new == old:
             return
         first, last = self.visible_events()
@@ -313,13 +329,16 @@ class State:
             self._restack()
 
     def set_pane(self, pane: Pane, *, is_shown: bool) -> None:
+        """Show a pane, or hide it."""
         setattr(self.settings, f"show_{pane}", is_shown)
+        if pane == "side":
+            self.is_side_asked_for = is_shown
         self.changed("panes")
 
     def show_tab(self, tab: Tab) -> None:
-        """Bring a tab of the side pane to the front."""
+        """Bring a tab of the side pane to the front, also where the window has little room."""
         self.tab = tab
-        self.settings.show_side = True
+        self.settings.show_side = self.is_side_asked_for = True
         self.changed("panes")
 
     # Moving about
@@ -352,6 +371,15 @@ class State:
         self._remember()
         self._moved_at = -np.inf
         self._set_view(view)
+
+    def move_to(self, view: View) -> None:
+        """Show a part, as one step of a motion."""
+        self._move(view)
+
+    def zoom_to_box(self, box: tuple[int, int, int, int]) -> None:
+        """Show what two opposite corners in the plot, in pixels, have between them."""
+        (left, low), (right, high) = (self.point_of(*box[:2]), self.point_of(*box[2:]))
+        self.go(View(min(left, right), max(left, right), min(low, high), max(low, high)))
 
     def fit_all(self) -> None:
         self.go(self.world.whole())
@@ -590,6 +618,26 @@ class State:
 
         self.start(Job("filter"), work, done, failed)
 
+    def switch_filter_mode(self) -> None:
+        self.set_filter(
+            self.filter.text, "only" if self.filter.mode == "highlight" else "highlight"
+        )
+
+    def filter_same_stack(self) -> None:
+        """Show only what the stack of the selection made."""
+        if self.device is not None and self.selection is not None:
+            self.set_filter(f"stack={self.device.allocations.stack[self.selection]}", "only")
+        else:
+            self.tell("Select an allocation first: click it.")
+
+    def filter_alive_at_cursor(self) -> None:
+        """Show only what is alive at the event that the panes tell of."""
+        if self.cursor is not None:
+            self.set_filter(f"alive={self.cursor}", "only")
+
+    def clear_filter(self) -> None:
+        self.set_filter("")
+
     def dimmed(self) -> Mask | None:
         """Return what is to be drawn as it is while the rest is dimmed; None if all is."""
         if self.filter.mode == "highlight" and self.filter.matches is not None:
@@ -624,6 +672,9 @@ class State:
     def tell(self, text: str, *, is_error: bool = False) -> None:
         """Tell a person something."""
         self._tell(Notice(text, is_error))
+
+    def close_notice(self) -> None:
+        self._tell(None)
 
     def _tell(self, notice: Notice | None) -> None:
         if notice != self.notice:

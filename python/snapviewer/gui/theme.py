@@ -43,6 +43,7 @@ class Palette:
 
 
 def hex_of(color: Color) -> str:
+    """Write a colour as Tk does."""
     return "#{:02x}{:02x}{:02x}".format(*color)
 
 
@@ -136,7 +137,11 @@ def _style_all(style: ttk.Style, colors: Palette, root: tk.Misc) -> None:
     style.map("Flat.TButton", background=[("active", colors.border)])
     style.configure("Link.TButton", padding=0, foreground=colors.accent, background=colors.panel)
     style.map("Link.TButton", background=[("active", colors.panel)])
-    entry = {"padding": (px(root, 6), px(root, 3)), "borderwidth": 1, "lightcolor": colors.background}
+    entry = {
+        "padding": (px(root, 6), px(root, 3)),
+        "borderwidth": 1,
+        "lightcolor": colors.background,
+    }
     style.configure("TEntry", **entry)
     style.map("TEntry", bordercolor=[("focus", colors.accent)])
     style.configure("Wrong.TEntry", **entry, bordercolor=colors.oom)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from snapviewer import Device, Snapshot, _core
-from snapviewer.frames import frame_text, own_frame
+from snapviewer.frames import line_of
 from snapviewer.report.theme import Color
 from snapviewer.units import BYTE_UNITS, count_of
 
@@ -83,7 +83,7 @@ def legend_of(shown: Shown, *, color: str, theme: str, most: int) -> tuple[Entry
 def _stacks(shown: Shown, colors: Rgb, most: int) -> tuple[Entry, ...]:
     """Explain what holds the peak, and then what else takes most of the picture."""
     groups = _groups(
-        shown, shown.device.allocations.stack, lambda stack: _stack_text(shown.snapshot, stack)
+        shown, shown.device.allocations.stack, lambda stack: line_of(shown.snapshot, stack)
     )
     total = sum(group.held_bytes for group in groups)
     area = sum(group.pixels for group in groups)
@@ -228,11 +228,6 @@ def _lifetimes(least: float, most: float, count: int) -> list[tuple[float, str]]
     step = -(-(last - first + 1) // count)
     powers = range(first, last + 1, step)
     return [(power * math.log2(10), count_of(10**power, "event")) for power in powers]
-
-
-def _stack_text(snapshot: Snapshot, stack: int) -> str:
-    frame = own_frame(snapshot.frames(stack))
-    return "no stack recorded" if frame is None else frame_text(frame)
 
 
 def _stream_text(stream: int) -> str:

@@ -50,7 +50,7 @@ class View:
         """Mark the axis of events or time."""
         if self.clock is None:
             return event_ticks(self.low, self.high, length_px, width_of)
-        pieces = _pieces(self.clock)
+        pieces = pieces_of(self.clock)
         return time_ticks(self.low, self.high, length_px, width_of, pieces=pieces)
 
     def breaks(self) -> list[float]:
@@ -109,7 +109,7 @@ def _cut(span: tuple[float, float] | None, end: int, whole: str) -> tuple[float,
     return max(low, 0), min(high, end)
 
 
-def _pieces(clock: Clock) -> list[Piece]:
+def pieces_of(clock: Clock) -> list[Piece]:
     """Return the parts of a clock's time between those that it shortens."""
     pieces = []
     start = real = 0.0

@@ -1,0 +1,102 @@
+"""The command line: one module a command, and the one place that prints errors.
+
+Exit code 0 is success, 1 a failed operation with one sentence on stderr, 2 wrong usage, 130 Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+from collections.abc import Callable, Sequence
+from types import ModuleType
+
+from snapviewer import SnapshotError, __version__
+
+from . import convert, demo, info, query, render, report, window
+from .arguments import sentence_of
+
+Run = Callable[[argparse.Namespace], None]
+
+# Each tells what it does in `ABOUT`, and adds its options with `add_options`.
+_COMMANDS: dict[str, ModuleType] = {
+    "open": window,
+    "convert": convert,
+    "info": info,
+    "report": report,
+    "render": render,
+    "query": query,
+    "demo": demo,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program and return its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="snapviewer", description="Look into PyTorch CUDA memory snapshots."
+    )
+    parser.add_argument("--version", action="version", version=f"snapviewer {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for name, command in _COMMANDS.items():
+        about = command.ABOUT
+        command.add_options(commands.add_parser(name, help=about, description=sentence_of(about)))
+    return _run(parser, arguments)
+
+
+def convert_main(arguments: Sequence[str] | None = None) -> int:
+    """Run `convert` alone, as `python convert_snap.py` does."""
+    return _run_alone("convert_snap.py", convert, arguments)
+
+
+def gui_main(arguments: Sequence[str] | None = None) -> int:
+    """Run `open` alone, as `python gui.py` does."""
+    return _run_alone("gui.py", window, arguments)
+
+
+def _run_alone(name: str, command: ModuleType, arguments: Sequence[str] | None) -> int:
+    parser = argparse.ArgumentParser(prog=name, description=sentence_of(command.ABOUT))
+    command.add_options(parser)
+    return _run(parser, arguments)
+
+
+def _run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int:
+    _ready_streams()
+    options = parser.parse_args(arguments)
+    run: Run = options.run
+    try:
+        run(options)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return _fail("interrupted", 130)
+    except BrokenPipeError:
+        # Whoever read our output has had enough (`| head`). Nothing more may be written.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (SnapshotError, OSError) as error:
+        return _fail(_sentence(error), 1)
+    except MemoryError:
+        return _fail("there is not enough memory for this", 1)
+    return 0
+
+
+def _ready_streams() -> None:
+    """Let nothing that we print fail for how it is written or because nobody listens."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by whoever started us
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        elif isinstance(stream, io.TextIOWrapper):
+            # In JSON, that is also how a file name that is no text is written.
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    return " ".join(str(error).split())
+
+
+def _fail(sentence: str, code: int) -> int:
+    print(f"snapviewer: {sentence}", file=sys.stderr)
+    return code

@@ -1,0 +1,157 @@
+"""What lies over the plot: how to begin, how far reading is, what went wrong."""
+
+from __future__ import annotations
+
+import tkinter as tk
+from collections.abc import Callable
+from pathlib import Path
+from tkinter import ttk
+
+from .state import State
+from .theme import palette_of, px
+
+_LOOK_MS = 50
+_MOST_RECENT = 6
+
+
+class Cover:
+    """A welcome over the whole area while there is no file; a card while one is read; a notice."""
+
+    def __init__(self, area: tk.Misc, state: State, open_file: Callable[[], None]) -> None:
+        self._state, self._area = state, area
+        self._welcome = _Welcome(area, state, open_file)
+        self._loading = _Loading(area, state)
+        self._notice = _Notice(area, state)
+        for topic in ("document", "jobs", "recent"):
+            state.on(topic, self._show)  # type: ignore[arg-type]
+        self._show()
+
+    def _show(self) -> None:
+        is_empty = self._state.trace is None
+        if is_empty:
+            self._welcome.show()
+        else:
+            self._welcome.place_forget()
+        self._loading.show_or_hide()
+
+
+class _Welcome(ttk.Frame):
+    """Says how to begin."""
+
+    def __init__(self, area: tk.Misc, state: State, open_file: Callable[[], None]) -> None:
+        super().__init__(area, style="Plot.TFrame")
+        self._state = state
+        self._middle = ttk.Frame(self, style="Plot.TFrame")
+        self._middle.place(relx=0.5, rely=0.42, anchor="center")
+        self._open_file = open_file
+        self._shown: object = None
+
+    def show(self) -> None:
+        self.place(relx=0, rely=0, relwidth=1, relheight=1)
+        self.lower()
+        now = (tuple(self._state.settings.recent), self._state.look.theme)
+        if now == self._shown:
+            self.lift()
+            return
+        self._shown = now
+        for child in self._middle.winfo_children():
+            child.destroy()
+        colors = palette_of(self._state.look.theme)
+        on_plot = {"background": colors.background}
+        ttk.Label(
+            self._middle, text="Open a memory snapshot", style="Title.TLabel", **on_plot
+        ).pack()
+        ttk.Label(
+            self._middle,
+            text="a pickle, .pickle.gz, JSON, memory_viz page, or a converted zip or directory",
+            style="Secondary.TLabel",
+            **on_plot,
+        ).pack(pady=(px(self, 4), px(self, 12)))
+        ttk.Button(self._middle, text="Open…  Ctrl+O", command=self._open_file).pack()
+        files = [Path(name) for name in self._state.settings.recent[:_MOST_RECENT]]
+        if files:
+            ttk.Label(self._middle, text="opened lately", style="Small.TLabel", **on_plot).pack(
+                pady=(px(self, 18), px(self, 2))
+            )
+        for path in files:
+            link = ttk.Label(
+                self._middle,
+                text=path.name,
+                foreground=colors.accent,
+                cursor="hand2",
+                **on_plot,
+            )
+            link.bind("<Button-1>", lambda _, path=path: self._state.open(path))  # type: ignore[misc]
+            link.pack(pady=px(self, 1))
+        self.lift()
+
+
+class _Loading(ttk.Frame):
+    """Says how far reading is, and can cancel it."""
+
+    def __init__(self, area: tk.Misc, state: State) -> None:
+        super().__init__(area, padding=px(area, 16), borderwidth=px(area, 1), relief="solid")
+        self._state = state
+        self._title = ttk.Label(self)
+        self._bar = ttk.Progressbar(self, length=px(area, 320), maximum=1.0)
+        self._stop = ttk.Button(self, text="Cancel", command=state.cancel_opening)
+        self._title.pack(anchor="w")
+        self._bar.pack(fill="x", pady=px(area, 10))
+        self._stop.pack(anchor="e")
+        self._looking: str | None = None
+
+    def show_or_hide(self) -> None:
+        job = next((job for job in self._state.jobs.running() if job.name == "open"), None)
+        if job is None:
+            self.place_forget()
+            return
+        share = job.share
+        self._title.configure(text=f"{job.title} … {'' if share is None else f'{share:.0%}'}")
+        self._bar.configure(value=share or 0.0)
+        self.place(relx=0.5, rely=0.45, anchor="center")
+        self.lift()
+        if self._looking is None:
+            self._looking = self.after(_LOOK_MS, self._look)
+
+    def _look(self) -> None:
+        self._looking = None
+        self.show_or_hide()
+
+
+class _Notice(ttk.Frame):
+    """A sentence at the top of the plot, until it is closed or another thing happens."""
+
+    def __init__(self, area: tk.Misc, state: State) -> None:
+        super().__init__(area, padding=(px(area, 12), px(area, 8)), borderwidth=px(area, 1))
+        self.configure(relief="solid")
+        self._state = state
+        self._text = ttk.Label(self, justify="left", wraplength=px(area, 640))
+        self._close = ttk.Button(
+            self, text="✕", width=2, style="Flat.TButton", command=state.close_notice
+        )
+        self._text.pack(side="left", fill="x", expand=True)
+        self._close.pack(side="right", padx=(px(area, 10), 0))
+        self._timer: str | None = None
+        area.bind("<Configure>", self._fit, add=True)
+        state.on("notice", self._show)
+
+    def _fit(self, event: tk.Event[tk.Misc]) -> None:
+        self._text.configure(
+            wraplength=max(px(self, 200), min(px(self, 720), event.width - px(self, 120)))
+        )
+
+    def _show(self) -> None:
+        if self._timer is not None:
+            self.after_cancel(self._timer)
+            self._timer = None
+        notice = self._state.notice
+        if notice is None:
+            self.place_forget()
+            return
+        style = "Error.TLabel" if notice.is_error else "TLabel"
+        self._text.configure(text=notice.text, style=style)
+        self.place(relx=0.5, y=px(self, 56), anchor="n")
+        self.lift()
+        if not notice.is_error:
+            # What is only good to know goes by itself, the later the longer it is.
+            self._timer = self.after(2500 + 40 * len(notice.text), self._state.close_notice)

@@ -1,0 +1,177 @@
+"""The menu bar, made of the commands; and their keys."""
+
+from __future__ import annotations
+
+import tkinter as tk
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import get_args
+
+from snapviewer.report.picture.options import Coloring, Order, ThemeName
+
+from .commands import MENUS, Command
+from .keys import HeldKeys
+from .state import State
+from .words import device_text
+
+_TEXT_CLASSES = {"TEntry", "Entry", "Text", "TCombobox", "TSpinbox"}
+_LIST_CLASSES = {"Treeview", "Listbox"}
+_LIST_KEYS = {"Up", "Down", "Left", "Right", "Home", "End", "Prior", "Next"}
+_CONTROL, _ALT = 0x4, 0x8
+
+
+def make_menus(root: tk.Tk, state: State, commands: Sequence[Command]) -> tk.Menu:
+    """Make the menu bar."""
+    bar = tk.Menu(root, tearoff=False)
+    menus: dict[str, tk.Menu] = {}
+    for name in MENUS:
+        menus[name] = tk.Menu(bar, tearoff=False)
+        bar.add_cascade(label=name, menu=menus[name], underline=0)
+    for command in commands:
+        if command.menu not in menus:
+            parent, name = command.menu.split("/")
+            menus[command.menu] = tk.Menu(menus[parent], tearoff=False)
+            menus[parent].add_cascade(label=name, menu=menus[command.menu])
+        menus[command.menu].add_command(
+            label=command.label, accelerator=command.shown, command=command.run
+        )
+    _add_recent(menus["File"], state)
+    show = menus["View/Show"]
+    show.add_separator()
+    _add_choice(
+        show,
+        "x axis",
+        lambda: state.trace.axes() if state.trace else ("event",),
+        lambda: state.look.axis,
+        lambda axis: state.set_look(axis=axis),
+    )  # type: ignore[arg-type]
+    _add_choice(
+        show,
+        "Colour",
+        lambda: get_args(Coloring),
+        lambda: state.look.color,
+        lambda color: state.set_look(color=color),
+    )  # type: ignore[arg-type]
+    _add_choice(
+        show,
+        "Stacked by",
+        lambda: get_args(Order),
+        lambda: state.look.order,
+        lambda order: state.set_look(order=order),
+    )  # type: ignore[arg-type]
+    _add_choice(
+        show,
+        "Theme",
+        lambda: get_args(ThemeName),
+        lambda: state.look.theme,
+        lambda theme: state.set_look(theme=theme),
+    )  # type: ignore[arg-type]
+    _add_devices(menus["Go"], state)
+    return bar
+
+
+def _add_recent(menu: tk.Menu, state: State) -> None:
+    recent = tk.Menu(menu, tearoff=False)
+
+    def fill() -> None:
+        recent.delete(0, "end")
+        for name in state.settings.recent:
+            path = Path(name)
+            recent.add_command(label=name, command=lambda path=path: state.open(path))  # type: ignore[misc]
+        if not state.settings.recent:
+            recent.add_command(label="nothing yet", state="disabled")
+
+    recent.configure(postcommand=fill)
+    menu.insert_cascade(2, label="Open recent", menu=recent)
+
+
+def _add_choice(
+    menu: tk.Menu,
+    label: str,
+    values: Callable[[], Sequence[str]],
+    now: Callable[[], str],
+    choose: Callable[[str], None],
+) -> None:
+    """Add a submenu of which one entry is chosen; it is filled when it opens."""
+    choice = tk.Menu(menu, tearoff=False)
+    chosen = tk.StringVar(menu)
+
+    def fill() -> None:
+        choice.delete(0, "end")
+        chosen.set(now())
+        for value in values():
+            choice.add_radiobutton(
+                label=value,
+                value=value,
+                variable=chosen,
+                command=lambda value=value: choose(value),  # type: ignore[misc]
+            )
+
+    choice.configure(postcommand=fill)
+    menu.add_cascade(label=label, menu=choice)
+
+
+def _add_devices(menu: tk.Menu, state: State) -> None:
+    def names() -> list[str]:
+        traces = state.document.traces if state.document else ()
+        return [device_text(trace.device) for trace in traces]
+
+    _add_choice(
+        menu,
+        "To a device",
+        names,
+        lambda: names()[state.which] if state.trace else "",
+        lambda name: state.choose_device(names().index(name)),
+    )
+
+
+def bind_keys(root: tk.Tk, commands: Sequence[Command], held: HeldKeys) -> None:
+    """Let the keys of all commands work wherever the keyboard is, unless somebody types there."""
+    taken = {key for command in commands for key in command.keys}
+    for command in commands:
+        for key in command.keys:
+            for one in (key, *_capital_of(key, taken)):
+                root.bind(one, _handler(command, one, held))
+                if command.hold is not None:
+                    name = one.strip("<>")
+                    root.bind(f"<KeyRelease-{name}>", lambda event: held.release(event.keysym))
+    root.bind("<FocusOut>", lambda event: held.release_all() if event.widget is root else None)
+
+
+def _capital_of(key: str, taken: set[str]) -> tuple[str, ...]:
+    """Return the same letter with the capitals lock on, if nothing else has it."""
+    letter = key.strip("<>")
+    is_free = len(letter) == 1 and letter.islower() and f"<{letter.upper()}>" not in taken
+    return (f"<{letter.upper()}>",) if is_free else ()
+
+
+def _handler(
+    command: Command, key: str, held: HeldKeys
+) -> Callable[[tk.Event[tk.Misc]], str | None]:
+    def handle(event: tk.Event[tk.Misc]) -> str | None:
+        flags = int(event.state)
+        # Tk takes a key with further modifiers for the plain one.
+        if (flags & _CONTROL and "Control" not in key) or (flags & _ALT and "Alt" not in key):
+            return None
+        kind = event.widget.winfo_class() if isinstance(event.widget, tk.Misc) else ""
+        if kind in _TEXT_CLASSES and not (command.in_text and _is_special(key)):
+            return None
+        if kind in _LIST_CLASSES and event.keysym in _LIST_KEYS:
+            return None
+        if command.hold is not None:
+            held.press(event.keysym, command.hold)
+        else:
+            command.run()
+        return "break"
+
+    return handle
+
+
+def _is_special(key: str) -> bool:
+    """Tell whether a key is more than a character that one would type.
+
+    >>> _is_special("<Control-f>"), _is_special("<F9>"), _is_special("<slash>")
+    (True, True, False)
+    """
+    name = key.strip("<>")
+    return "-" in name or name == "Escape" or (name[0] == "F" and name[1:].isdigit())

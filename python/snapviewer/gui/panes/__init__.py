@@ -1,0 +1,1 @@
+"""The tabs of the side pane."""

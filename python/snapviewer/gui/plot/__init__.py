@@ -1,0 +1,1 @@
+"""The timeline in the window: its pixels, axes, minimap and annotation lanes."""

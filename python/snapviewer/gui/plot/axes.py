@@ -1,0 +1,117 @@
+"""The axes beside and below the plot."""
+
+from __future__ import annotations
+
+import tkinter as tk
+from tkinter import font as tkfont
+
+from snapviewer.gui.state import State
+from snapviewer.gui.theme import SMALL, palette_of, px
+
+from .scale import Scales
+
+
+class LabelWidth:
+    """How wide text is in a font; asks Tk once a character."""
+
+    def __init__(self, root: tk.Misc) -> None:
+        self._font = tkfont.nametofont(SMALL, root)
+        self._widths: dict[str, int] = {}
+
+    def __call__(self, text: str) -> float:
+        return sum(self._of(character) for character in text)
+
+    def _of(self, character: str) -> int:
+        if character not in self._widths:
+            self._widths[character] = self._font.measure(character)
+        return self._widths[character]
+
+
+class Axis(tk.Canvas):
+    """A strip of labels. Its items are moved and renamed, not made again at each step."""
+
+    def __init__(self, parent: tk.Misc, state: State, width_of: LabelWidth) -> None:
+        super().__init__(parent, borderwidth=0, highlightthickness=0)
+        self._state, self._width_of = state, width_of
+        self._labels: list[int] = []
+        self._ticks: list[int] = []
+        self._shown: object = None
+
+    def _draw(
+        self, key: object, items: list[tuple[str, int, int, str]], ticks: list[tuple[int, ...]]
+    ) -> None:
+        """Show labels (text, x, y, anchor) and lines, if anything differs from before."""
+        colors = palette_of(self._state.look.theme)
+        if (key, colors) == self._shown:
+            return
+        self._shown = key, colors
+        self.configure(background=colors.background)
+        for place, (text, x, y, anchor) in enumerate(items):
+            if place == len(self._labels):
+                self._labels.append(self.create_text(0, 0, font=SMALL))
+            label = self._labels[place]
+            self.coords(label, x, y)
+            self.itemconfigure(
+                label, text=text, anchor=anchor, fill=colors.secondary, state="normal"
+            )
+        for label in self._labels[len(items) :]:
+            self.itemconfigure(label, state="hidden")
+        for place, line in enumerate(ticks):
+            if place == len(self._ticks):
+                self._ticks.append(self.create_line(0, 0, 0, 0, width=px(self, 1)))
+            self.coords(self._ticks[place], *line)
+            self.itemconfigure(self._ticks[place], fill=colors.border, state="normal")
+        for tick in self._ticks[len(ticks) :]:
+            self.itemconfigure(tick, state="hidden")
+
+
+class ByteAxis(Axis):
+    """Bytes, upwards, on the left."""
+
+    def __init__(self, parent: tk.Misc, state: State, width_of: LabelWidth) -> None:
+        super().__init__(parent, state, width_of)
+        self.configure(width=round(width_of("0,000.00")) + px(self, 14))
+
+    def show(self, scales: Scales) -> None:
+        width = self.winfo_width()
+        half = round(self._width_of("0") * 0.9)
+        right = width - px(self, 8)
+        items = [
+            (label, right, min(max(y, half), self.winfo_height() - half), "e")
+            for y, label in scales.y
+        ]
+        if items:
+            # The unit is said once, at the top.
+            text, x, y, _ = items[-1]
+            items[-1] = (f"{text} {scales.y_unit}", x, y, "e")
+        line = px(self, 1)
+        edge = width - line
+        ticks = [(edge - px(self, 4), y - line, edge, y - line) for y, _ in scales.y]
+        self._draw(
+            (scales.y, scales.y_unit, width, self.winfo_height()),
+            items,
+            [(edge, 0, edge, self.winfo_height()), *ticks],
+        )
+
+
+class TimeAxis(Axis):
+    """Events or time, from left to right, below."""
+
+    def __init__(self, parent: tk.Misc, state: State, width_of: LabelWidth) -> None:
+        super().__init__(parent, state, width_of)
+        height = tkfont.nametofont(SMALL, self).metrics("linespace")
+        self.configure(height=height + px(self, 9))
+
+    def show(self, scales: Scales) -> None:
+        width, gap = self.winfo_width(), px(self, 6)
+        # "min:s" and the like are said by the labels themselves.
+        unit = {"event": "events"}.get(scales.x_unit, scales.x_unit)
+        unit_width = round(self._width_of(unit)) + 2 * gap
+        items = [(unit, width - px(self, 2), gap, "ne")] if unit else []
+        for x, label in scales.x:
+            half = round(self._width_of(label) / 2)
+            place = max(x, half)
+            if place + half < width - unit_width:
+                items.append((label, place, gap, "n"))
+        ticks = [(x, 0, x, px(self, 4)) for x, _ in scales.x]
+        self._draw((scales.x, unit, width), items, [(0, 0, width, 0), *ticks])

@@ -1,0 +1,108 @@
+"""The lines and boxes that are drawn on the timeline's pixels. Without Tk.
+
+Grid, peak and the lines of out-of-memory and `snapshot` events are drawn on the background only, so
+that every pixel of an allocation is the engine's. The cursor and the box of a zoom lie over all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from snapviewer.gui.state import State
+from snapviewer.report.theme import THEMES, Color
+
+from .scale import Scales
+
+Mark = tuple[int, int, int, int, Color, int, bool]
+"""x, y, width, height in pixels; colour; 0 to 255 for how much of it; whether over allocations."""
+
+Box = tuple[int, int, int, int]
+"""x and y of one corner, x and y of the other."""
+
+_MOST_LINES = 24  # of out-of-memory events: more would hide what they point to
+
+
+def marks_of(state: State, scales: Scales, unit: int, zoom_box: Box | None) -> list[Mark]:
+    """Make the marks of what is shown now.
+
+    Args:
+        state: What is shown.
+        scales: Where the axes are marked.
+        unit: How wide a thin line is.
+        zoom_box: What is being framed with the mouse.
+    """
+    width, height = state.plot_px
+    theme = THEMES[state.look.theme]
+    marks: list[Mark] = []
+    for x, _ in scales.x:
+        marks.append((x, 0, unit, height, theme.grid, 255, False))
+    for y, _ in scales.y:
+        marks.append((0, y - unit, width, unit, theme.grid, 255, False))
+    if state.trace is not None:
+        marks += _event_marks(state, state.trace.snapshot_events, theme.accent, unit)
+        marks += _event_marks(state, state.trace.oom_events, theme.oom, unit)
+    if (y := peak_row(state)) is not None:
+        step = 10 * unit
+        for x in range(0, width, step):
+            marks.append((x, y - unit, 6 * unit, unit, theme.peak, 255, False))
+    if (column := cursor_column(state)) is not None:
+        marks.append((column, 0, unit, height, theme.text, 190, True))
+    if zoom_box is not None:
+        marks += _box_marks(zoom_box, theme.accent, unit)
+    return marks
+
+
+def peak_row(state: State) -> int | None:
+    """Return the row of the highest point of all that is shown; None if it is not in view."""
+    if state.timeline is None or state.timeline.peak_bytes == 0:
+        return None
+    y = round(state.pixel_of(0, state.timeline.peak_bytes)[1])
+    return y if 0 < y < state.plot_px[1] else None
+
+
+def cursor_column(state: State) -> int | None:
+    """Return the column of the event that the panes tell of; None if it is not in view."""
+    if state.trace is None or state.cursor is None or state.cursor < 0:
+        return None
+    x = int(state.pixel_of(state.trace.x_of(state.look.axis, state.cursor), 0)[0])
+    return x if 0 <= x < state.plot_px[0] else None
+
+
+def columns_of(state: State, events: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the columns in view that hold some of these events, which are in order."""
+    trace = state.trace
+    if trace is None or len(events) == 0:
+        return np.zeros(0, dtype=np.int64)
+    first, last = state.visible_events()
+    here = events[np.searchsorted(events, first) : np.searchsorted(events, last)]
+    clock = state.clock
+    x = here.astype(np.float64) if clock is None else clock.times[here].astype(np.float64)
+    columns = (x - state.view.left) * state.plot_px[0] / state.view.width
+    return np.unique(columns.astype(np.int64).clip(0, state.plot_px[0] - 1))
+
+
+def _event_marks(
+    state: State, events: npt.NDArray[np.int64], color: Color, unit: int
+) -> Iterator[Mark]:
+    """Mark events with a line down to the timeline, and a flag on top that nothing covers."""
+    columns = columns_of(state, events).tolist()
+    for x in columns:
+        if len(columns) <= _MOST_LINES:
+            yield x, 0, unit, state.plot_px[1], color, 255, False
+        for row in range(4):
+            half = (4 - row) * unit
+            yield x - half + unit, row * unit, 2 * half - unit, unit, color, 255, True
+
+
+def _box_marks(box: Box, color: Color, unit: int) -> Iterator[Mark]:
+    left, right = sorted((box[0], box[2]))
+    top, bottom = sorted((box[1], box[3]))
+    width, height = right - left, bottom - top
+    yield left, top, width, height, color, 40, True
+    yield left, top, width, unit, color, 255, True
+    yield left, bottom - unit, width, unit, color, 255, True
+    yield left, top, unit, height, color, 255, True
+    yield right - unit, top, unit, height, color, 255, True

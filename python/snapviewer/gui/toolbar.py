@@ -1,0 +1,102 @@
+"""One quiet line: the file, the device, and how it is shown."""
+
+from __future__ import annotations
+
+import tkinter as tk
+from collections.abc import Callable, Sequence
+from tkinter import ttk
+from typing import get_args
+
+from snapviewer.report.picture.options import Coloring, Order
+
+from .filter_bar import FilterBar
+from .state import State
+from .theme import BOLD, px
+from .tooltip import Tooltip
+from .words import device_text
+
+_AXES = {"event": "events", "time": "time", "busy time": "busy time"}
+_MOST_NAME = 28
+
+
+class Selector(ttk.Frame):
+    """A word and a list to choose from."""
+
+    def __init__(
+        self, parent: tk.Misc, word: str, about: str, choose: Callable[[int], None]
+    ) -> None:
+        super().__init__(parent)
+        if word:
+            ttk.Label(self, text=word, style="Secondary.TLabel").pack(side="left")
+        self._box = ttk.Combobox(self, state="readonly", width=4)
+        self._box.pack(side="left", padx=(px(self, 4), 0))
+        self._box.bind("<<ComboboxSelected>>", lambda _: self._chosen(choose))
+        Tooltip(self._box, about)
+
+    def show(self, values: Sequence[str], which: int) -> None:
+        self._box.configure(values=list(values), width=max((len(one) for one in values), default=4))
+        if values:
+            self._box.current(which)
+        else:
+            self._box.set("")
+
+    def _chosen(self, choose: Callable[[int], None]) -> None:
+        choose(self._box.current())
+        self._box.selection_clear()
+        # Keys belong to the plot again.
+        self.winfo_toplevel().focus_set()
+
+
+class Toolbar(ttk.Frame):
+    """What is shown, and how."""
+
+    def __init__(self, parent: tk.Misc, state: State) -> None:
+        super().__init__(parent, padding=(px(parent, 8), px(parent, 5)))
+        self._state = state
+        self._name = ttk.Label(self, font=BOLD)
+        self._colors, self._orders = get_args(Coloring), get_args(Order)
+        self._device = Selector(self, "", "The device (G)", state.choose_device)
+        self._axis = Selector(
+            self,
+            "x",
+            "What goes from left to right: events, the clock, or the clock without idle times (X)",
+            lambda which: state.set_look(axis=self._axes()[which]),
+        )
+        self._color = Selector(
+            self,
+            "colour",
+            "What the colour of an allocation tells (C)",
+            lambda which: state.set_look(color=self._colors[which]),
+        )
+        self._order = Selector(
+            self,
+            "stacked by",
+            "What lies on what: older below, or those of a call stack together, … (V)",
+            lambda which: state.set_look(order=self._orders[which]),
+        )
+        self.filter = FilterBar(self, state)
+        gap = px(self, 10)
+        self._name.pack(side="left")
+        for selector in (self._device, self._axis, self._color, self._order):
+            selector.pack(side="left", padx=(gap, 0))
+        self.filter.pack(side="left", fill="x", expand=True, padx=(gap, 0))
+        Tooltip(self._name, lambda: str(state.document.path) if state.document else "")
+        state.on("document", self._show)
+        state.on("device", self._show)
+        state.on("look", self._show)
+        self._show()
+
+    def _axes(self) -> Sequence[str]:
+        return self._state.trace.axes() if self._state.trace else ("event",)
+
+    def _show(self) -> None:
+        state = self._state
+        document, look = state.document, state.look
+        name = document.name if document else "no file"
+        self._name.configure(text=name if len(name) <= _MOST_NAME else f"{name[:_MOST_NAME]}…")
+        traces = document.traces if document else ()
+        self._device.show([device_text(trace.device) for trace in traces], state.which)
+        axes = self._axes()
+        self._axis.show([_AXES[axis] for axis in axes], axes.index(look.axis))
+        self._color.show(self._colors, self._colors.index(look.color))
+        self._order.show(self._orders, self._orders.index(look.order))
