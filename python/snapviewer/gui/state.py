@@ -457,8 +457,8 @@ class State:
             allocation: Its place among the device's.
             reveal: Move so that it is in view.
         """
-        document, device = self.document, self.device
-        if document is None or device is None:
+        document, trace = self.document, self.trace
+        if document is None or trace is None:
             return
         if allocation != self.selection:
             self.selection, self.facts = allocation, None
@@ -466,7 +466,13 @@ class State:
             if allocation is not None:
                 self.start(
                     Job("facts"),
-                    lambda _: facts_of(document.snapshot, device, allocation),
+                    lambda _: facts_of(
+                        document.snapshot,
+                        trace.device,
+                        allocation,
+                        clock=trace.clock,
+                        spans=trace.spans,
+                    ),
                     self._set_facts,
                     self._fail_facts,
                 )

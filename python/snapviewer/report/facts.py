@@ -58,7 +58,7 @@ def clean(text: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
 
 
-def line_of(frame: FrameFact) -> str:
+def full_text(frame: FrameFact) -> str:
     """Say where a frame is, in full: `attention (/home/a/model.py:77)`."""
     name, filename = clean(frame.frame.name), clean(frame.frame.filename)
     if not filename or filename == "??":
@@ -67,7 +67,7 @@ def line_of(frame: FrameFact) -> str:
     return f"{name} ({place})"
 
 
-def words_of(frame: FrameFact) -> str:
+def short_text(frame: FrameFact) -> str:
     """Say where a frame is, in a few words."""
     return clean(frame_text(frame.frame)) or "??"
 
@@ -219,9 +219,9 @@ def as_text(facts: Facts) -> str:
     rows.append(("its bytes", f"{_both(same.size_bytes)} in all, {_both(same.peak_bytes)} at the peak"))
     width = max(len(label) for label, _ in rows)
     lines = [facts.name, *(f"  {label:<{width}}  {text}" for label, text in rows)]
-    lines += _section("allocated by", [line_of(frame) for frame in facts.frames])
+    lines += _section("allocated by", [full_text(frame) for frame in facts.frames])
     lines += _section("in the forward pass", [clean(line) for line in facts.forward_frames])
-    lines += _section("freed by", [line_of(frame) for frame in facts.free_frames or ()])
+    lines += _section("freed by", [full_text(frame) for frame in facts.free_frames or ()])
     return "\n".join(lines) + "\n"
 
 

@@ -15,25 +15,25 @@ from tkinter import ttk
 from typing import Literal
 
 from snapviewer.facts import Facts, FrameFact
+from snapviewer.gui.editor import EditorError, open_in_editor
+from snapviewer.gui.plot.tip import Tip
+from snapviewer.gui.state import State
+from snapviewer.gui.theme import BOLD, CODE, CODE_BOLD, SMALL, TEXT, TITLE, palette_of, px
 from snapviewer.report.facts import (
     Row,
     Run,
     Value,
     as_text,
     clean,
-    line_of,
+    full_text,
     rows_of,
     runs_of,
     same_stack_text,
+    short_text,
     size_values,
-    words_of,
 )
 from snapviewer.units import format_bytes
 
-from .editor import EditorError, open_in_editor
-from .state import State
-from .theme import BOLD, CODE, CODE_BOLD, SMALL, TEXT, TITLE, palette_of, px
-from .tip import Tip
 
 EMPTY = "Click an allocation to see what it is."
 _EMPTY_MORE = (
@@ -112,7 +112,7 @@ class Details(ttk.Frame):
         bar.pack(side="right", fill="y")
         self._text.pack(side="left", fill="both", expand=True)
         self._menu = tk.Menu(self, tearoff=False)
-        self._tip = Tip(self)
+        self._tip = Tip(self.winfo_toplevel())
         self._bind()
         self._recolor()
         state.on("facts", self._facts_changed)
@@ -124,7 +124,7 @@ class Details(ttk.Frame):
         """Put everything that is known on the clipboard."""
         if self._shown is not None:
             self._to_clipboard(as_text(self._shown))
-            self._state.tell("Copied all details.")
+            self._state.tell("Copied the details.")
 
     # What is shown
 
@@ -215,22 +215,17 @@ class Details(ttk.Frame):
         state = self._state
         links: list[tuple[str, Callable[[], None], str]] = []
         if facts.same_stack.allocations > 1:
-            what = f"stack={facts.stack}"
             links = [
                 ("‹ previous", lambda: state.step_same_stack(-1), "the one before, of this stack"),
                 ("next ›", lambda: state.step_same_stack(1), "the next one of this stack"),
-                (
-                    "show only these",
-                    lambda: state.set_filter(what, "only"),
-                    f"filter by {what}",
-                ),
+                ("show only these", state.filter_same_stack, f"filter by stack={facts.stack}"),
             ]
         links.append(("fit", state.fit_selection, "show all of its life"))
-        links.append(("copy all", self.copy_all, "copy all details"))
+        links.append(("copy", self.copy_all, "copy everything that is known"))
         for number, (text, act, tip) in enumerate(links):
             if number:
-                page.add("    ")
-            page.link(text, act, tip=tip)
+                page.add("   ")
+            page.link(text.replace(" ", "\u00a0"), act, tip=tip)
         page.end()
 
     def _row(self, page: _Page, row: Row) -> None:
@@ -283,9 +278,9 @@ class Details(ttk.Frame):
             self._frame(page, frame, shade)
 
     def _frame(self, page: _Page, frame: FrameFact, shade: str) -> None:
-        line = line_of(frame)
+        line = full_text(frame)
         hint = f"{_cut(line, _MOST_SHOWN)}\ndouble click: open in the editor"
-        page.add(words_of(frame), shade, "frame", spot=_Spot(line, frame=frame, tip=hint))
+        page.add(short_text(frame), shade, "frame", spot=_Spot(line, frame=frame, tip=hint))
         page.end("frame")
 
     def _lines(self, page: _Page, title: str, section: str, lines: Sequence[str]) -> None:
@@ -356,8 +351,9 @@ class Details(ttk.Frame):
         spot = self._spots[number]
         tip = spot.tip or ("click: copy" if spot.act is None else "")
         if tip:
-            colors = palette_of(self._state.look.theme)
-            self._tip.show(tip, event.x_root, event.y_root, colors)
+            top = self.winfo_toplevel()
+            x, y = event.x_root - top.winfo_rootx(), event.y_root - top.winfo_rooty()
+            self._tip.show(tip, x, y, palette_of(self._state.look.theme))
 
     def _unhover(self) -> None:
         if self._hovered is not None:
@@ -367,7 +363,6 @@ class Details(ttk.Frame):
             self._tip.hide()
 
     def _press(self, event: tk.Event[tk.Text]) -> None:
-        self._text.focus_set()
         spot = self._spot_at(event)
         self._pressed = None if spot is None else (event.x, event.y, spot)
 
@@ -392,7 +387,11 @@ class Details(ttk.Frame):
 
     def _release(self, event: tk.Event[tk.Text]) -> None:
         pressed, self._pressed = self._pressed, None
-        if pressed is None or self._text.tag_ranges("sel"):
+        if self._text.tag_ranges("sel"):
+            # To be copied by a key. Otherwise the keys stay the plot's.
+            self._text.focus_set()
+            return
+        if pressed is None:
             return
         x, y, spot = pressed
         if max(abs(event.x - x), abs(event.y - y)) > px(self, _CLICK_PX):
@@ -424,7 +423,7 @@ class Details(ttk.Frame):
             frame = spot.frame
             menu.add_command(label="Open in editor", command=lambda: self._open(frame))
         if self._shown is not None:
-            menu.add_command(label="Copy all details", command=self.copy_all)
+            menu.add_command(label="Copy details", command=self.copy_all)
 
     def _select_all(self, _: tk.Event[tk.Text]) -> Literal["break"]:
         self._text.tag_add("sel", "1.0", "end-1c")

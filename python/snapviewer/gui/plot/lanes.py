@@ -1,13 +1,13 @@
 """The program's own spans, in lanes under the timeline.
 
-Cost of drawing: a few array operations, and at most about one item of Tk's for every two pixels of a
-lane, however many spans there are: what is narrower than two pixels is drawn together.
+Cost of drawing: a few array operations, and at most one item of Tk's for every three pixels of a
+lane, however many spans there are: neighbours that are narrower are drawn together.
 """
 
 from __future__ import annotations
 
 import tkinter as tk
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from tkinter import font as tkfont
 from tkinter import ttk
@@ -17,17 +17,17 @@ import numpy.typing as npt
 
 from snapviewer.annotations import Span
 from snapviewer.clocks import shown_us
+from snapviewer.gui.document import Axis, Trace
+from snapviewer.gui.state import State
+from snapviewer.gui.theme import SMALL, palette_of, px
+from snapviewer.gui.views import View
 from snapviewer.report.facts import clean
 from snapviewer.units import count_of, format_duration_us
 
-from .document import Axis, Trace
-from .state import State
-from .theme import SMALL, palette_of, px
 from .tip import Tip
-from .views import View
 
 MOST_LANES = 6
-_LEAST_PX = 2.0
+_LEAST_PX = 3.0
 _ROOM = 0.02  # beside a span that is zoomed to
 _MOST_NAME = 200  # characters of a span's name
 
@@ -57,10 +57,6 @@ class Mark:
     right: float
     first: int
     last: int
-
-    @property
-    def is_one(self) -> bool:
-        return self.last - self.first == 1
 
 
 def lanes_of(trace: Trace, axis: Axis) -> tuple[Lane, ...]:
@@ -100,16 +96,14 @@ def marks_of(lane: Lane, number: int, left: float, right: float, width_px: float
     starts = np.clip((lane.start[part] - left) * scale, -1.0, width_px + 1.0)
     ends = np.clip((lane.end[part] - left) * scale, -1.0, width_px + 1.0)
     is_narrow = ends - starts < _LEAST_PX
-    # A narrow one is drawn with the one before it if that is narrow, too, and in the same two pixels.
-    column = np.floor(starts / _LEAST_PX)
+    # Two narrow ones with no room to see between them are drawn as one.
     is_joined = np.zeros(len(starts), dtype=np.bool_)
-    is_joined[1:] = is_narrow[1:] & is_narrow[:-1] & (column[1:] == column[:-1])
+    is_joined[1:] = is_narrow[1:] & is_narrow[:-1] & (np.diff(starts) < 2 * _LEAST_PX)
     firsts = np.flatnonzero(~is_joined)
     lasts = np.append(firsts[1:], len(starts))
     for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
-        start = float(starts[first])
-        end = max(float(ends[last - 1]), start + _LEAST_PX)
-        yield Mark(number, start, end, part.start + first, part.start + last)
+        end = max(float(ends[last - 1]), float(starts[last - 1]) + _LEAST_PX)
+        yield Mark(number, float(starts[first]), end, part.start + first, part.start + last)
 
 
 class Lanes(ttk.Frame):
@@ -125,7 +119,7 @@ class Lanes(ttk.Frame):
         self._is_due = False
         self._font = tkfont.Font(self, name=SMALL, exists=True)
         self._canvas = tk.Canvas(self, height=1, width=1, highlightthickness=0, borderwidth=0)
-        self._tip = Tip(self)
+        self._tip = Tip(self.winfo_toplevel())
         self._canvas.bind("<Configure>", lambda _: self._draw_soon())
         self._canvas.bind("<Motion>", self._moved)
         self._canvas.bind("<Leave>", lambda _: self._unhover())
@@ -178,11 +172,11 @@ class Lanes(ttk.Frame):
             return
         view = self._state.view
         for number, lane in enumerate(self._lanes[: self._rows]):
-            self._draw_marks(lane, list(marks_of(lane, number, view.left, view.right, width)))
+            self._draw_marks(marks_of(lane, number, view.left, view.right, width))
         if more := len(self._lanes) - self._rows:
             self._tell_more(more, width)
 
-    def _draw_marks(self, lane: Lane, marks: Sequence[Mark]) -> None:
+    def _draw_marks(self, marks: Iterable[Mark]) -> None:
         canvas, height = self._canvas, self._lane_px
         colors = palette_of(self._state.look.theme)
         pad = px(self, 4)
@@ -197,8 +191,8 @@ class Lanes(ttk.Frame):
             self._marks[item] = mark
             left = max(mark.left, 0.0)
             room = min(right, canvas.winfo_width()) - left
-            if mark.is_one and room >= least:
-                name = clean(lane.spans[mark.first].name)[:_MOST_NAME]
+            if room >= least:
+                name = self._label_of(mark)
                 canvas.create_text(
                     left + pad,
                     top + height // 2,
@@ -260,8 +254,10 @@ class Lanes(ttk.Frame):
                 self._canvas.itemconfigure(item, fill=colors.marked)
                 self._canvas.configure(cursor="hand2")
         if item is not None:
-            colors = palette_of(self._state.look.theme)
-            self._tip.show(self.words_of(self._marks[item]), event.x_root, event.y_root, colors)
+            top = self.winfo_toplevel()
+            x, y = event.x_root - top.winfo_rootx(), event.y_root - top.winfo_rooty()
+            words = self.words_of(self._marks[item])
+            self._tip.show(words, x, y, palette_of(self._state.look.theme))
 
     def _unhover(self) -> None:
         if self._hovered is not None:
@@ -271,17 +267,23 @@ class Lanes(ttk.Frame):
             self._hovered = None
         self._tip.hide()
 
+    def _label_of(self, mark: Mark) -> str:
+        count = mark.last - mark.first
+        return _name(self._span_of(mark)) if count == 1 else count_of(count, "span")
+
     def words_of(self, mark: Mark) -> str:
         """Say what a mark is."""
-        spans = self._lanes[mark.lane].spans[mark.first : mark.last]
-        if len(spans) > 1:
-            return f"{count_of(len(spans), 'span')}, from {_name(spans[0])} to {_name(spans[-1])}"
-        span = spans[0]
+        if mark.last - mark.first > 1:
+            return f"{self._label_of(mark)}: zoom in to tell them apart"
+        span = self._span_of(mark)
         least = "at least " if span.is_open_start or span.is_open_end else ""
         return (
             f"{_name(span)}\n{least}{format_duration_us(span.end_us - span.start_us)}"
             f" · {count_of(span.end_event - span.start_event, 'event')}"
         )
+
+    def _span_of(self, mark: Mark) -> Span:
+        return self._lanes[mark.lane].spans[mark.first]
 
     def _pressed(self, event: tk.Event[tk.Canvas]) -> None:
         item = self._item_at(event.x, event.y)
