@@ -247,12 +247,13 @@ class State:
         if self.look.order != "allocation" or self.filter.text:
             self.set_filter(self.filter.text)
         if opened.document.bundle is None:
-            self._convert()
+            self.convert()
 
-    def _convert(self) -> None:
-        """Make a bundle aside, for queries."""
+    def convert(self) -> None:
+        """Make a bundle aside, for queries; again if that failed."""
         document = self.document
         assert document is not None
+        self.bundle_error = ""
 
         def work(job: Job) -> Snapshot:
             path = cached_bundle(document.path, progress=job.progress, cancel=job.cancel)
