@@ -129,44 +129,46 @@ def _view(state: State, window: Actions) -> tuple[Command, ...]:
         Command("View", "Back", ("<BackSpace>",), "Backspace", state.back),
         Command(
             "View/Zoom",
-            "In",
+            "Zoom in",
             ("<plus>", "<equal>", "<KP_Add>"),
             "+",
             lambda: window.zoom(1),
         ),
-        Command("View/Zoom", "Out", ("<minus>", "<KP_Subtract>"), "−", lambda: window.zoom(-1)),
+        Command(
+            "View/Zoom", "Zoom out", ("<minus>", "<KP_Subtract>"), "−", lambda: window.zoom(-1)
+        ),
         Command(
             "View/Zoom",
-            "In, along the trace only",
+            "Zoom in, along the trace only",
             ("<Control-plus>", "<Control-equal>"),
             "Ctrl++",
             lambda: window.zoom(1, y=False),
         ),
         Command(
             "View/Zoom",
-            "Out, along the trace only",
+            "Zoom out, along the trace only",
             ("<Control-minus>",),
             "Ctrl+−",
             lambda: window.zoom(-1, y=False),
         ),
         Command(
             "View/Zoom",
-            "In, bytes only",
+            "Zoom in, bytes only",
             ("<Alt-plus>", "<Alt-equal>"),
             "Alt++",
             lambda: window.zoom(1, x=False),
         ),
         Command(
             "View/Zoom",
-            "Out, bytes only",
+            "Zoom out, bytes only",
             ("<Alt-minus>",),
             "Alt+−",
             lambda: window.zoom(-1, x=False),
         ),
-        held("Left", ("<a>", "<Left>"), "A or ←", (-1, 0)),
-        held("Right", ("<d>", "<Right>"), "D or →", (1, 0)),
-        held("Up", ("<w>", "<Up>"), "W or ↑", (0, 1)),
-        held("Down", ("<s>", "<Down>"), "S or ↓", (0, -1)),
+        held("Move left", ("<a>", "<Left>"), "A or ←", (-1, 0)),
+        held("Move right", ("<d>", "<Right>"), "D or →", (1, 0)),
+        held("Move up", ("<w>", "<Up>"), "W or ↑", (0, 1)),
+        held("Move down", ("<s>", "<Down>"), "S or ↓", (0, -1)),
     )
 
 
@@ -211,7 +213,12 @@ def _panes(state: State, window: Actions) -> tuple[Command, ...]:
         name = f"show_{pane}"
         return lambda: state.set_pane(pane, is_shown=not getattr(state.settings, name))  # type: ignore[arg-type]
 
-    words = {"details": "Details", "cursor": "At cursor", "sql": "SQL", "events": "Events"}
+    words = {
+        "details": "Show details",
+        "cursor": "Show what is alive at the cursor",
+        "sql": "Show SQL",
+        "events": "Show events",
+    }
     tabs = (
         Command(
             "View/Panes",

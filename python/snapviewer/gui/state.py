@@ -58,6 +58,8 @@ Mask = npt.NDArray[np.bool_]
 _REVEAL_SHARE = 0.2  # of the view that something revealed gets at least
 _ONE_MOTION_SECONDS = 0.8  # moves that follow each other this fast are one step back
 _MOST_BACK = 100
+_CLOSE = 20  # going to an event shows this part of the trace, and at least …
+_LEAST_CLOSE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -426,10 +428,10 @@ class State:
             self.go(view.moved(x - (view.left + view.right) / 2, 0))
 
     def _show_event(self, event: int) -> None:
-        """Show an event in the middle, half as wide as now but not narrower than is useful."""
+        """Show an event in the middle, with a little of what is around it."""
         assert self.trace is not None
         x, whole = self.trace.x_of(self.look.axis, event), self.world.whole()
-        width = min(max(self.view.width / 4, whole.width / 1000), whole.width)
+        width = min(self.view.width, max(whole.width / _CLOSE, _LEAST_CLOSE))
         self.go(View(x - width / 2, x + width / 2, whole.low, whole.high))
 
     def _move(self, view: View) -> None:
@@ -458,8 +460,8 @@ class State:
             allocation: Its place among the device's.
             reveal: Move so that it is in view.
         """
-        document, device = self.document, self.device
-        if document is None or device is None:
+        document, trace = self.document, self.trace
+        if document is None or trace is None:
             return
         if allocation != self.selection:
             self.selection, self.facts = allocation, None
@@ -467,7 +469,13 @@ class State:
             if allocation is not None:
                 self.start(
                     Job("facts"),
-                    lambda _: facts_of(document.snapshot, device, allocation),
+                    lambda _: facts_of(
+                        document.snapshot,
+                        trace.device,
+                        allocation,
+                        clock=trace.clock,
+                        spans=trace.spans,
+                    ),
                     self._set_facts,
                     self._fail_facts,
                 )

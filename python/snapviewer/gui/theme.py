@@ -79,12 +79,14 @@ def make_fonts(root: tk.Misc) -> None:
     text = tkfont.nametofont(TEXT, root).actual()
     code = tkfont.nametofont(CODE, root).actual()
     size = int(text["size"])
-    tkfont.Font(root, name=SMALL, exists=False, family=text["family"], size=max(size - 1, 7))
-    tkfont.Font(root, name=BOLD, exists=False, family=text["family"], size=size, weight="bold")
-    tkfont.Font(root, name=TITLE, exists=False, family=text["family"], size=size + 4, weight="bold")
-    tkfont.Font(
-        root, name=CODE_BOLD, exists=False, family=code["family"], size=code["size"], weight="bold"
-    )
+    for name, family, points, weight in (
+        (SMALL, text["family"], max(size - 1, 7), "normal"),
+        (BOLD, text["family"], size, "bold"),
+        (TITLE, text["family"], size + 4, "bold"),
+        (CODE_BOLD, code["family"], code["size"], "bold"),
+    ):
+        # A tkinter.font.Font takes its font with it when Python drops the object.
+        root.tk.call("font", "create", name, "-family", family, "-size", points, "-weight", weight)
 
 
 def apply_theme(root: tk.Tk, theme: str) -> Palette:

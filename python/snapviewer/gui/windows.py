@@ -101,6 +101,11 @@ def _window(
     close = ttk.Button(body, text="Close", command=window.destroy)
     close.grid(row=2, column=0, columnspan=2, sticky="e", pady=(px(root, 14), 0))
     window.bind("<Escape>", lambda _: window.destroy())
+    window.update_idletasks()
+    main = root.winfo_toplevel()
+    x = main.winfo_rootx() + (main.winfo_width() - window.winfo_reqwidth()) // 2
+    y = main.winfo_rooty() + (main.winfo_height() - window.winfo_reqheight()) // 3
+    window.geometry(f"+{max(x, 0)}+{max(y, 0)}")
     window.resizable(False, False)
     close.focus_set()
     return window

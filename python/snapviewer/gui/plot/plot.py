@@ -80,8 +80,17 @@ class Plot:
             state.on(topic, self.redraw_soon)  # type: ignore[arg-type]
 
     def _bind(self) -> None:
-        bind = self.widget.bind
-        bind("<Configure>", self._resize, add=True)
+        self.widget.bind("<Configure>", self._resize, add=True)
+        # What the mouse does on a tip or on the name of the peak, it does on the plot.
+        tag = f"mouse of {self.widget}"
+        for part in (self.widget, *self.surface.parts):
+            part.bindtags((tag, *part.bindtags()))
+        for label in (self._tip.label, self._peak):
+            label.bindtags((tag,))
+
+        def bind(sequence: str, handle: Callable[[tk.Event[tk.Misc]], None]) -> None:
+            self.widget.bind_class(tag, sequence, handle)
+
         bind("<Motion>", self._hover)
         bind("<Leave>", self._leave)
         bind("<ButtonPress-1>", self._press_left)
@@ -91,8 +100,8 @@ class Plot:
             bind(f"<ButtonPress-{button}>", self._press_right)
             bind(f"<B{button}-Motion>", self._drag_right)
             bind(f"<ButtonRelease-{button}>", self._release_right)
-        for button, step in ((4, 1), (5, -1)):
-            bind(f"<Button-{button}>", lambda event, step=step: self._wheel(event, step))
+        bind("<Button-4>", lambda event: self._wheel(event, 1))
+        bind("<Button-5>", lambda event: self._wheel(event, -1))
         bind("<MouseWheel>", lambda event: self._wheel(event, 1 if event.delta > 0 else -1))
 
     # Drawing
@@ -195,13 +204,19 @@ class Plot:
         byte = max(int(state.point_of(x + 0.5, y + 0.5)[1]), 0)
         return Pointer(x, y, event, byte, None if found == BACKGROUND else found)
 
+    def _at(self, event: tk.Event[tk.Misc]) -> tuple[int, int]:
+        """Return where an event is in the plot; tips, which lie on it, pass theirs on."""
+        return event.x_root - self.widget.winfo_rootx(), event.y_root - self.widget.winfo_rooty()
+
     def _hover(self, event: tk.Event[tk.Misc]) -> None:
-        self._mouse = event.x, event.y
+        self._mouse = self._at(event)
         self._point()
 
-    def _leave(self, _: tk.Event[tk.Misc]) -> None:
-        self._mouse = None
-        self._point()
+    def _leave(self, event: tk.Event[tk.Misc]) -> None:
+        (x, y), (width, height) = self._at(event), self._state.plot_px
+        if not (0 <= x < width and 0 <= y < height):  # else it went to a tip
+            self._mouse = None
+            self._point()
 
     def _point(self) -> None:
         """Note what is under the mouse, which may be something else after a redraw."""
@@ -230,26 +245,27 @@ class Plot:
 
     def _press_left(self, event: tk.Event[tk.Misc]) -> None:
         self.widget.focus_set()
-        self._press, self._is_dragging = (event.x, event.y), False
+        self._press, self._is_dragging = self._at(event), False
         self._forget_told()
         self._point()
 
     def _drag_left(self, event: tk.Event[tk.Misc]) -> None:
         if self._press is None:
             return
-        x, y = event.x - self._press[0], event.y - self._press[1]
+        at = self._at(event)
+        x, y = at[0] - self._press[0], at[1] - self._press[1]
         if not self._is_dragging and max(abs(x), abs(y)) < px(self.widget, _CLICK_PX):
             return
         self._is_dragging = True
         self.widget.configure(cursor="fleur")
-        self._press = self._mouse = (event.x, event.y)
+        self._press = self._mouse = at
         self._state.pan_px(-x, y)
 
     def _release_left(self, event: tk.Event[tk.Misc]) -> None:
         was_click = self._press is not None and not self._is_dragging
         self._press, self._is_dragging = None, False
         self.widget.configure(cursor="")
-        if was_click and (pointer := self.pointer_at(event.x, event.y)) is not None:
+        if was_click and (pointer := self.pointer_at(*self._at(event))) is not None:
             self._state.select(pointer.allocation)
             if pointer.allocation is not None:
                 self._state.show_tab("details")
@@ -259,19 +275,20 @@ class Plot:
 
     def _press_right(self, event: tk.Event[tk.Misc]) -> None:
         self.widget.focus_set()
-        self._press = event.x, event.y
+        self._press = self._at(event)
         self._forget_told()
 
     def _drag_right(self, event: tk.Event[tk.Misc]) -> None:
         if self._press is None:
             return
-        x, y = event.x - self._press[0], event.y - self._press[1]
+        at = self._at(event)
+        x, y = at[0] - self._press[0], at[1] - self._press[1]
         if self._zoom_box is None and max(abs(x), abs(y)) < px(self.widget, _CLICK_PX):
             return
         width, height = self._state.plot_px
-        corner = min(max(event.x, 0), width), min(max(event.y, 0), height)
+        corner = min(max(at[0], 0), width), min(max(at[1], 0), height)
         self._zoom_box = (*self._press, *corner)
-        self._mouse = event.x, event.y
+        self._mouse = at
         self.redraw_soon()
 
     def _release_right(self, event: tk.Event[tk.Misc]) -> None:
@@ -281,7 +298,7 @@ class Plot:
             self.redraw_soon()
             self._state.zoom_to_box(box)
         elif press is not None:
-            self._tell(event.x, event.y)
+            self._tell(*self._at(event))
 
     def _tell(self, x: int, y: int) -> None:
         """Say how much memory there is at a point, and when that is."""
@@ -313,7 +330,7 @@ class Plot:
             self._state.pan_px(-step * px(self.widget, _SIDEWAYS_PX), 0)
             return
         has_control, has_alt = bool(flags & 0x4), bool(flags & 0x8 or flags & 0x20000)
-        self.zoom(step, x=not has_alt, y=not has_control, at=(event.x, event.y))
+        self.zoom(step, x=not has_alt, y=not has_control, at=self._at(event))
 
     def zoom(
         self, step: int, *, x: bool = True, y: bool = True, at: tuple[int, int] | None = None

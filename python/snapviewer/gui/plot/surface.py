@@ -23,9 +23,10 @@ from .marks import Mark
 
 
 class Surface(Protocol):
-    """An area of the window that shows pictures."""
+    """An area of the window that shows pictures; `parts` lie on it and have the mouse's events."""
 
     widget: tk.Frame
+    parts: Sequence[tk.Misc]
 
     def show(self, image: Image, marks: Sequence[Mark]) -> None:
         """Put a picture on the screen."""
@@ -42,10 +43,14 @@ class SharedSurface:
         # Without a background, the server does not clear what we draw.
         self.widget = tk.Frame(parent, background="", borderwidth=0, highlightthickness=0)
         self.widget.configure(takefocus=True)
+        self.parts: Sequence[tk.Misc] = ()
         self._last: tuple[Image, Sequence[Mark]] | None = None
         self._again: str | None = None
+        # Asking where the pointer is makes the server hear of the new window first.
+        window = self.widget.winfo_id()
+        self.widget.winfo_pointerxy()
         try:
-            self._screen = Screen(self.widget.winfo_id(), self.widget.winfo_screen())
+            self._screen = Screen(window, self.widget.winfo_screen())
         except OSError:
             self.widget.destroy()
             raise
@@ -82,8 +87,7 @@ class PhotoSurface:
         self.widget.configure(takefocus=True)
         self._label = tk.Label(self.widget, borderwidth=0, highlightthickness=0, padx=0, pady=0)
         self._label.place(x=0, y=0)
-        # What happens on the label happens on the widget.
-        self._label.bindtags((str(self.widget), *self._label.bindtags()[2:]))
+        self.parts: Sequence[tk.Misc] = (self._label,)
         self._photo: ImageTk.PhotoImage | None = None
 
     def show(self, image: Image, marks: Sequence[Mark]) -> None:

@@ -12,10 +12,10 @@ class Tip:
 
     def __init__(self, parent: tk.Misc) -> None:
         self._parent = parent
-        self._label = tk.Label(
+        self.label = tk.Label(
             parent, font=TEXT, justify="left", padx=px(parent, 7), pady=px(parent, 4), borderwidth=0
         )
-        self._label.configure(highlightthickness=px(parent, 1))
+        self.label.configure(highlightthickness=px(parent, 1), wraplength=px(parent, 560))
         self._place: tuple[str, int, int] | None = None
 
     def show(self, text: str, x: int, y: int, colors: Palette) -> None:
@@ -23,24 +23,24 @@ class Tip:
         if (text, x, y) == self._place:
             return
         self._place = text, x, y
-        self._label.configure(
+        self.label.configure(
             text=text,
             background=colors.raised,
             foreground=colors.text,
             highlightbackground=colors.border,
         )
         gap = px(self._parent, 14)
-        width, height = self._label.winfo_reqwidth(), self._label.winfo_reqheight()
+        width, height = self.label.winfo_reqwidth(), self.label.winfo_reqheight()
         room_x, room_y = self._parent.winfo_width(), self._parent.winfo_height()
         left = x + gap if x + gap + width <= room_x else x - gap - width
         top = y + gap if y + gap + height <= room_y else y - gap - height
-        self._label.place(x=max(left, 0), y=max(top, 0))
-        self._label.lift()
+        self.label.place(x=max(left, 0), y=max(top, 0))
+        self.label.lift()
 
     def hide(self) -> None:
         if self._place is not None:
             self._place = None
-            self._label.place_forget()
+            self.label.place_forget()
 
     @property
     def text(self) -> str:
