@@ -88,18 +88,20 @@ def test_a_moment_is_what_is_alive_then(plain: Any, data: st.DataObject, tmp_pat
         timeline = device.timeline(data.draw(st.sampled_from(["allocation", "size"])), mask)
         event = data.draw(st.integers(-1, device.events - 1))
         most = [data.draw(st.sampled_from([1, 2, 3, 200])) for _ in range(3)]
-        names = ("MOST_STACKS", "MOST_GROUPS", "MOST_LARGEST")
         asked: list[int] = []
 
         def line_of(stack: int, asked: list[int] = asked) -> str:
             asked.append(stack)
             return _line_of(stack)
 
-        with mock.patch.multiple(moment, **dict(zip(names, most, strict=True))):
+        stacks, groups, largest = most
+        with mock.patch.multiple(
+            moment, MOST_STACKS=stacks, MOST_GROUPS=groups, MOST_LARGEST=largest
+        ):
             found = moment_of(device, timeline, event, line_of)
 
         assert found == _slowly(device, mask, event, *most)
-        assert len(asked) == len(set(asked)) <= most[0] + most[2]
+        assert len(asked) == len(set(asked)) <= stacks + largest
         parts = [*found.groups, *([found.rest] if found.rest else [])]
         assert sum(one.size_bytes for one in parts) == found.total_bytes
         assert sum(one.count for one in parts) == found.count

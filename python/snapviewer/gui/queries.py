@@ -142,7 +142,7 @@ class Queries:
         self.answer = None
         # SQLite repeats the whole query before it says where in it.
         text = str(error).replace(f" in {self.text} at offset ", ", at character ")
-        self._end(text)
+        self._end(text.removeprefix("query: "))
 
     def _end(self, error: str) -> None:
         self.is_running, self.error = False, error

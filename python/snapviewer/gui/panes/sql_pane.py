@@ -247,6 +247,7 @@ class SqlPane(ttk.Frame):
         self.results.set_rows((), sorting=Sorting())
         self.results.set_columns([self._column(place) for place in range(len(columns))])
         self.results.set_rows(rows)
+        self.results.see(0)
         self.copy_button.state(["!disabled" if rows else "disabled"])
         names = [name.lower() for name in columns]
         self._place_of = {}
