@@ -286,6 +286,8 @@ def test_a_taller_table_has_more_rows(root: tk.Toplevel, many: _Many) -> None:
 
     root.geometry("640x300")
     _until(root, lambda: len(_items(many.table)) < few)
+    _settled(root)
+    assert _shown(many.table) == [MANY - 1]
 
 
 def test_a_double_click_opens_a_row(root: tk.Toplevel, many: _Many) -> None:

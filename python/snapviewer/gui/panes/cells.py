@@ -66,10 +66,10 @@ def _own_line(callstack: str) -> str:
 
 
 def cell_tip(column: str, value: object) -> str:
-    """Say what a cell has no room for; nothing if it says all."""
-    if isinstance(value, int):
-        return f"{value:,} bytes" if is_bytes(column) else str(value)
-    return str(value) if isinstance(value, (str, float)) else ""
+    """Say what a cell may have no room for; nothing if it says all."""
+    if isinstance(value, int) and is_bytes(column):
+        return f"{value:,} bytes"
+    return value if isinstance(value, str) and len(value) > 20 else ""
 
 
 def is_number_column(place: int, rows: Iterable[Sequence[Any]]) -> bool:

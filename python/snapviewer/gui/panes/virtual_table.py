@@ -20,6 +20,7 @@ from snapviewer.gui.tooltip import Bubble
 Rows = list[tuple[str, ...]]
 _TIP_MS = 500
 _WHEEL_ROWS = 3
+_MOST_BARS = 500
 _BAR = 34  # the longest, in pixels of a plain screen
 _SHIFT, _CONTROL = 0x1, 0x4
 _STEPS = {"Up": -1, "Down": 1}
@@ -96,7 +97,9 @@ class VirtualTable(ttk.Frame):
         self._anchor: int | None = None
         self._is_due = False
         self._to_see: int | None = None
-        self._bars: dict[tuple[int, str], tk.PhotoImage] = {}
+        # The row that was brought into view last and what was the first then, until one scrolls.
+        self._saw: tuple[int, int] | None = None
+        self._bars: dict[tuple[int, str], str] = {}
         self._tip = Bubble(self)
         self._tip_due = ""
         self._tip_at = (-1, -1)
@@ -123,7 +126,7 @@ class VirtualTable(ttk.Frame):
         self.tree.configure(columns=[str(place) for place in range(len(columns))])
         if self._bar_of is not None:
             width = font.measure("99.9%") + room if self._bar_heading else 0
-            width += px(self, _BAR + 10)
+            width += px(self, _BAR + 12)
             self.tree.column("#0", width=width, minwidth=px(self, _BAR), stretch=False)
             self.tree.heading("#0", text=self._bar_heading, anchor="w")
         for place, column in enumerate(columns):
@@ -205,12 +208,15 @@ class VirtualTable(ttk.Frame):
             return
         page, fitting = self.page, -(-self._room() // self._row_height())
         if self._to_see is not None and fitting > 0:
+            self._saw = self._to_see, self.first
             self.first = _first_to_see(self._to_see, self.first, page)
             self._to_see = None
         self.first = min(max(self.first, 0), max(self.count - page, 0))
         last = min(self.first + fitting, self.count)
         rows = self._rows_of(self.first, last) if last > self.first else []
         self._have_items(len(rows))
+        if len(self._bars) > _MOST_BARS:
+            self._drop_bars()
         marked = self.marked
         chosen = []
         for place, values in enumerate(rows):
@@ -234,14 +240,19 @@ class VirtualTable(ttk.Frame):
             self.tree.delete(*(str(place) for place in range(count, items)))
 
     def _draw_bar(self, iid: str, bar: Bar) -> None:
-        length = max(round(bar.share * px(self, _BAR)), px(self, 2))
-        if (length, bar.color) not in self._bars:
-            if len(self._bars) > 500:
-                self._bars.clear()
-            image = tk.PhotoImage(master=self, width=px(self, _BAR + 4), height=px(self, 9))
-            image.put(bar.color, to=(0, 0, length, px(self, 9)))
-            self._bars[length, bar.color] = image
-        self.tree.item(iid, image=self._bars[length, bar.color], text=bar.text)
+        length, height = max(round(bar.share * px(self, _BAR)), px(self, 2)), px(self, 9)
+        image = self._bars.get((length, bar.color))
+        if image is None:
+            # Not a PhotoImage: when Python drops one on another thread, Tk complains.
+            size = ("-width", px(self, _BAR + 6), "-height", height)
+            image = self._bars[length, bar.color] = self.tk.call("image", "create", "photo", *size)
+            self.tk.call(image, "put", bar.color, "-to", 0, 0, length, height)
+        self.tree.item(iid, image=image, text=bar.text)
+
+    def _drop_bars(self) -> None:
+        if self._bars:
+            self.tk.call("image", "delete", *self._bars.values())
+            self._bars.clear()
 
     def _show_down(self, last: int) -> None:
         if self.count > self.page:
@@ -263,7 +274,8 @@ class VirtualTable(ttk.Frame):
 
     def _bind(self) -> None:
         tree = self.tree
-        tree.bind("<Configure>", lambda _: self.refresh())
+        tree.bind("<Configure>", self._resize)
+        tree.bind("<Destroy>", lambda _: self._drop_bars())
         tree.bind("<Button-1>", self._press)
         tree.bind("<B1-Motion>", self._drag)
         tree.bind("<Double-Button-1>", self._open_at)
@@ -279,6 +291,12 @@ class VirtualTable(ttk.Frame):
         tree.bind("<Control-a>", self._mark_all)
         tree.bind("<Motion>", self._move)
         tree.bind("<Leave>", lambda _: self._hide_tip())
+
+    def _resize(self, _: tk.Event[tk.Misc]) -> None:
+        """Show as many rows as fit, and what was to be seen as if it had this size before."""
+        if self._saw is not None:
+            self._to_see, self.first = self._saw
+        self.refresh()
 
     def _row_at(self, y: int) -> int | None:
         iid = self.tree.identify_row(y)
@@ -357,7 +375,7 @@ class VirtualTable(ttk.Frame):
             self._go_to(self.first + int(amount) * (self.page if unit == "pages" else 1))
 
     def _go_to(self, first: int) -> None:
-        self._to_see = None
+        self._to_see = self._saw = None
         self.first = min(max(first, 0), max(self.count - self.page, 0))
         self.refresh()
 
