@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import hostile
+from display import display as display
 
 
 @pytest.fixture(autouse=True)

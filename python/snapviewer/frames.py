@@ -8,8 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Literal
 
 from snapviewer._core import Frame, Snapshot
+
+FrameKind = Literal[
+    "own",  # the user's
+    "library",  # of a package that is not PyTorch
+    "torch",
+    "other",  # Python itself, its standard library, the system, and C++ of anybody's
+]
 
 # Paths are compared with forward slashes and in lower case.
 _STANDARD = re.compile(r"^<frozen |/lib(64)?/python[23][.\d]*/|python[^/]{0,40}/lib/")
@@ -27,6 +35,7 @@ _OPERATOR = re.compile(r"^(\w+ )?at::native::")
 _RECORDING = re.compile(
     r"^(torch::(unwind|CapturedTraceback|cuda)|c10::cuda::\w*CachingAllocator)\b"
 )
+_TORCH_NAME = re.compile(r"^([\w:<>*& ]+ )?(torch|at|c10|caffe2)::|^_?THP|^pybind11::")
 
 _OWN, _OTHERS, _AUTOGRAD, _PYTHON, _NATIVE, _CPP, _MACHINERY = range(7)
 
@@ -46,6 +55,16 @@ def own_frame(frames: Sequence[Frame]) -> Frame | None:
     return min(frames, key=_rank, default=None)
 
 
+def kind_of(frame: Frame) -> FrameKind:
+    """Tell whose code a frame is."""
+    rank = _rank(frame)
+    if rank in (_OWN, _OTHERS):
+        return "own" if rank == _OWN else "library"
+    if _TORCH.search(_path(frame)) or rank in (_AUTOGRAD, _NATIVE, _MACHINERY):
+        return "torch"
+    return "torch" if rank == _CPP and _TORCH_NAME.match(frame.name) else "other"
+
+
 def frame_text(frame: Frame) -> str:
     """Say where a frame is, in a few words: `model.py:77 attention`, or a function of C++."""
     if node := _AUTOGRAD_NODE.match(frame.name):
@@ -63,9 +82,9 @@ def line_of(snapshot: Snapshot, stack: int) -> str:
 
 def _rank(frame: Frame) -> int:
     """Tell how far a frame is from the user's own code."""
-    path = frame.filename.replace("\\", "/").lower()
     if not _is_python(frame.filename):
         return _rank_of_cpp(frame.name)
+    path = _path(frame)
     if _TORCH.search(path):
         return _PYTHON
     if _LIBRARY.search(path):
@@ -79,6 +98,10 @@ def _rank_of_cpp(name: str) -> int:
     if _OPERATOR.match(name):
         return _NATIVE
     return _MACHINERY if _RECORDING.match(name) else _CPP
+
+
+def _path(frame: Frame) -> str:
+    return frame.filename.replace("\\", "/").lower()
 
 
 def _is_python(filename: str) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from datetime import datetime, timedelta, timezone
+
 BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
@@ -65,6 +68,18 @@ def format_duration_us(time_us: float) -> str:
             value = time_us / size
             return f"{value:.{2 if value < 9.995 else 1 if value < 99.95 else 0}f} {unit}"
     return f"{time_us:.0f} µs"
+
+
+def format_unix_us(time_us: int) -> str:
+    """Say when something happened; a time that no calendar has, as the number it is.
+
+    >>> format_unix_us(1_758_018_544_634_588), format_unix_us(2**64)
+    ('2025-09-16 10:29:04.634588 UTC', '18,446,744,073,709,551,616 µs')
+    """
+    with suppress(OverflowError):
+        time = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=time_us)
+        return f"{time:%Y-%m-%d %H:%M:%S.%f} UTC"
+    return f"{time_us:,} µs"
 
 
 def count_of(number: int, what: str) -> str:

@@ -16,6 +16,7 @@
 //! Pixels, and leaves that change from one column to the next; not events. BENCHMARKS has figures.
 
 mod colors;
+mod marks;
 mod outline;
 mod paint;
 mod pan;
@@ -27,6 +28,7 @@ use std::ops::Range;
 use std::sync::Mutex;
 
 pub use colors::{ColorBy, Style, Theme, colors, dim};
+pub use marks::{Area, Channels, Mark};
 pub use view::View;
 
 use crate::timeline::{Clock, NO_MOMENT, Rows, Timeline};
@@ -128,27 +130,29 @@ impl Scene<'_> {
     fn fill(&self, frame: &mut Frame, kept: &Range<usize>) {
         let view = frame.view.clone();
         let rows = Rows::new(&view.bytes, view.height);
-        let parts = Mutex::new(parts::split(frame, kept, self.threads));
-        let work = || {
-            while let Some(part) = next(&parts) {
-                paint::paint(part, self, &rows, &view);
-            }
-        };
-        let helpers = self.threads.min(parts.lock().map_or(1, |parts| parts.len()));
-        std::thread::scope(|scope| {
-            for _ in 1..helpers {
-                // Without another thread this one does it all.
-                let _ = std::thread::Builder::new().spawn_scoped(scope, work);
-            }
-            work();
-        });
-        drop(parts);
+        let parts = parts::split(frame, kept, self.threads);
+        share(parts, self.threads, |part| paint::paint(part, self, &rows, &view));
         if self.style.selected.is_some() {
             outline::outline(frame);
         }
     }
 }
 
-fn next<T>(queue: &Mutex<Vec<T>>) -> Option<T> {
-    queue.lock().ok().and_then(|mut queue| queue.pop())
+/// Works on parts of a picture, on up to so many threads.
+fn share<T: Send>(parts: Vec<T>, threads: usize, work: impl Fn(T) + Sync) {
+    let helpers = threads.min(parts.len());
+    let parts = Mutex::new(parts);
+    let next = || parts.lock().ok().and_then(|mut parts| parts.pop());
+    let work_on = || {
+        while let Some(part) = next() {
+            work(part);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..helpers {
+            // Without another thread this one does it all.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, work_on);
+        }
+        work_on();
+    });
 }

@@ -3,9 +3,8 @@
 //! They are moved in place: copying them to another canvas would take as long as drawing them.
 
 use std::ops::Range;
-use std::sync::Mutex;
 
-use crate::raster::{Frame, Pixel, Style, View, next};
+use crate::raster::{Frame, Pixel, Style, View, share};
 use crate::timeline::Clock;
 
 /// Columns that stay.
@@ -54,19 +53,8 @@ pub(super) fn shift(frame: &mut Frame, moved: &Moved) {
     shift_ids(frame, &old, to);
     let (width, height) = (frame.view.width, frame.view.height);
     let (upper, lower) = frame.canvas.pixels.split_at_mut(height / 2 * width);
-    let shift_rows = |rows: &mut [Pixel]| {
+    share(vec![upper, lower], 2, |rows: &mut [Pixel]| {
         rows.chunks_exact_mut(width).for_each(|row| row.copy_within(old.clone(), to));
-    };
-    let halves = Mutex::new(vec![upper, lower]);
-    let work = || {
-        while let Some(rows) = next(&halves) {
-            shift_rows(rows);
-        }
-    };
-    std::thread::scope(|scope| {
-        // Without another thread this one does it all.
-        let _ = std::thread::Builder::new().spawn_scoped(scope, work);
-        work();
     });
 }
 

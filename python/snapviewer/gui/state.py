@@ -224,7 +224,7 @@ class State:
         """Stop work that goes on aside."""
         self.jobs.stop(job)
         if job == "convert":
-            self.bundle_error = "Preparing queries was cancelled; open the file again for them."
+            self.bundle_error = "Preparing queries was cancelled; run a query to begin again."
             self.changed("bundle")
         self.changed("jobs")
 
@@ -247,12 +247,13 @@ class State:
         if self.look.order != "allocation" or self.filter.text:
             self.set_filter(self.filter.text)
         if opened.document.bundle is None:
-            self._convert()
+            self.convert()
 
-    def _convert(self) -> None:
-        """Make a bundle aside, for queries."""
+    def convert(self) -> None:
+        """Make a bundle aside, for queries; again if that failed."""
         document = self.document
         assert document is not None
+        self.bundle_error = ""
 
         def work(job: Job) -> Snapshot:
             path = cached_bundle(document.path, progress=job.progress, cancel=job.cancel)
@@ -459,8 +460,8 @@ class State:
             allocation: Its place among the device's.
             reveal: Move so that it is in view.
         """
-        document, device = self.document, self.device
-        if document is None or device is None:
+        document, trace = self.document, self.trace
+        if document is None or trace is None:
             return
         if allocation != self.selection:
             self.selection, self.facts = allocation, None
@@ -468,7 +469,13 @@ class State:
             if allocation is not None:
                 self.start(
                     Job("facts"),
-                    lambda _: facts_of(document.snapshot, device, allocation),
+                    lambda _: facts_of(
+                        document.snapshot,
+                        trace.device,
+                        allocation,
+                        clock=trace.clock,
+                        spans=trace.spans,
+                    ),
                     self._set_facts,
                     self._fail_facts,
                 )

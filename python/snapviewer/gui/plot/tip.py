@@ -15,7 +15,7 @@ class Tip:
         self.label = tk.Label(
             parent, font=TEXT, justify="left", padx=px(parent, 7), pady=px(parent, 4), borderwidth=0
         )
-        self.label.configure(highlightthickness=px(parent, 1))
+        self.label.configure(highlightthickness=px(parent, 1), wraplength=px(parent, 560))
         self._place: tuple[str, int, int] | None = None
 
     def show(self, text: str, x: int, y: int, colors: Palette) -> None:

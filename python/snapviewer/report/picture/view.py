@@ -9,6 +9,7 @@ import numpy as np
 
 from snapviewer import Device, SnapshotError
 from snapviewer._core import Clock, Image, Timeline
+from snapviewer.clocks import shown_us
 from snapviewer.report.ticks import Piece, Ticks, WidthOf, event_ticks, time_ticks
 from snapviewer.units import format_duration_us
 
@@ -94,7 +95,8 @@ def _time_span(device: Device, options: PictureOptions) -> tuple[Clock, float, f
         raise SnapshotError("this file has no times for that device; show events instead")
     span = options.span
     if span is not None:
-        span = (_from_real(clock, span[0]), _from_real(clock, span[1]))
+        low, high = shown_us(clock, span)
+        span = (float(low), float(high))
     # One more microsecond, so that what happened in the last one is seen.
     whole = f"the trace is {format_duration_us(clock.real(clock.length_us))} long"
     return (clock, *_cut(span, clock.length_us + 1, whole))
@@ -116,16 +118,3 @@ def pieces_of(clock: Clock) -> list[Piece]:
         real += gap_start - start + gap_us
         start = gap_end
     return [*pieces, Piece(start, clock.length_us + 1, real)]
-
-
-def _from_real(clock: Clock, time_us: float) -> float:
-    """Find the place on a clock where it shows a real time."""
-    left_out_us = 0
-    for _, start, end, gap_us in clock.gaps:
-        inside_us = time_us - left_out_us - start
-        if inside_us <= 0:
-            break
-        if inside_us < gap_us:
-            return start + inside_us / gap_us * (end - start)
-        left_out_us += gap_us - (end - start)
-    return time_us - left_out_us

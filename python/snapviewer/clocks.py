@@ -1,0 +1,23 @@
+"""Real time, as a clock shows it that cuts idle times short."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from snapviewer._core import Clock
+
+_FAR_US = 2.0**53
+"""Beyond all times: before the first event and after the last, every clock is as fast as time."""
+
+
+def shown_us(clock: Clock, real_us: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Find the places on a clock where it shows some real times since the first event."""
+    real, shown = [-_FAR_US, 0.0], [-_FAR_US, 0.0]
+    for _, start, end, gap_us in clock.gaps:
+        gap_start = real[-1] + start - shown[-1]
+        real += [gap_start, gap_start + gap_us]
+        shown += [start, end]
+    real.append(real[-1] + _FAR_US)
+    shown.append(shown[-1] + _FAR_US)
+    return np.interp(real_us, real, shown)

@@ -1,0 +1,223 @@
+"""What is alive at the cursor: by line of code, and the largest allocations.
+
+The bars have the colours that the timeline has.
+"""
+
+from __future__ import annotations
+
+import tkinter as tk
+from collections.abc import Iterable
+from tkinter import ttk
+
+import numpy as np
+import numpy.typing as npt
+
+from snapviewer.gui.state import State
+from snapviewer.gui.theme import hex_of, px
+from snapviewer.gui.words import when_text
+from snapviewer.moment import Group, Living, Moment, filter_of
+from snapviewer.units import count_of, format_bytes
+
+from .sorted_table import SortedTable, Sorting
+from .virtual_table import Bar, Column
+
+_GROUP_COLUMNS = (
+    Column("Bytes", "1,023 MiB", is_number=True),
+    Column("Count", "100,000", is_number=True),
+    Column("Line", "model.py:77 attention", grows=True),
+)
+_LARGEST_COLUMNS = (
+    Column("Size", "1,023 MiB", is_number=True),
+    Column("Line", "model.py:77 attention", grows=True),
+    Column("Alive", "123,456 – 123,456"),
+)
+_NOTHING = "Click into the timeline to see what is alive there."
+
+
+class AtCursor(ttk.Frame):
+    """A heading that says which moment, and two tables that say what there is."""
+
+    def __init__(self, parent: tk.Misc, state: State) -> None:
+        super().__init__(parent)
+        self._state = state
+        self._moment: Moment | None = None
+        self._groups: tuple[Group, ...] = ()
+        self._largest: tuple[Living, ...] = ()
+        self._colors: npt.NDArray[np.uint8] | None = None
+        self._colored: object = None
+        gap = px(self, 8)
+        self.title = ttk.Label(self, style="Bold.TLabel")
+        self.title.pack(fill="x", padx=gap, pady=(gap, 0))
+        self.subtitle = ttk.Label(self, style="Small.TLabel")
+        self.subtitle.pack(fill="x", padx=gap, pady=(0, gap))
+        self._panes = ttk.PanedWindow(self, orient="vertical")
+        most_first = Sorting(0, is_down=True)
+        self.groups = SortedTable(
+            self._part("By line of code"),
+            _GROUP_COLUMNS,
+            self._group_texts,
+            sorting=most_first,
+            on_select=lambda place: state.select(self._groups[place].largest, reveal=True),
+            on_open=self._filter_to,
+            bar_of=self._group_bar,
+            bar_heading="Share",
+            tip_of=self._group_tip,
+        )
+        self.largest = SortedTable(
+            self._part("Largest allocations"),
+            _LARGEST_COLUMNS,
+            self._living_texts,
+            sorting=most_first,
+            on_select=lambda place: state.select(self._largest[place].index, reveal=True),
+            bar_of=self._living_bar,
+            tip_of=self._living_tip,
+        )
+        for table in (self.groups, self.largest):
+            table.pack(fill="both", expand=True)
+        self.bind("<Configure>", self._wrap)
+        state.on("moment", self._show)
+        state.on("cursor", self._show_title)
+        state.on("selection", self._mark)
+        state.on("look", self._recolor)
+        self._show()
+
+    def _part(self, title: str) -> ttk.Frame:
+        part = ttk.Frame(self._panes)
+        label = ttk.Label(part, text=title, style="Secondary.TLabel")
+        label.pack(fill="x", padx=px(self, 8), pady=(px(self, 4), px(self, 2)))
+        self._panes.add(part, weight=1)
+        return part
+
+    def _wrap(self, event: tk.Event[tk.Misc]) -> None:
+        for label in (self.title, self.subtitle):
+            label.configure(wraplength=max(event.width - px(self, 16), 1))
+
+    # What is shown
+
+    def _show(self) -> None:
+        moment = self._moment = self._state.moment
+        self._groups, self._largest = (), ()
+        if moment is not None:
+            self._groups = (*moment.groups, *([moment.rest] if moment.rest else []))
+            self._largest = moment.largest
+        self._show_title()
+        groups = [(one.size_bytes, one.count, one.line) for one in self._groups]
+        is_cut = moment is not None and moment.rest is not None
+        self.groups.set_rows(groups, tail=int(is_cut))
+        self.largest.set_rows(
+            [(one.size_bytes, one.line, one.alloc_event) for one in self._largest]
+        )
+        self._mark()
+
+    def _show_title(self) -> None:
+        """Say which moment it is; that of the cursor, whose allocations may come a little later."""
+        moment, trace, device = self._moment, self._state.trace, self._state.device
+        if moment is None or trace is None or device is None:
+            self._panes.pack_forget()
+            self.title.configure(text="")
+            self.subtitle.configure(text=_NOTHING)
+            return
+        self._panes.pack(fill="both", expand=True)
+        held = f"{format_bytes(moment.total_bytes)} in {count_of(moment.count, 'allocation')}"
+        self.title.configure(text=f"{self._which(moment.event)} · {held}")
+        words = when_text(trace, moment.event)
+        timeline = self._state.timeline
+        if timeline is not None and timeline.shown < len(device.allocations):
+            words += "  ·  only what the filter lets through"
+        self.subtitle.configure(text=words)
+
+    def _which(self, event: int) -> str:
+        trace, timeline = self._state.trace, self._state.timeline
+        assert trace is not None
+        if trace.events == 0:
+            return "In the snapshot"
+        if event == trace.device.peak_event:
+            return "At the peak"
+        if timeline is not None and event == timeline.peak_event:
+            return "At the peak of what is shown"
+        return "Before the first event" if event < 0 else f"After event {event:,}"
+
+    def _group_texts(self, place: int) -> tuple[str, ...]:
+        group = self._groups[place]
+        return format_bytes(group.size_bytes), f"{group.count:,}", group.line
+
+    def _living_texts(self, place: int) -> tuple[str, ...]:
+        living = self._largest[place]
+        return format_bytes(living.size_bytes), living.line, self._life(living)
+
+    def _life(self, living: Living) -> str:
+        trace = self._state.trace
+        start = "start" if living.alloc_event < 0 else f"{living.alloc_event:,}"
+        is_freed = trace is not None and living.free_event < trace.events
+        return f"{start} – {f'{living.free_event:,}' if is_freed else 'end'}"
+
+    def _group_tip(self, place: int, column: int) -> str:
+        group = self._groups[place]
+        if column == 0:
+            return f"{group.size_bytes:,} bytes"
+        if column == 1:
+            return ""
+        stacks = f" ({count_of(len(group.stacks), 'stack')})" if group.stacks else ""
+        return f"{group.line}{stacks}\nClick: select the largest. Double click: filter to it."
+
+    def _living_tip(self, place: int, column: int) -> str:
+        living = self._largest[place]
+        return (f"{living.size_bytes:,} bytes", living.line, "events, from – to")[column]
+
+    # Colours
+
+    def _group_bar(self, place: int) -> Bar:
+        """Return how much of the total a group is."""
+        group, total = self._groups[place], self._moment.total_bytes if self._moment else 0
+        share = group.size_bytes / max(total, 1)
+        text = "< 0.1%" if share < 0.0005 else f"{share:.{int(share < 0.0995)}%}"
+        return Bar(share, self._color_of(group.largest), text)
+
+    def _living_bar(self, place: int) -> Bar:
+        """Return how large an allocation is beside the largest."""
+        living, largest = self._largest[place], self._largest[0]
+        share = living.size_bytes / max(largest.size_bytes, 1)
+        return Bar(share, self._color_of(living.index))
+
+    def _color_of(self, allocation: int) -> str:
+        """Return the colour that an allocation has in the timeline."""
+        device, look = self._state.device, self._state.look
+        assert device is not None
+        wanted = (device, look.color, look.theme)
+        if self._colors is None or self._colored != wanted:
+            self._colors, self._colored = device.colors(look.color, look.theme), wanted
+        red, green, blue = self._colors[allocation].tolist()
+        return hex_of((red, green, blue))
+
+    def _recolor(self) -> None:
+        self.groups.refresh()
+        self.largest.refresh()
+
+    # What is selected
+
+    def _mark(self) -> None:
+        """Mark the rows of what is selected, here or elsewhere."""
+        selection, device = self._state.selection, self._state.device
+        group = living = None
+        if selection is not None and device is not None and self._moment is not None:
+            a, event = device.allocations, self._moment.event
+            if int(a.alloc_event[selection]) <= event < int(a.free_event[selection]):
+                stack = int(a.stack[selection])
+                group = _first(stack in one.stacks for one in self._groups)
+            living = _first(one.index == selection for one in self._largest)
+        self.groups.mark_place(group)
+        self.largest.mark_place(living)
+
+    def _filter_to(self, place: int) -> None:
+        document = self._state.document
+        assert document is not None
+        text = filter_of(self._groups[place], document.snapshot.frames)
+        if text is None:
+            self._state.tell("No filter describes these allocations.")
+        else:
+            self._state.set_filter(text, "highlight")
+
+
+def _first(is_it: Iterable[bool]) -> int | None:
+    """Return the place of the first that is it."""
+    return next((place for place, one in enumerate(is_it) if one), None)

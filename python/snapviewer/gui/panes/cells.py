@@ -1,0 +1,92 @@
+"""How an answer's values are written: for eyes in a table, and as they are for other programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, cast
+
+from snapviewer import Frame
+from snapviewer.frames import frame_text, own_frame
+from snapviewer.units import format_bytes
+
+_BYTES = re.compile(r"(?<![a-z])(size|bytes|device_free)(?![a-z])", re.IGNORECASE)
+_COUNT = re.compile(r"\s*count\s*\(", re.IGNORECASE)
+_FRAME = re.compile(r"^(.*) \((.*):(\d+)\)$", re.MULTILINE)
+_MOST_LETTERS = 300
+
+
+class _Frame(NamedTuple):
+    name: str
+    filename: str
+    line: str
+
+
+def is_bytes(column: str) -> bool:
+    """Tell by its name whether a column has bytes.
+
+    >>> [is_bytes(name) for name in ("size", "sum(a.size)", "peak_bytes", "resize", "count(size)")]
+    [True, True, True, False, False]
+    """
+    return _BYTES.search(column) is not None and _COUNT.match(column) is None
+
+
+def cell_text(column: str, value: object) -> str:
+    r"""Say a value in one short line.
+
+    >>> cell_text("size", 1536), cell_text("idx", 12345), cell_text("address", -1)
+    ('1.50 KiB', '12,345', '0xffffffffffffffff')
+    >>> cell_text("callstack", "at::empty() (??:0)\nf (/home/a/b.py:2)"), cell_text("x", None)
+    ('b.py:2 f', '')
+    """
+    if value is None:
+        return ""
+    if isinstance(value, bytes):
+        return f"{len(value):,} bytes of data"
+    if isinstance(value, int):
+        if column.lower() == "address":
+            return f"0x{value % 2**64:x}"
+        return format_bytes(value) if is_bytes(column) else f"{value:,}"
+    if isinstance(value, float):
+        return format_bytes(round(value)) if is_bytes(column) else f"{value:,.6g}"
+    text = str(value)
+    if column.lower() == "callstack":
+        text = _own_line(text)
+    return "  ·  ".join(text[:_MOST_LETTERS].splitlines())
+
+
+def _own_line(callstack: str) -> str:
+    """Return the line of a call stack that says most."""
+    frames = [_Frame(*found.groups()) for found in _FRAME.finditer(callstack)]
+    # The same names as a frame of the core has.
+    own = own_frame(cast("list[Frame]", frames))
+    return callstack if own is None else frame_text(own)
+
+
+def cell_tip(column: str, value: object) -> str:
+    """Say what a cell may have no room for; nothing if it says all."""
+    if isinstance(value, int) and is_bytes(column):
+        return f"{value:,} bytes"
+    return value if isinstance(value, str) and len(value) > 20 else ""
+
+
+def is_number_column(place: int, rows: Iterable[Sequence[Any]]) -> bool:
+    """Tell whether a column has numbers: at least one, and no text."""
+    values = [row[place] for row in rows if row[place] is not None]
+    return bool(values) and all(isinstance(value, (int, float)) for value in values)
+
+
+def table_text(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, delimiter: str) -> str:
+    r"""Write rows with a heading, with the values as they are.
+
+    >>> table_text(["size", "name"], [(1536, "a,b"), (None, "c")], delimiter=",")
+    'size,name\n1536,"a,b"\n,c\n'
+    """
+    out = io.StringIO()
+    writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        writer.writerow([value.hex() if isinstance(value, bytes) else value for value in row])
+    return out.getvalue()

@@ -1,0 +1,480 @@
+"""The pane that tells everything of the selected allocation.
+
+It is one text that can be read, selected and copied. Parts of it are spots: a value, which a click
+copies; a link; a line of a call stack, which a double click opens in the editor. Each spot has a tag
+of its own, so that Tk knows where it is whatever the text is made of.
+"""
+
+from __future__ import annotations
+
+import tkinter as tk
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from tkinter import font as tkfont
+from tkinter import ttk
+from typing import Literal
+
+from snapviewer.facts import Facts, FrameFact
+from snapviewer.gui.editor import EditorError, open_in_editor
+from snapviewer.gui.plot.tip import Tip
+from snapviewer.gui.state import State
+from snapviewer.gui.theme import BOLD, CODE, CODE_BOLD, SMALL, TEXT, TITLE, palette_of, px
+from snapviewer.report.facts import (
+    Row,
+    Run,
+    Value,
+    as_text,
+    clean,
+    full_text,
+    rows_of,
+    runs_of,
+    same_stack_text,
+    short_text,
+    size_values,
+)
+from snapviewer.units import format_bytes
+
+
+EMPTY = "Click an allocation to see what it is."
+_EMPTY_MORE = (
+    "Its size, its life and its call stack are told here: to copy, to open in your editor, and to"
+    " follow to everything else that the same line allocated."
+)
+_WAIT_MS = 150  # before an old page goes, when the new one is not there yet
+_MOST_SHOWN = 400  # characters of a text of strangers
+_MOST_TOLD = 60
+_CLICK_PX = 4  # a press that moves further selects text
+_SPOT = "spot"
+
+
+@dataclass(frozen=True)
+class _Spot:
+    """A part of the text that can be used: what a copy of it is, and what a click does."""
+
+    plain: str = ""
+    act: Callable[[], None] | None = None
+    frame: FrameFact | None = None
+    tip: str = ""
+
+
+class _Page:
+    """What is to be shown: texts with their tags, in one call of Tk's."""
+
+    def __init__(self) -> None:
+        self.pieces: list[str | tuple[str, ...]] = []
+        self.spots: list[_Spot] = []
+
+    def add(self, text: str, *tags: str, spot: _Spot | None = None) -> None:
+        if spot is not None:
+            tags = (*tags, f"{_SPOT}{len(self.spots)}")
+            self.spots.append(spot)
+        self.pieces += [_cut(text, _MOST_SHOWN), tags]
+
+    def value(self, value: Value, *tags: str) -> None:
+        self.add(value.text, *tags, spot=_Spot(value.plain))
+
+    def link(self, text: str, act: Callable[[], None], *tags: str, tip: str = "") -> None:
+        self.add(text, "link", *tags, spot=_Spot(act=act, tip=tip))
+
+    def end(self, *tags: str) -> None:
+        """End a line."""
+        self.pieces += ["\n", tags]
+
+
+class Details(ttk.Frame):
+    """Shows `state.facts`."""
+
+    def __init__(self, parent: tk.Misc, state: State) -> None:
+        super().__init__(parent)
+        self._state = state
+        self._spots: list[_Spot] = []
+        self._shown: Facts | None = None
+        self._unfolded: set[tuple[str, int]] = set()
+        self._hovered: int | None = None
+        self._pressed: tuple[int, int, _Spot] | None = None
+        self._waiting: str | None = None
+        self._text = tk.Text(
+            self,
+            wrap="word",
+            width=1,
+            height=1,
+            state="disabled",
+            font=TEXT,
+            cursor="xterm",
+            padx=px(self, 10),
+            pady=px(self, 8),
+            spacing1=px(self, 1),
+            spacing3=px(self, 1),
+            takefocus=True,
+        )
+        bar = ttk.Scrollbar(self, command=self._text.yview)
+        self._text.configure(yscrollcommand=bar.set)
+        bar.pack(side="right", fill="y")
+        self._text.pack(side="left", fill="both", expand=True)
+        self._menu = tk.Menu(self, tearoff=False)
+        self._tip = Tip(self.winfo_toplevel())
+        self._bind()
+        self._recolor()
+        state.on("facts", self._facts_changed)
+        state.on("document", self._facts_changed)
+        state.on("look", self._recolor)
+        self._facts_changed()
+
+    def copy_all(self) -> None:
+        """Put everything that is known on the clipboard."""
+        if self._shown is not None:
+            self._to_clipboard(as_text(self._shown))
+            self._state.tell("Copied the details.")
+
+    # What is shown
+
+    def _facts_changed(self) -> None:
+        if self._waiting is not None:
+            self.after_cancel(self._waiting)
+            self._waiting = None
+        facts, selection = self._state.facts, self._state.selection
+        if facts is None and selection is not None:
+            # They come in a moment, and a page that goes and comes flickers.
+            self._waiting = self.after(_WAIT_MS, self._show_wait)
+            return
+        is_same_stack = (
+            facts is not None and self._shown is not None and facts.stack == self._shown.stack
+        )
+        if not is_same_stack:
+            self._unfolded.clear()
+        self._shown = facts
+        self._show(keep_place=is_same_stack)
+
+    def _show(self, *, keep_place: bool) -> None:
+        page = _Page()
+        if self._shown is not None:
+            self._tell(page, self._shown)
+        elif self._state.device is not None:
+            page.add(EMPTY)
+            page.end()
+            page.end("gap")
+            page.add(_EMPTY_MORE, "quiet")
+        self._put(page, keep_place=keep_place)
+
+    def _show_wait(self) -> None:
+        """Show what the columns tell, while the rest is read."""
+        self._waiting = self._shown = None
+        device, which = self._state.device, self._state.selection
+        if device is None or which is None:
+            return
+        page = _Page()
+        page.add(format_bytes(int(device.allocations.size[which])), "title")
+        page.end()
+        page.add("reading the rest …", "quiet")
+        self._put(page, keep_place=False)
+
+    def _put(self, page: _Page, *, keep_place: bool) -> None:
+        text = self._text
+        place = text.yview()[0] if keep_place else 0.0
+        self._unhover()
+        text.configure(state="normal")
+        text.delete("1.0", "end")
+        if self._spots:
+            text.tag_delete(*(f"{_SPOT}{number}" for number in range(len(self._spots))))
+        if page.pieces:
+            text.insert("end", *page.pieces)
+        text.configure(state="disabled")
+        text.yview_moveto(place)
+        self._spots = page.spots
+
+    # What a page says
+
+    def _tell(self, page: _Page, facts: Facts) -> None:
+        page.value(Value(facts.name, facts.name), "name")
+        page.end("name")
+        size, *exact = size_values(facts)
+        page.value(size, "title")
+        for value in exact:
+            page.add("   ", "quiet")
+            page.value(value, "quiet")
+        page.end("title")
+        main = next((frame for frame in facts.frames if frame.is_main), None)
+        if main is None:
+            page.add("no stack recorded", "quiet")
+            page.end()
+        else:
+            self._frame(page, main, "own")
+        page.add(same_stack_text(facts), spot=_Spot(same_stack_text(facts)))
+        page.end()
+        self._links(page, facts)
+        page.end("gap")
+        for row in rows_of(facts):
+            self._row(page, row)
+        self._stack(page, "Call stack", "stack", facts.frames)
+        if facts.forward_frames:
+            self._lines(page, "Forward pass", "forward", facts.forward_frames)
+        if facts.free_frames:
+            self._stack(page, "Freed by", "free", facts.free_frames, is_folded=True)
+
+    def _links(self, page: _Page, facts: Facts) -> None:
+        state = self._state
+        links: list[tuple[str, Callable[[], None], str]] = []
+        if facts.same_stack.allocations > 1:
+            links = [
+                ("‹ previous", lambda: state.step_same_stack(-1), "the one before, of this stack"),
+                ("next ›", lambda: state.step_same_stack(1), "the next one of this stack"),
+                ("show only these", state.filter_same_stack, f"filter by stack={facts.stack}"),
+            ]
+        links.append(("fit", state.fit_selection, "show all of its life"))
+        links.append(("copy", self.copy_all, "copy everything that is known"))
+        for number, (text, act, tip) in enumerate(links):
+            if number:
+                page.add("   ")
+            page.link(text.replace(" ", "\u00a0"), act, tip=tip)
+        page.end()
+
+    def _row(self, page: _Page, row: Row) -> None:
+        tag = "note" if row.label == "note" else "value"
+        page.add(f"{row.label}\t", "row", "quiet")
+        for number, value in enumerate(row.values):
+            if number:
+                page.add(row.joiner, "row", "quiet")
+            page.value(value, "row", tag)
+        page.end("row")
+
+    def _stack(
+        self,
+        page: _Page,
+        title: str,
+        section: str,
+        frames: Sequence[FrameFact],
+        *,
+        is_folded: bool = False,
+    ) -> None:
+        if not frames:
+            return
+        runs = runs_of(frames)
+        keys = [(section, number) for number, run in enumerate(runs) if run.is_folded]
+        page.end("gap")
+        page.add(title, "heading")
+        whole = (section, -1)
+        if is_folded and whole not in self._unfolded:
+            page.add("   ")
+            page.link(_count(len(frames)), lambda: self._unfold([whole]), "small")
+            page.end()
+            return
+        if keys and self._unfolded.issuperset(keys):
+            page.add("   ")
+            page.link("fold", lambda: self._fold(keys), "small")
+        elif keys:
+            page.add("   ")
+            page.link("show all frames", lambda: self._unfold(keys), "small")
+        page.end()
+        for number, run in enumerate(runs):
+            self._run(page, run, (section, number))
+
+    def _run(self, page: _Page, run: Run, key: tuple[str, int]) -> None:
+        if run.is_folded and key not in self._unfolded:
+            page.link(run.words, lambda: self._unfold([key]), "fold")
+            page.end("fold")
+            return
+        for frame in run.frames:
+            shade = "own" if frame.is_own or frame.is_main else "code" if frame.is_library else "other"
+            self._frame(page, frame, shade)
+
+    def _frame(self, page: _Page, frame: FrameFact, shade: str) -> None:
+        line = full_text(frame)
+        hint = f"{_cut(line, _MOST_SHOWN)}\ndouble click: open in the editor"
+        page.add(short_text(frame), shade, "frame", spot=_Spot(line, frame=frame, tip=hint))
+        page.end("frame")
+
+    def _lines(self, page: _Page, title: str, section: str, lines: Sequence[str]) -> None:
+        """Tell a stack that is known as text only, folded at first."""
+        page.end("gap")
+        page.add(f"{title}   ", "heading")
+        key = (section, -1)
+        if key not in self._unfolded:
+            page.link(_count(len(lines)), lambda: self._unfold([key]), "small")
+            page.end()
+            return
+        page.link("fold", lambda: self._fold([key]), "small")
+        page.end()
+        for line in map(clean, lines):
+            page.add(line, "code", "frame", spot=_Spot(line))
+            page.end("frame")
+
+    def _unfold(self, keys: Iterable[tuple[str, int]]) -> None:
+        self._unfolded.update(keys)
+        self._show(keep_place=True)
+
+    def _fold(self, keys: Iterable[tuple[str, int]]) -> None:
+        self._unfolded.difference_update(keys)
+        self._show(keep_place=True)
+
+    # The mouse
+
+    def _bind(self) -> None:
+        text = self._text
+        text.bind("<Motion>", self._moved)
+        text.bind("<Leave>", lambda _: self._unhover())
+        text.bind("<MouseWheel>", lambda _: self._unhover(), add=True)
+        text.bind("<Button-1>", self._press)
+        text.bind("<ButtonRelease-1>", self._release)
+        text.bind("<Double-Button-1>", self._press_again)
+        text.bind("<Triple-Button-1>", self._press_again)
+        text.bind("<Control-Button-1>", self._press_with_control)
+        text.bind("<Control-ButtonRelease-1>", lambda _: "break")
+        text.bind("<Button-3>", self._popup)
+        text.bind("<Control-a>", self._select_all)
+
+    def _number_at(self, x: int, y: int) -> int | None:
+        """Return which spot is at a pixel."""
+        index = self._text.index(f"@{x},{y}")
+        box = self._text.bbox(index)
+        # Beyond the end of a line, the nearest character is not meant.
+        if box is None or not (box[0] <= x < box[0] + box[2] and box[1] <= y < box[1] + box[3]):
+            return None
+        for tag in self._text.tag_names(index):
+            if tag.startswith(_SPOT):
+                return int(tag[len(_SPOT) :])
+        return None
+
+    def _spot_at(self, event: tk.Event[tk.Text]) -> _Spot | None:
+        number = self._number_at(event.x, event.y)
+        return None if number is None else self._spots[number]
+
+    def _moved(self, event: tk.Event[tk.Text]) -> None:
+        number = self._number_at(event.x, event.y)
+        if number == self._hovered:
+            return
+        self._unhover()
+        if number is None:
+            return
+        self._hovered = number
+        self._text.tag_add("hover", *self._text.tag_ranges(f"{_SPOT}{number}"))
+        self._text.configure(cursor="hand2")
+        spot = self._spots[number]
+        tip = spot.tip or ("click: copy" if spot.act is None else "")
+        if tip:
+            top = self.winfo_toplevel()
+            x, y = event.x_root - top.winfo_rootx(), event.y_root - top.winfo_rooty()
+            self._tip.show(tip, x, y, palette_of(self._state.look.theme))
+
+    def _unhover(self) -> None:
+        if self._hovered is not None:
+            self._hovered = None
+            self._text.tag_remove("hover", "1.0", "end")
+            self._text.configure(cursor="xterm")
+            self._tip.hide()
+
+    def _press(self, event: tk.Event[tk.Text]) -> None:
+        spot = self._spot_at(event)
+        self._pressed = None if spot is None else (event.x, event.y, spot)
+
+    def _press_again(self, event: tk.Event[tk.Text]) -> Literal["break"] | None:
+        self._press(event)
+        if self._pressed is None:
+            return None
+        spot = self._pressed[2]
+        if spot.frame is not None:
+            self._pressed = None
+            self._open(spot.frame)
+            return "break"
+        # A link that is clicked fast is clicked often; of a value, a word is selected.
+        return "break" if spot.act is not None else None
+
+    def _press_with_control(self, event: tk.Event[tk.Text]) -> Literal["break"]:
+        spot = self._spot_at(event)
+        self._pressed = None
+        if spot is not None and spot.frame is not None:
+            self._open(spot.frame)
+        return "break"
+
+    def _release(self, event: tk.Event[tk.Text]) -> None:
+        pressed, self._pressed = self._pressed, None
+        if self._text.tag_ranges("sel"):
+            # To be copied by a key. Otherwise the keys stay the plot's.
+            self._text.focus_set()
+            return
+        if pressed is None:
+            return
+        x, y, spot = pressed
+        if max(abs(event.x - x), abs(event.y - y)) > px(self, _CLICK_PX):
+            return
+        if spot.act is not None:
+            spot.act()
+        elif spot.frame is None:
+            self._copy(spot.plain)
+
+    def _popup(self, event: tk.Event[tk.Text]) -> None:
+        spot = self._spot_at(event)
+        self._fill_menu(spot)
+        self._unhover()
+        if self._menu.index("end") is not None:
+            self._menu.tk_popup(event.x_root, event.y_root)
+
+    def _fill_menu(self, spot: _Spot | None) -> None:
+        menu = self._menu
+        menu.delete(0, "end")
+        if self._text.tag_ranges("sel"):
+            selected = self._text.get("sel.first", "sel.last")
+            menu.add_command(label="Copy selection", command=lambda: self._copy(selected))
+        if spot is not None and spot.plain:
+            plain = spot.plain
+            menu.add_command(
+                label=f"Copy {_cut(plain, _MOST_TOLD)}", command=lambda: self._copy(plain)
+            )
+        if spot is not None and spot.frame is not None:
+            frame = spot.frame
+            menu.add_command(label="Open in editor", command=lambda: self._open(frame))
+        if self._shown is not None:
+            menu.add_command(label="Copy details", command=self.copy_all)
+
+    def _select_all(self, _: tk.Event[tk.Text]) -> Literal["break"]:
+        self._text.tag_add("sel", "1.0", "end-1c")
+        return "break"
+
+    # What is done
+
+    def _copy(self, text: str) -> None:
+        self._to_clipboard(text)
+        self._state.tell(f"Copied {_cut(clean(text), _MOST_TOLD)}")
+
+    def _to_clipboard(self, text: str) -> None:
+        self.clipboard_clear()
+        self.clipboard_append(text)
+
+    def _open(self, frame: FrameFact) -> None:
+        try:
+            path = open_in_editor(frame.frame.filename, frame.frame.line)
+        except EditorError as error:
+            self._state.tell(str(error), is_error=True)
+        else:
+            self._state.tell(f"Opening {path.name}, line {frame.frame.line} …")
+
+    def _recolor(self) -> None:
+        """Set the tags as the theme says; the order is that of their weight."""
+        colors = palette_of(self._state.look.theme)
+        column = tkfont.Font(self, name=TEXT, exists=True).measure("free asked") + px(self, 12)
+        text, hanging = self._text, px(self, 14)
+        text.configure(inactiveselectbackground=colors.marked)
+        text.tag_configure("row", tabs=(column,), lmargin2=column)
+        text.tag_configure("frame", lmargin2=hanging)
+        text.tag_configure("gap", font=SMALL, spacing1=0, spacing3=0)
+        text.tag_configure("value", foreground=colors.text)
+        text.tag_configure("quiet", foreground=colors.secondary)
+        text.tag_configure("note", foreground=colors.peak)
+        text.tag_configure("name", font=CODE, foreground=colors.secondary)
+        text.tag_configure("title", font=TITLE, foreground=colors.text)
+        text.tag_configure("heading", font=BOLD, foreground=colors.text)
+        text.tag_configure("own", font=CODE_BOLD, foreground=colors.text)
+        text.tag_configure("code", font=CODE, foreground=colors.text)
+        text.tag_configure("other", font=CODE, foreground=colors.secondary)
+        text.tag_configure("link", foreground=colors.accent)
+        text.tag_configure("fold", foreground=colors.secondary)
+        text.tag_configure("small", font=SMALL)
+        text.tag_configure("hover", underline=True)
+        text.tag_raise("sel")
+
+
+def _count(frames: int) -> str:
+    return "1 frame" if frames == 1 else f"{frames:,} frames"
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -1,0 +1,220 @@
+"""The events of the trace, one a row; only those on the screen are read.
+
+It follows the cursor and leads it: a row that somebody goes to is where the cursor is.
+"""
+
+from __future__ import annotations
+
+import tkinter as tk
+from tkinter import ttk
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from snapviewer import SnapshotError
+from snapviewer.gui.jobs import Job
+from snapviewer.gui.state import State
+from snapviewer.gui.theme import palette_of, px
+from snapviewer.moment import made_or_freed
+from snapviewer.units import format_bytes
+
+from .virtual_table import Column, Rows, VirtualTable
+
+if TYPE_CHECKING:
+    from snapviewer import Event
+
+_ACTIONS = (
+    "alloc",
+    "free_requested",
+    "free_completed",
+    "segment_alloc",
+    "segment_free",
+    "segment_map",
+    "segment_unmap",
+    "snapshot",
+    "oom",
+)
+_ACTION = 2
+_NO_FILE = "The events of a trace are listed here once a file is open."
+_NO_EVENTS = "This device has no events: nothing was recorded before the snapshot was taken."
+
+
+class EventsPane(ttk.Frame):
+    """The list, and above it ways to jump about in it."""
+
+    def __init__(self, parent: tk.Misc, state: State) -> None:
+        super().__init__(parent)
+        self._state = state
+        self._found: dict[str, npt.NDArray[np.int64]] = {}
+        gap = px(self, 8)
+        self._bar = ttk.Frame(self)
+        ttk.Label(self._bar, text="Go to event", style="Secondary.TLabel").pack(side="left")
+        self.entry = ttk.Entry(self._bar, width=10, justify="right")
+        self.entry.bind("<Return>", self._go_to_typed)
+        self.entry.pack(side="left", padx=(px(self, 6), px(self, 12)))
+        self.action = ttk.Combobox(self._bar, width=13, state="readonly", values=_ACTIONS)
+        self.action.set("alloc")
+        self.action.pack(side="left")
+        self.previous = self._button("◂", -1)
+        self.next = self._button("▸", 1)
+        self.message = ttk.Label(self)
+        self.table = VirtualTable(
+            self,
+            _columns(0, 0),
+            self._rows,
+            on_select=self._choose,
+            tag_of=lambda row: row[_ACTION],
+        )
+        self._bar.grid(row=0, sticky="ew", padx=gap, pady=gap)
+        self.message.grid(row=1, sticky="ew", padx=gap, pady=gap)
+        self.table.grid(row=2, sticky="nsew")
+        self.columnconfigure(0, weight=1)
+        self.rowconfigure(2, weight=1)
+        self.bind("<Configure>", self._wrap)
+        state.on("document", self._show)
+        state.on("device", self._show)
+        state.on("cursor", self._follow)
+        state.on("look", self._recolor)
+        self._recolor()
+        self._show()
+
+    def _button(self, text: str, step: Literal[-1, 1]) -> ttk.Button:
+        button = ttk.Button(
+            self._bar, text=text, width=2, style="Flat.TButton", command=lambda: self._step(step)
+        )
+        button.pack(side="left")
+        return button
+
+    def _wrap(self, event: tk.Event[tk.Misc]) -> None:
+        self.message.configure(wraplength=max(event.width - px(self, 16), 1))
+
+    # What is shown
+
+    def _show(self) -> None:
+        self._found.clear()
+        trace = self._state.trace
+        count = 0 if trace is None else trace.events
+        clock = None if trace is None else trace.clock
+        self.table.set_columns(_columns(count, 0 if clock is None else clock.length_us))
+        self.table.set_count(count)
+        for widget in (self._bar, self.table):
+            if count:
+                widget.grid()
+            else:
+                widget.grid_remove()
+        self._tell("" if count else _NO_FILE if trace is None else _NO_EVENTS)
+        self._follow()
+
+    def _tell(self, text: str, *, is_error: bool = False) -> None:
+        style = "Error.TLabel" if is_error else "Secondary.TLabel"
+        self.message.configure(text=text, style=style)
+        if text:
+            self.message.grid()
+        else:
+            self.message.grid_remove()
+
+    def _recolor(self) -> None:
+        colors = palette_of(self._state.look.theme)
+        self.table.set_tag("oom", colors.oom)
+        self.table.set_tag("snapshot", colors.accent)
+
+    def _rows(self, first: int, last: int) -> Rows:
+        device = self._state.device
+        if device is None:
+            return []
+        try:
+            events = device.event_rows(first, last)
+            rows = [self._texts(event) for event in events]
+        except (SnapshotError, OSError) as error:
+            self._tell(f"The events could not be read: {error}", is_error=True)
+            return []
+        self._tell("")
+        return rows
+
+    def _texts(self, event: Event) -> tuple[str, ...]:
+        trace, document = self._state.trace, self._state.document
+        assert trace is not None
+        assert document is not None
+        time = address = ""
+        if event.time_us is not None and trace.clock is not None:
+            time = f"{(event.time_us - trace.clock.start_us) / 1e6:,.6f}"
+        if event.action != "oom":
+            address = f"0x{event.address:x}"
+        return (
+            f"{event.index:,}",
+            time,
+            event.action,
+            format_bytes(event.size),
+            document.line_of(event.stack),
+            address,
+            str(event.stream),
+        )
+
+    # Going about
+
+    def _follow(self) -> None:
+        """Show and mark the cursor's event."""
+        cursor = self._state.cursor
+        if cursor != self.table.row:
+            self.table.mark(cursor)
+
+    def _choose(self, event: int) -> None:
+        device = self._state.device
+        if device is not None:
+            self._state.set_cursor(event)
+            self._state.show_event(event)
+            self._state.select(made_or_freed(device, event))
+
+    def _go_to_typed(self, _: tk.Event[tk.Misc]) -> None:
+        typed = "".join(letter for letter in self.entry.get() if letter not in " ,._")
+        is_number = typed.isascii() and typed.isdigit()
+        self.entry.configure(style="TEntry" if is_number else "Wrong.TEntry")
+        if is_number and self.table.count:
+            self._choose(min(int(typed), self.table.count - 1))
+
+    def _step(self, step: Literal[-1, 1]) -> None:
+        """Go to the next or the previous event of the chosen action."""
+        device, action = self._state.device, self.action.get()
+        if device is None:
+            return
+        if action in self._found:
+            self._step_among(self._found[action], step)
+            return
+
+        def done(events: npt.NDArray[np.int64]) -> None:
+            self._found[action] = events
+            self._step_among(events, step)
+
+        self._state.start(
+            Job("find events"),
+            lambda _: device.events_of(action),
+            done,
+            lambda error: self._tell(f"The events could not be read: {error}", is_error=True),
+        )
+
+    def _step_among(self, events: npt.NDArray[np.int64], step: Literal[-1, 1]) -> None:
+        cursor = self._state.cursor
+        here = -1 if cursor is None else cursor
+        if step > 0:
+            place = int(np.searchsorted(events, here, side="right"))
+        else:
+            place = int(np.searchsorted(events, here, side="left")) - 1
+        if 0 <= place < len(events):
+            self._choose(int(events[place]))
+        else:
+            where = "after" if step > 0 else "before"
+            self._state.tell(f"There is no {self.action.get()} {where} this event.")
+
+
+def _columns(events: int, length_us: int) -> tuple[Column, ...]:
+    """Return the columns, as wide as so many events and so long a time need."""
+    return (
+        Column("Event", f"{events:,}", is_number=True),
+        Column("Seconds", f"{length_us / 1e6:,.6f}", is_number=True),
+        Column("Action", "free_completed"),
+        Column("Size", "1,023 MiB", is_number=True),
+        Column("Line", "model.py:77 attention", grows=True),
+        Column("Address", "0x7f0000000000", is_number=True),
+        Column("Stream", "0", is_number=True),
+    )

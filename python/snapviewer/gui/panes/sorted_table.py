@@ -1,0 +1,150 @@
+"""A table whose rows are all known, and which a click on a heading sorts.
+
+Rows are known by their places in what was given, whatever order they are shown in.
+"""
+
+from __future__ import annotations
+
+import tkinter as tk
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .virtual_table import Bar, Column, Rows, VirtualTable, do_nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Sorting:
+    """By which column; None is the order that the rows came in."""
+
+    column: int | None = None
+    is_down: bool = False
+
+    def clicked(self, column: int, *, is_number: bool) -> Sorting:
+        """Return what a click on a heading makes of it: numbers begin with the largest."""
+        if column == self.column:
+            return Sorting(column, not self.is_down)
+        return Sorting(column, is_number)
+
+    def order(self, rows: Sequence[Sequence[Any]]) -> list[int]:
+        """Return the places of the rows in this order; equal ones stay as they were.
+
+        Numbers come before texts, and what has no value is last either way.
+
+        >>> Sorting(0, is_down=True).order([(1,), (None,), ("a",), (3,)])
+        [2, 3, 0, 1]
+        """
+        if self.column is None:
+            return list(range(len(rows)))
+        column = self.column
+        known = [place for place, row in enumerate(rows) if row[column] is not None]
+        unknown = [place for place, row in enumerate(rows) if row[column] is None]
+        known.sort(key=lambda place: _key(rows[place][column]), reverse=self.is_down)
+        return known + unknown
+
+    def heading(self, column: int, text: str) -> str:
+        """Return a heading with the direction, if it is this column's."""
+        if column != self.column:
+            return text
+        return f"{text} {'▾' if self.is_down else '▴'}"
+
+
+class SortedTable(VirtualTable):
+    """A table.
+
+    Args:
+        parent: The widget that it is in.
+        columns: What its rows have.
+        texts_of: Returns the texts of a row, given its place.
+        sorting: The order to begin with.
+        on_select: Told of the row that a person went to.
+        on_open: Told of the row that was double-clicked, or on which Return was pressed.
+        bar_of: Returns the bar before a row.
+        bar_heading: The heading of the bars; without one, bars have no words beside them.
+        tip_of: Returns what to say beside the mouse of a row and a column.
+    """
+
+    def __init__(
+        self,
+        parent: tk.Misc,
+        columns: Sequence[Column],
+        texts_of: Callable[[int], tuple[str, ...]],
+        *,
+        sorting: Sorting | None = None,
+        on_select: Callable[[int], None] = do_nothing,
+        on_open: Callable[[int], None] = do_nothing,
+        bar_of: Callable[[int], Bar] | None = None,
+        bar_heading: str = "",
+        tip_of: Callable[[int, int], str] | None = None,
+    ) -> None:
+        self._order: list[int] = []
+        self._values: Sequence[Sequence[Any]] = ()
+        self._tail = 0
+        self._columns: Sequence[Column] = ()
+        self._sorting = sorting or Sorting()
+
+        def rows_of(first: int, last: int) -> Rows:
+            return [texts_of(place) for place in self._order[first:last]]
+
+        super().__init__(
+            parent,
+            columns,
+            rows_of,
+            on_select=lambda row: on_select(self._order[row]),
+            on_open=lambda row: on_open(self._order[row]),
+            on_heading=self._sort_by,
+            bar_heading=bar_heading,
+            bar_of=bar_of and (lambda row: bar_of(self._order[row])),
+            tip_of=tip_of and (lambda row, column: tip_of(self._order[row], column)),
+        )
+
+    def set_columns(self, columns: Sequence[Column]) -> None:
+        self._columns = columns
+        super().set_columns(columns)
+        self._show_sorting()
+
+    def set_rows(
+        self, values: Sequence[Sequence[Any]], *, tail: int = 0, sorting: Sorting | None = None
+    ) -> None:
+        """Have other rows.
+
+        Args:
+            values: What each row is sorted by: a value for each column.
+            tail: How many of the last ones stay there, whatever the order.
+            sorting: The order; the one that there was if not given.
+        """
+        self._values, self._tail = values, tail
+        self._sorting = sorting or self._sorting
+        self._sort()
+
+    def mark_place(self, place: int | None) -> None:
+        """Mark a row and bring it into view, or none; nobody is told."""
+        self.mark(self._order.index(place) if place is not None else None)
+
+    def places(self, rows: range) -> list[int]:
+        """Return the places of rows as they are shown."""
+        return self._order[rows.start : rows.stop]
+
+    def _sort_by(self, column: int) -> None:
+        is_number = self._columns[column].is_number
+        self._sorting = self._sorting.clicked(column, is_number=is_number)
+        marked = self.places(self.marked)
+        self._sort()
+        self.mark_place(marked[0] if marked else None)
+
+    def _sort(self) -> None:
+        head = len(self._values) - self._tail
+        order = self._sorting.order(self._values[:head])
+        self._order = [*order, *range(head, len(self._values))]
+        self._show_sorting()
+        self.set_count(len(self._order))
+
+    def _show_sorting(self) -> None:
+        for place, column in enumerate(self._columns):
+            self.set_heading(place, self._sorting.heading(place, column.heading))
+
+
+def _key(value: Any) -> tuple[int, Any]:
+    if isinstance(value, (int, float)):
+        return 0, value
+    return (1, value) if isinstance(value, str) else (2, str(value))
