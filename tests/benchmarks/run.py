@@ -6,7 +6,6 @@ these sizes.
 
 from __future__ import annotations
 
-import gc
 import pickle
 import platform
 import random
@@ -18,6 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import drawing
+import window
+from baseline import REPEATS, best, pickle_load
 
 import snapviewer
 from snapviewer import demo
@@ -25,7 +26,6 @@ from snapviewer import demo
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "build" / "bench"
 SIZES = (100_000, 1_000_000, 5_000_000)
-REPEATS = 12
 
 READ_LIMITS = {100_000: 0.12}
 READ_LIMIT = 0.07
@@ -49,13 +49,14 @@ def main() -> None:
         print(f"\ngrowth of reading from 1M to 5M: {growth:.2f}× (limit {GROWTH_LIMIT})")
     _unlike()
     drawing.run(FOLDER)
+    window.run(FOLDER)
 
 
 def _sizes(size: int) -> float:
     path = FOLDER / f"demo-{size}.pickle"
     if not path.exists():
         demo.write_demo(path, demo.DemoOptions(events=size))
-    baseline = best(lambda: _pickle_load(path), repeats=3)
+    baseline = best(lambda: pickle_load(path), repeats=3)
     read = best(lambda: snapviewer.load(path))
     bundle, directory = FOLDER / "demo.zip", FOLDER / "demo"
     convert = best(lambda: snapviewer.convert(path, bundle, force=True), repeats=3)
@@ -91,7 +92,7 @@ def _unlike() -> None:
 
 
 def _compare(name: str, path: Path) -> None:
-    baseline = best(lambda: _pickle_load(path))
+    baseline = best(lambda: pickle_load(path))
     _row(name, best(lambda: snapviewer.load(path)), baseline, UNLIKE_LIMIT)
 
 
@@ -99,30 +100,6 @@ def _row(name: str, seconds: float, baseline: float, limit: float) -> None:
     ratio = seconds / baseline
     verdict = "" if ratio <= limit else "   OVER"
     print(f"  {name:24}{seconds * 1e3:8.1f} ms   {ratio:.3f}× (limit {limit}){verdict}", flush=True)
-
-
-def best(work: Callable[[], object], *, repeats: int = REPEATS) -> float:
-    """Return the seconds of the fastest of several runs, with the garbage collector off."""
-    seconds = []
-    for _ in range(repeats):
-        gc.collect()
-        gc.disable()
-        start = time.perf_counter()
-        kept = work()
-        seconds.append(time.perf_counter() - start)
-        del kept
-        gc.enable()
-    return min(seconds)
-
-
-class _Inert(pickle.Unpickler):
-    def find_class(self, module_name: str, global_name: str, /) -> object:
-        raise pickle.UnpicklingError(f"{module_name}.{global_name}")
-
-
-def _pickle_load(path: Path) -> object:
-    with path.open("rb") as file:
-        return _Inert(file).load()
 
 
 _MEMORY = """

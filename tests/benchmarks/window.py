@@ -1,0 +1,187 @@
+"""The window's benchmarks: from a key press to new pixels, from opening to the first picture.
+
+A real window on a virtual X server. Presses are given to Tk's event queue; a frame counts as shown
+when the server has its pixels. The engine's share and the screen's share of each are measured
+apart; the rest is Tk: the key, the axes, the status line. The baseline of a frame is what Pillow's
+`PhotoImage.paste` takes for one of the same size in the same run.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import tempfile
+import time
+import tkinter as tk
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from baseline import best, pickle_load
+from display import xvfb
+
+from snapviewer import demo
+from snapviewer.gui.app import Window
+from snapviewer.gui.plot.surface import PhotoSurface
+
+SIZE = (2400, 1000)
+PRESSES = 200
+MEDIAN_LIMIT_MS, MOST_LIMIT_MS = 20.0, 33.0
+OPEN_LIMIT = 0.15
+SMOOTH_LIMIT = 1.5
+EVENTS = (100_000, 1_000_000, 5_000_000)
+_WAIT_SECONDS = 0.5
+
+# In and out, to both sides, up and down: what a person does, never twice the same picture.
+_KEYS = ("plus", "d", "plus", "d", "w", "plus", "a", "s", "minus", "d", "d", "minus", "a", "plus")
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One press: from the key to the pixels, and the shares of engine and screen, in seconds."""
+
+    whole: float
+    engine: float
+    screen: float
+
+
+def run(folder: Path) -> None:
+    """Print the tables."""
+    with xvfb("-dpi", "96") as display, tempfile.TemporaryDirectory() as own:
+        os.environ |= {"DISPLAY": display, "SNAPVIEWER_CONFIG": own, "SNAPVIEWER_CACHE": own}
+        os.environ.pop("XAUTHORITY", None)
+        _print_tables(folder)
+
+
+def _print_tables(folder: Path) -> None:
+    width, height = SIZE
+    print(f"\nthe window, plot of {width} × {height}; milliseconds, median / 95th percentile")
+    pans: dict[int, float] = {}
+    for events in EVENTS:
+        path = folder / f"demo-{events}.pickle"
+        if not path.exists():
+            demo.write_demo(path, demo.DemoOptions(events=events))
+        window = Window(plot_size=SIZE)
+        pump(window, 0.5)
+        assert window.state.plot_px == SIZE, window.state.plot_px
+        baseline = best(lambda path=path: pickle_load(path), repeats=2)
+        opening = _open(window, path)
+        verdict = "" if opening / baseline <= OPEN_LIMIT or events != 1_000_000 else "   OVER"
+        print(
+            f"  {events:,} events: first picture {1e3 * opening:.0f} ms after opening, "
+            f"{opening / baseline:.3f}× of pickle.load (limit {OPEN_LIMIT}){verdict}"
+        )
+        wait_for_jobs(window)
+        frames = list(_press(window))
+        _print_frames("key to pixels", frames, is_limited=events == 1_000_000)
+        pans[events] = float(np.median([frame.whole for frame in frames]))
+        if events == 1_000_000:
+            paste = _paste_seconds(window)
+            ratio = pans[events] / paste
+            print(
+                f"    Pillow's paste alone   {1e3 * paste:.1f}; a whole press is {ratio:.2f}× that"
+            )
+        window.close()
+    growth = pans[EVENTS[-1]] / pans[EVENTS[0]]
+    verdict = "" if growth <= SMOOTH_LIMIT else "   OVER"
+    print(f"  a press at 5M against 100k: {growth:.2f}× (limit {SMOOTH_LIMIT}){verdict}")
+
+
+def _print_frames(name: str, frames: list[Frame], *, is_limited: bool) -> None:
+    whole = _percentiles([frame.whole for frame in frames])
+    engine = _percentiles([frame.engine for frame in frames])
+    screen = _percentiles([frame.screen for frame in frames])
+    tk = _percentiles([frame.whole - frame.engine - frame.screen for frame in frames])
+    limits = f"(limits {MEDIAN_LIMIT_MS:.0f} / {MOST_LIMIT_MS:.0f})" if is_limited else ""
+    is_over = whole[0] > MEDIAN_LIMIT_MS or whole[1] > MOST_LIMIT_MS
+    verdict = "   OVER" if is_limited and is_over else ""
+    print(
+        f"    {name:22} {whole[0]:.1f} / {whole[1]:.1f} {limits}{verdict}; engine "
+        f"{engine[0]:.1f} / {engine[1]:.1f}, screen {screen[0]:.1f} / {screen[1]:.1f}, "
+        f"Tk {tk[0]:.1f} / {tk[1]:.1f}",
+        flush=True,
+    )
+
+
+def _percentiles(seconds: list[float]) -> tuple[float, float]:
+    median, most = np.percentile(seconds, (50, 95))
+    return 1e3 * float(median), 1e3 * float(most)
+
+
+def _press(window: Window) -> Iterator[Frame]:
+    """Press keys one after the other, each from rest."""
+    root, plot = window.root, window.area.plot
+    plot.widget.focus_force()
+    pump(window, 0.2)
+    for number in range(PRESSES):
+        if number % 70 == 69:
+            window.state.fit_all()
+            pump(window, 0.1)
+        key, before = _KEYS[number % len(_KEYS)], plot.drawn.number
+        start = time.perf_counter()
+        plot.widget.event_generate(f"<KeyPress-{key}>", when="tail")
+        while plot.drawn.number == before and time.perf_counter() - start < _WAIT_SECONDS:
+            root.update()
+        spent = time.perf_counter() - start
+        drawn = plot.drawn
+        plot.widget.event_generate(f"<KeyRelease-{key}>", when="tail")
+        pump(window, 0.07)
+        if drawn.number > before:  # at an edge of the trace, nothing moves
+            yield Frame(spent, drawn.engine_seconds, drawn.screen_seconds)
+
+
+def _open(window: Window, path: Path) -> float:
+    """Open a file, and return the seconds until its first picture is on the screen."""
+    plot, before = window.area.plot, window.area.plot.drawn.number
+    gc.collect()
+    start = time.perf_counter()
+    window.state.open(path)
+    while plot.drawn.number == before:
+        window.root.update()
+        time.sleep(0.0005)
+    return time.perf_counter() - start
+
+
+def _paste_seconds(window: Window) -> float:
+    """Time the portable way of showing a frame of the same size."""
+    top = tk.Toplevel(window.root)
+    surface = PhotoSurface(top)
+    surface.widget.configure(width=SIZE[0], height=SIZE[1])
+    surface.widget.pack()
+    timeline = window.state.timeline
+    assert timeline is not None
+    seconds = []
+    for shift in range(20):
+        image = timeline.image(events=(shift * 100, 50_000), bytes=(0, 2**32), size=SIZE)
+        start = time.perf_counter()
+        surface.show(image, ())
+        window.root.update()
+        seconds.append(time.perf_counter() - start)
+    top.destroy()
+    return float(np.median(seconds))
+
+
+def wait_for_jobs(window: Window) -> None:
+    """Wait until nothing goes on aside."""
+    _until(window, lambda: not window.jobs.running())
+
+
+def pump(window: Window, seconds: float) -> None:
+    """Let the window do what it does for a while."""
+    end = time.perf_counter() + seconds
+    _until(window, lambda: time.perf_counter() >= end)
+
+
+def _until(window: Window, is_done: Callable[[], bool]) -> None:
+    while not is_done():
+        window.root.update()
+        time.sleep(0.001)
+
+
+if __name__ == "__main__":
+    run(Path(__file__).resolve().parents[2] / "build" / "bench")
