@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 import hostile
 import oracle
 import snapviewer
+from patience import PATIENT
 from snapviewer.annotations import MOST_LANES, Span, spans_of
 from snapviewer.clocks import shown_us
-from patience import PATIENT
 
 START_US = 1_700_000_000_000_000
 
@@ -64,7 +64,7 @@ def _slow_spans(marks: list[Mark], times: list[int], index: int) -> Counter[tupl
         cut = (max(start_us, 0), min(end_us, times[-1]))
         inside = [event for event, time in enumerate(times) if cut[0] <= time <= cut[1]]
         is_open = (start_us < 0, end_us > times[-1])
-        spans[name, *cut, tuple(inside), *is_open] += 1
+        spans[(name, *cut, tuple(inside), *is_open)] += 1
     return spans
 
 
@@ -162,7 +162,9 @@ def test_what_lost_its_other_half_or_reaches_out_of_the_trace_is_cut_and_open() 
 
 
 def test_events_at_the_very_start_and_end_are_in_a_span() -> None:
-    (span,) = _spans([("a", "START", None, 10), ("a", "END", None, 20)], [0, 10, 10, 15, 20, 20, 21])
+    marks: list[Mark] = [("a", "START", None, 10), ("a", "END", None, 20)]
+
+    (span,) = _spans(marks, [0, 10, 10, 15, 20, 20, 21])
 
     assert [span.has(event) for event in range(7)] == [False, *[True] * 5, False]
 
@@ -227,9 +229,8 @@ def test_a_real_file_has_these_spans(name: str, found: list[object]) -> None:
 
 def test_a_shortened_clock_shows_a_time_where_it_says_that_it_does(tmp_path: Path) -> None:
     plain = hostile.small_snapshot()
-    for event, at in zip(
-        plain["device_traces"][0], (0, 10, 9_000_000, 9_000_004, 9_000_009, 50_000_000, 50_000_001)
-    ):
+    times = (0, 10, 9_000_000, 9_000_004, 9_000_009, 50_000_000, 50_000_001)
+    for event, at in zip(plain["device_traces"][0], times, strict=True):
         event["time_us"] = START_US + at
     clock = _load(plain, tmp_path).devices[0].clock(compress=True)
     assert clock is not None

@@ -23,10 +23,10 @@ def source(tmp_path: Path) -> Path:
     return path
 
 
-def _command(filename: str | Path, line: int = 77, **environ: str) -> list[str]:
-    """What would be started."""
+def _command(filename: str | Path, **environ: str) -> list[str]:
+    """What would be started for line 77."""
     started: list[Sequence[str]] = []
-    open_in_editor(str(filename), line, environ=environ, start=started.append)
+    open_in_editor(str(filename), 77, environ=environ, start=started.append)
     (command,) = started
     return list(command)
 
@@ -159,14 +159,17 @@ def test_a_name_that_looks_like_an_option_is_a_file(
 
 
 @pytest.mark.parametrize(
-    "name", ["", "??", "<string>", "<frozen runpy>", "//host/x.py", "\\\\host\\x.py", "a\0b.py", "a\nb.py"]
+    "name",
+    ["", "??", "<string>", "<frozen runpy>", "//host/x.py", "\\\\host\\x.py", "a\0b.py", "a\nb.py"],
 )
 def test_what_is_no_file_is_told(name: str) -> None:
     with pytest.raises(EditorError, match="has no file that could be opened"):
         _command(name, SNAPVIEWER_EDITOR="code")
 
 
-@pytest.mark.parametrize("name", ["/nowhere/model.py", "C:\\nowhere\\model.py", "x/" * 5000 + "a.py"])
+@pytest.mark.parametrize(
+    "name", ["/nowhere/model.py", "C:\\nowhere\\model.py", "x/" * 5000 + "a.py"]
+)
 def test_a_file_of_another_machine_is_told_and_what_to_set(name: str) -> None:
     with pytest.raises(EditorError, match="not on this machine: set SNAPVIEWER_SOURCE") as told:
         _command(name, SNAPVIEWER_EDITOR="code", SNAPVIEWER_SOURCE="/nowhere/else")
@@ -226,7 +229,7 @@ def test_a_program_is_started_without_a_shell_and_on_its_own(source: Path, tmp_p
             process.append(self)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(editor.subprocess, "Popen", Popen)
+        patch.setattr(subprocess, "Popen", Popen)
         editor._start([sys.executable, "-c", script, "$HOME", str(source)])
     process[0].wait()
 

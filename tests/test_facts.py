@@ -195,7 +195,9 @@ def test_the_text_is_complete_and_aligned(tmp_path: Path) -> None:
 
     text = as_text(_facts_at(snapshot, 1, BASE))
 
-    assert text == """\
+    assert (
+        text
+        == """\
 b7f0000000000_1
   size        1,000 B
   alive       1 – 5
@@ -229,6 +231,7 @@ in the forward pass:
 freed by:
   clear (/home/a/train.py:31)
 """
+    )
 
 
 def test_names_of_strangers_stay_on_their_line_and_do_nothing(tmp_path: Path) -> None:
@@ -252,9 +255,7 @@ def test_names_of_strangers_stay_on_their_line_and_do_nothing(tmp_path: Path) ->
     st.lists(st.sampled_from(["own", "library", "torch", "other"]), max_size=200),
     st.integers(0, 199),
 )
-def test_folding_keeps_every_frame_and_hides_none_of_the_users(
-    kinds: list[Any], main: int
-) -> None:
+def test_folding_keeps_every_frame_and_hides_none_of_the_users(kinds: list[Any], main: int) -> None:
     frame: Any = None
     frames = [FrameFact(frame, kind, n == main) for n, kind in enumerate(kinds)]
 
@@ -354,7 +355,11 @@ def _some(device: Device) -> list[int]:
 def _slow_same_stack(device: Device, stack: int) -> SameStack:
     a, peak = device.allocations, device.peak_event
     rows = zip(
-        a.stack.tolist(), a.size.tolist(), a.alloc_event.tolist(), a.free_event.tolist(), strict=True
+        a.stack.tolist(),
+        a.size.tolist(),
+        a.alloc_event.tolist(),
+        a.free_event.tolist(),
+        strict=True,
     )
     same = [row for row in rows if row[0] == stack]
     held = sum(size for _, size, made, ended in same if made <= peak < ended)

@@ -2,8 +2,8 @@
 
 Names of files come from snapshots, and so from strangers. A name is only ever looked up and handed
 over: it must be that of a regular file that looks like source code, it is made absolute so that it
-cannot be taken for an option, and it never goes through a shell. Programs of the desktop that decide
-by themselves what to do with a file are not given one that could be run.
+cannot be taken for an option, and it never goes through a shell. Programs of the desktop, which
+decide by themselves what to do with a file, are not given one that could be run.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MOST_PARTS = 32  # of a path, that are looked for elsewhere
 
 
 class EditorError(Exception):
-    """A file could not be opened; the message is one sentence that says why, and what would help."""
+    """A file could not be opened; the message says why, and what would help."""
 
 
 def open_in_editor(
@@ -184,7 +184,9 @@ def _system_command(path: Path) -> list[str]:
         )
     opener = shutil.which("xdg-open")
     if opener is None:
-        raise EditorError(f"There is nothing to open {path.name} with: set {EDITOR} to your editor.")
+        raise EditorError(
+            f"There is nothing to open {path.name} with: set {EDITOR} to your editor."
+        )
     return [opener, str(path)]
 
 
