@@ -279,7 +279,9 @@ class Details(ttk.Frame):
 
     def _frame(self, page: _Page, frame: FrameFact, shade: str) -> None:
         line = full_text(frame)
-        hint = f"{_cut(line, _MOST_SHOWN)}\ndouble click: open in the editor"
+        hint = _cut(line, _MOST_SHOWN)
+        if frame.frame.line:
+            hint += "\ndouble click: open in the editor"
         page.add(short_text(frame), shade, "frame", spot=_Spot(line, frame=frame, tip=hint))
         page.end("frame")
 
