@@ -77,6 +77,16 @@ def test_without_any_terminal_it_is_told_what_to_set(
         _command(source, SNAPVIEWER_EDITOR="vim")
 
 
+def test_a_command_of_such_an_editor_gets_one_too(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: f"/bin/{name}")
+
+    command = _command(source, SNAPVIEWER_EDITOR="vim -R +{line} {file}")
+
+    assert command == ["/bin/x-terminal-emulator", "-e", "vim", "-R", "+77", str(source)]
+
+
 @pytest.mark.parametrize(
     ("environ", "first"),
     [

@@ -132,14 +132,15 @@ def command_for(path: Path, line: int, environ: Mapping[str, str]) -> list[str]:
 def _own_command(text: str, path: Path, line: int) -> list[str]:
     arguments = _split(text, EDITOR)
     if any("{file}" in argument for argument in arguments):
-        return [
+        command = [
             # The file last: what is in its name is not a place to put things.
             argument.replace("{line}", str(line)).replace("{file}", str(path))
             for argument in arguments
         ]
-    # The last of them, for those that run in something else: `xterm -e vim`.
-    names = [name for name in map(_name, arguments) if name in _KNOWN]
-    command = [*arguments, *_place(names[-1] if names else "", path, line)]
+    else:
+        # The last of them, for those that run in something else: `xterm -e vim`.
+        names = [name for name in map(_name, arguments) if name in _KNOWN]
+        command = [*arguments, *_place(names[-1] if names else "", path, line)]
     if _name(arguments[0]) not in _IN_TERMINAL:
         return command
     terminal = shutil.which("x-terminal-emulator")
