@@ -25,7 +25,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export SNAP
 
 .PHONY: help run test bench fuzz fmt build rust-fmt rust-lint rust-test python-lint python-types \
-	python-stubs python-test
+	python-stubs python-test screen
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
@@ -129,6 +129,17 @@ python-stubs: $(VENV)/.tools build
 	@echo '== stubtest'
 	@$(PY) -m mypy.stubtest snapviewer._core --mypy-config-file pyproject.toml --concise
 
-python-test: $(VENV)/.tools build
+python-test: $(VENV)/.tools build screen
 	@echo '== pytest'
 	@$(PY) -m pytest --quiet
+
+# What tests of the window need: a screen that nobody sees, a hand that types, letters. Without them
+# these tests are skipped, and say so.
+screen:
+	@for tool in Xvfb xdotool fc-list; do command -v $$tool >/dev/null || missing=$$tool; done; \
+	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo '== a virtual screen'; \
+		export DEBIAN_FRONTEND=noninteractive; \
+		{ apt-get update && apt-get install -y --no-install-recommends \
+			xvfb xdotool fontconfig fonts-dejavu-core; } >/dev/null 2>&1 || true; \
+	fi

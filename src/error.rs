@@ -70,6 +70,13 @@ pub enum Error {
         reason: String,
     },
 
+    /// A picture cannot be put into a window.
+    #[error("{reason}")]
+    Screen {
+        /// Why not.
+        reason: Cow<'static, str>,
+    },
+
     /// Somebody asked to stop.
     #[error("cancelled")]
     Cancelled,
@@ -108,6 +115,11 @@ impl Error {
         Self::Filter { reason: reason.into() }
     }
 
+    /// Pictures cannot be put into a window, for this reason.
+    pub fn screen(reason: impl Into<Cow<'static, str>>) -> Self {
+        Self::Screen { reason: reason.into() }
+    }
+
     /// The system refused something about this path.
     #[must_use]
     pub fn io(path: &Path, source: io::Error) -> Self {
@@ -123,6 +135,7 @@ impl Error {
             | Self::Query { .. }
             | Self::Argument { .. }
             | Self::Filter { .. }
+            | Self::Screen { .. }
             | Self::Cancelled
             | Self::InFile { .. } => self,
             error => Self::InFile { path: path.to_owned(), error: Box::new(error) },

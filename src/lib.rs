@@ -2,7 +2,7 @@
 //! and keeps them in bundles that open at once.
 //!
 //! ```text
-//! snap.pickle ─ source ─ pickle ─ snapshot ─ lifetimes ─┬─ timeline ─ raster ─▶ pixels
+//! snap.pickle ─ source ─ pickle ─ snapshot ─ lifetimes ─┬─ timeline ─ raster ─ screen ─▶ pixels
 //!                                                       ├─ filter ─ recording ─▶ Python
 //!                                                       └─ store + bundle ─▶ snap.zip / directory
 //! ```
@@ -25,6 +25,8 @@ pub mod lifetimes;
 pub mod timeline;
 
 pub mod raster;
+
+pub mod screen;
 
 pub mod store;
 

@@ -171,9 +171,14 @@ def _in_filter(path: Path) -> bool:
     return path.parts[0] == "filter"
 
 
+def _in_screen(path: Path) -> bool:
+    return path.parts[0] == "screen"
+
+
 def _may_be_unsafe(path: Path) -> bool:
-    """Where a file is mapped, NumPy is lent a column, and SQLite is shown the events."""
-    return path.as_posix() in ("source.rs", "py/columns.rs", "store/events.rs")
+    """Where files and memory are mapped, NumPy is lent a column, and SQLite is shown the events."""
+    homes = ("source.rs", "screen/segment.rs", "py/columns.rs", "store/events.rs")
+    return path.as_posix() in homes
 
 
 @pytest.mark.parametrize(
@@ -182,6 +187,7 @@ def _may_be_unsafe(path: Path) -> bool:
         (r"\b(pyo3|numpy)\b", _in_py),
         (r"\brusqlite\b", _in_store),
         (r"\bregex::", _in_filter),
+        (r"\bx11rb\b", _in_screen),
         (r"allow\(unsafe_code\)", _may_be_unsafe),
     ],
 )

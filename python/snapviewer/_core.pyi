@@ -1,6 +1,6 @@
 """The native core: reading, lifetimes, bundles. Everything it returns is frozen."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any, Protocol, TypeAlias, final
 
@@ -18,6 +18,7 @@ __all__ = [
     "Device",
     "Frame",
     "Image",
+    "Screen",
     "Snapshot",
     "SnapshotError",
     "Timeline",
@@ -36,6 +37,8 @@ FORMAT_VERSION: int
 # A filter's text, or a bool an allocation.
 _Which: TypeAlias = str | npt.NDArray[np.bool_]
 _Range: TypeAlias = tuple[float, float]
+# x, y, width, height, (red, green, blue), alpha, over; see `Image.marked`
+_Mark: TypeAlias = tuple[int, int, int, int, tuple[int, int, int], int, bool]
 
 class _Cancel(Protocol):
     def is_set(self) -> bool: ...
@@ -282,6 +285,50 @@ class Image:
     @property
     def events(self) -> npt.NDArray[np.int64]:
         """The event that each column shows: the one with the largest total in it; -1 if none."""
+    def marked(self, marks: Sequence[_Mark]) -> npt.NDArray[np.uint8]:
+        """The pixels with rectangles painted on, as in `rgba`, in an array of its own.
+
+        Args:
+            marks: Rectangles, later ones on top: x and y of the upper left corner in pixels from
+                the picture's, width and height; what lies outside is cut off. Then the colour; its
+                alpha, of which 255 hides what is below; and whether it is over everything, rather
+                than on the background only.
+        """
+
+@final
+class Screen:
+    """A window of an X11 server of this machine, which pictures are put into without Tk.
+
+    The server reads them from memory that it shares. The window's own content should be left alone:
+    a Tk frame of background "" is. The server must know the window: call its `update()` before.
+
+    Args:
+        window: Its id, as Tk's `winfo_id()` gives it.
+        display: The server's name; the one that the environment names if not given.
+
+    Raises:
+        OSError: This window cannot be shown pictures; the message says why.
+    """
+
+    def __new__(cls, window: int, display: str | None = None) -> Screen: ...
+    def show(self, image: Image, marks: Sequence[_Mark] = (), *, x: int = 0, y: int = 0) -> None:
+        """Put a picture into the window, and return when it is there.
+
+        Windows inside of the window are not painted over. What is covered and uncovered again has
+        to be shown again.
+
+        Args:
+            image: The picture.
+            marks: Rectangles to paint on it; see `Image.marked`.
+            x: Where its left edge is in the window; it may lie partly or wholly outside.
+            y: The same for its upper edge.
+
+        Raises:
+            OSError: The window or the server is gone, or the screen was closed.
+            ValueError: The picture was given up.
+        """
+    def close(self) -> None:
+        """Give the connection and the memory back. A screen may be closed twice."""
 
 @final
 class Clock:

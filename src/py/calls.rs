@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use pyo3::exceptions::{PyException, PyValueError};
+use pyo3::exceptions::{PyException, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
@@ -41,6 +41,7 @@ impl From<Error> for PyErr {
             Error::Argument { .. } | Error::Filter { .. } => {
                 PyValueError::new_err(error.to_string())
             }
+            Error::Screen { .. } => PyOSError::new_err(error.to_string()),
             Error::Cancelled => CancelledError::new_err(error.to_string()),
             _ => SnapshotError::new_err(error.to_string()),
         }

@@ -3,6 +3,7 @@
 mod calls;
 mod columns;
 mod recording;
+mod screen;
 mod timeline;
 
 use pyo3::prelude::*;
@@ -17,6 +18,8 @@ mod _core {
     const FORMAT_VERSION: u64 = crate::store::FORMAT_VERSION;
     #[pymodule_export]
     use super::recording::{PyAllocations, PyDevice, PyFrame, PySnapshot};
+    #[pymodule_export]
+    use super::screen::PyScreen;
     #[pymodule_export]
     use super::timeline::{PyClock, PyImage, PyTimeline};
     use super::{Bound, PyModule, PyModuleMethods, PyResult, PyTuple};

@@ -15,7 +15,7 @@ use super::columns::lend;
 use crate::error::Error;
 use crate::filter::Filter;
 use crate::lifetimes::Lifetimes;
-use crate::raster::{self, Canvas, ColorBy, Frame, Scene, Style, Theme, View};
+use crate::raster::{self, Canvas, Channels, ColorBy, Frame, Mark, Scene, Style, Theme, View};
 use crate::recording::Recording;
 use crate::timeline::{Clock, NO_MOMENT, Order, Timeline};
 
@@ -403,10 +403,10 @@ impl Drop for Held {
 
 /// What NumPy's arrays of a picture keep alive.
 #[pyclass(frozen, name = "_Owner", module = "snapviewer")]
-struct Owner(Arc<Held>);
+pub(super) struct Owner(Arc<Held>);
 
 impl Owner {
-    fn frame(&self) -> &Frame {
+    pub(super) fn frame(&self) -> &Frame {
         // Only who holds the last reference takes it out.
         self.0.frame.as_ref().unwrap_or_else(|| unreachable!())
     }
@@ -424,8 +424,20 @@ pub(super) struct PyImage {
     held: Mutex<Option<Arc<Held>>>,
 }
 
+/// Left, top, width, height; red, green, blue; alpha; whether it is over allocations, too.
+pub(super) type PyMark = (i64, i64, i64, i64, (u8, u8, u8), u8, bool);
+
+/// Rectangles that a caller wants on a picture.
+pub(super) fn marks(given: Vec<PyMark>) -> Vec<Mark> {
+    let mark = |(x, y, width, height, (red, green, blue), alpha, over)| {
+        let color = [red, green, blue];
+        Mark { x, y, width, height, color, alpha, over }
+    };
+    given.into_iter().map(mark).collect()
+}
+
 impl PyImage {
-    fn owner(&self) -> PyResult<Owner> {
+    pub(super) fn owner(&self) -> PyResult<Owner> {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let given_up = || PyValueError::new_err("this picture was given up for the next one");
         held.clone().map(Owner).ok_or_else(given_up)
@@ -454,6 +466,23 @@ impl PyImage {
     fn rgba<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray3<u8>>> {
         let owner = Bound::new(py, self.owner()?)?;
         Ok(lend(&owner, owner.get().bytes()))
+    }
+
+    /// The pixels, in an array of their own, with rectangles painted on.
+    fn marked<'py>(
+        &self,
+        py: Python<'py>,
+        marks: Vec<PyMark>,
+    ) -> PyResult<Bound<'py, PyArray3<u8>>> {
+        let (owner, marks) = (self.owner()?, self::marks(marks));
+        let frame = owner.frame();
+        let area = frame.area();
+        let pixels = py.detach(|| {
+            let mut pixels = vec![[0; 4]; area.pixels()];
+            frame.copy_marked(&area, &marks, Channels::Rgb, &mut pixels);
+            pixels.into_flattened()
+        });
+        PyArray1::from_vec(py, pixels).reshape([area.rows.len(), area.columns.len(), 4])
     }
 
     /// The allocation in each pixel; 2**32-1 is background.

@@ -16,6 +16,7 @@
 //! Pixels, and leaves that change from one column to the next; not events. BENCHMARKS has figures.
 
 mod colors;
+mod marks;
 mod outline;
 mod paint;
 mod pan;
@@ -27,6 +28,7 @@ use std::ops::Range;
 use std::sync::Mutex;
 
 pub use colors::{ColorBy, Style, Theme, colors, dim};
+pub use marks::{Area, Channels, Mark};
 pub use view::View;
 
 use crate::timeline::{Clock, NO_MOMENT, Rows, Timeline};
@@ -46,6 +48,8 @@ pub struct Frame {
     pub moments: Vec<u32>,
     /// Its pixels, and who is in each.
     pub canvas: Canvas,
+    /// How many rows of each column, from the bottom, are allocations; the others are background.
+    filled: Vec<u32>,
     /// The rows of the selected allocation in each column.
     selected: Vec<(u32, u32)>,
     style: Style,
@@ -104,6 +108,7 @@ impl Scene<'_> {
             view: view.clone(),
             moments: vec![NO_MOMENT; width],
             canvas,
+            filled: vec![0; width],
             selected: vec![(0, 0); width],
             style: self.style.clone(),
         };

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from PIL import Image
 
 from snapviewer import Device
+from snapviewer import Image as TimelineImage
+from snapviewer.report import marks
 from snapviewer.report.theme import THEMES, Color
 from snapviewer.report.ticks import Ticks
 
@@ -28,7 +30,6 @@ from .layout import (
 )
 from .legend import Entry
 from .options import PictureOptions
-from .plot import Plot
 from .view import View
 
 _BYTE_TICK_DISTANCE = 36
@@ -118,21 +119,18 @@ class Artist:
             place = (left, base + (number * LINE + 2) * scale)
             self.canvas.text(place, line, size_px=TEXT_SIZE * scale, color=theme.secondary)
 
-    def paste(self, scene: Scene, area: Plot, x_ticks: Ticks, y_ticks: Ticks) -> None:
+    def paste(self, scene: Scene, image: TimelineImage, x_ticks: Ticks, y_ticks: Ticks) -> None:
         """Put the plot's pixels in, with grid and lines."""
-        scale = self.scale
-        area.grid(
-            [scene.row(tick.value) - scale for tick in y_ticks.marks],
-            [scene.column(tick.value) for tick in x_ticks.marks if scene.view.last],
-            scale,
-        )
-        ooms = scene.ooms()
-        for column in ooms if len(ooms) <= _MOST_OOM_LINES else ():
-            area.oom_line(column, scale)
+        scale, theme, plot = self.scale, self.theme, scene.plot
+        size = (plot.width, plot.height)
+        rows = [scene.row(tick.value) - scale for tick in y_ticks.marks]
+        columns = [scene.column(tick.value) for tick in x_ticks.marks if scene.view.last]
+        painted = marks.grid(size, rows, columns, scale, theme)
+        if len(ooms := scene.ooms()) <= _MOST_OOM_LINES:
+            painted += marks.oom_lines(size, ooms, scale, theme)
         if (row := scene.peak_row()) is not None:
-            area.peak_line(row - scale + 1, scale)
-        pixels = Image.fromarray(area.pixels)
-        self.canvas.image.paste(pixels, (scene.plot.left, scene.plot.top))
+            painted += marks.peak_line(size, row - scale + 1, scale, theme)
+        self.canvas.image.paste(Image.fromarray(image.marked(painted)), (plot.left, plot.top))
 
     def byte_axis(self, scene: Scene, ticks: Ticks) -> None:
         scale, theme, plot = self.scale, self.theme, scene.plot

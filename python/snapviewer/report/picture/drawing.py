@@ -19,11 +19,11 @@ from .artist import Artist, Scene
 from .layout import Box, layout_of, legend_room
 from .legend import Entry, Shown, legend_of
 from .options import PictureOptions
-from .plot import BACKGROUND, Plot
 from .view import View, view_of
 
 _HEADROOM = 28  # above the peak, for its label
 _MOST_BYTES = 2**64 - 1
+_BACKGROUND = 2**32 - 1  # among ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def draw(snapshot: Snapshot, device: Device, options: PictureOptions, *, file: s
     x_ticks = view.ticks(plot.width, artist.label_width)
 
     scene = Scene(device, view, plot, byte_span)
-    artist.paste(scene, Plot(image, artist.theme), x_ticks, y_ticks)
+    artist.paste(scene, image, x_ticks, y_ticks)
     artist.title(title, fact_lines)
     artist.byte_axis(scene, y_ticks)
     artist.other_axis(scene, x_ticks)
@@ -135,6 +135,6 @@ def _visible(
     ids: npt.NDArray[np.uint32], allocations: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return the allocations that have pixels, and how many."""
-    pixels = np.bincount(ids[ids != BACKGROUND], minlength=allocations)
+    pixels = np.bincount(ids[ids != _BACKGROUND], minlength=allocations)
     visible = np.flatnonzero(pixels)
     return visible, pixels[visible]
