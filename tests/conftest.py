@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 import hostile
-from display import display as display
+from display import display
+
+__all__ = ["cache", "display", "small"]
 
 
 @pytest.fixture(autouse=True)
