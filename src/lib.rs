@@ -20,6 +20,8 @@ pub mod stack_texts;
 pub mod pickle;
 pub mod snapshot;
 
+pub mod event_texts;
+
 pub mod lifetimes;
 
 pub mod timeline;

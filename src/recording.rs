@@ -6,18 +6,20 @@
 use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io::Read;
-use std::path::Path;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use crate::bundle::{self, Bundle};
 use crate::error::{Error, Result};
+use crate::event_texts::{self, EventText};
 use crate::filter::Filter;
-use crate::lifetimes::{self, Lifetimes};
+use crate::lifetimes::{self, Lifetimes, flag};
 use crate::progress::Progress;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Action, Snapshot};
 use crate::source::{Kind, Source};
 use crate::stack_texts::StackTexts;
-use crate::store::Store;
+use crate::store::{AnnotationRow, Chosen, Limits, Store, Table};
 
 /// An opened input.
 #[derive(Debug)]
@@ -28,6 +30,7 @@ pub struct Recording {
     pub devices: Vec<Arc<Lifetimes>>,
     /// What is odd about the file as a whole.
     pub warnings: Vec<String>,
+    path: PathBuf,
     content: Content,
     stack_texts: OnceLock<StackTexts>,
 }
@@ -35,7 +38,16 @@ pub struct Recording {
 #[derive(Debug)]
 enum Content {
     Snapshot(Box<Snapshot>),
-    Bundle { bundle: Box<Bundle>, store: OnceLock<Store> },
+    Bundle(Box<Stored>),
+}
+
+/// A bundle, and its database: opened twice, because what people ask may take long, and nothing else
+/// should wait for it.
+#[derive(Debug)]
+struct Stored {
+    bundle: Bundle,
+    lookups: OnceLock<Store>,
+    queries: OnceLock<Store>,
 }
 
 /// A line of a call stack, in words.
@@ -53,24 +65,30 @@ impl Recording {
     /// Opens a snapshot file, a bundle's directory or a bundle's zip, whichever it is.
     pub fn open(path: &Path, progress: &Progress<'_>) -> Result<Self> {
         if is_bundle(path)? {
-            return Ok(Self::from_bundle(bundle::open(path, progress)?));
+            return Ok(Self::from_bundle(path, bundle::open(path, progress)?));
         }
         let (snapshot, devices, format) = read(path, progress)?;
         Ok(Self {
             format,
             devices: devices.into_iter().map(Arc::new).collect(),
             warnings: snapshot.oddities.sentences(),
+            path: path.to_owned(),
             content: Content::Snapshot(Box::new(snapshot)),
             stack_texts: OnceLock::new(),
         })
     }
 
-    fn from_bundle(mut bundle: Bundle) -> Self {
+    fn from_bundle(path: &Path, mut bundle: Bundle) -> Self {
         Self {
             format: format!("bundle of {}", bundle.format),
             devices: std::mem::take(&mut bundle.devices).into_iter().map(Arc::new).collect(),
             warnings: bundle.warnings.clone(),
-            content: Content::Bundle { bundle: Box::new(bundle), store: OnceLock::new() },
+            path: path.to_owned(),
+            content: Content::Bundle(Box::new(Stored {
+                bundle,
+                lookups: OnceLock::new(),
+                queries: OnceLock::new(),
+            })),
             stack_texts: OnceLock::new(),
         }
     }
@@ -80,7 +98,7 @@ impl Recording {
     pub fn stack_count(&self) -> usize {
         match &self.content {
             Content::Snapshot(snapshot) => snapshot.stacks.len(),
-            Content::Bundle { bundle, .. } => bundle.stacks as usize,
+            Content::Bundle(stored) => stored.bundle.stacks as usize,
         }
     }
 
@@ -91,7 +109,7 @@ impl Recording {
         }
         match &self.content {
             Content::Snapshot(snapshot) => Ok(Some(frames(snapshot, stack))),
-            Content::Bundle { .. } => self.with_store(|store| {
+            Content::Bundle(_) => self.with_store(|store| {
                 let frames = store.frames(stack)?.into_iter();
                 let text = |(name, filename, line)| FrameText { name, filename, line };
                 Ok(Some(frames.map(text).collect()))
@@ -106,9 +124,7 @@ impl Recording {
         }
         let texts = match &self.content {
             Content::Snapshot(snapshot) => stack_texts(snapshot),
-            Content::Bundle { .. } => {
-                self.with_store(|store| store.stack_texts(self.stack_count()))?
-            }
+            Content::Bundle(_) => self.with_store(|store| store.stack_texts(self.stack_count()))?,
         };
         Ok(self.stack_texts.get_or_init(|| texts))
     }
@@ -123,7 +139,7 @@ impl Recording {
     #[must_use]
     pub fn times(&self, which: usize) -> Cow<'_, [u64]> {
         match &self.content {
-            Content::Bundle { bundle, .. } => Cow::Borrowed(&bundle.times[which]),
+            Content::Bundle(stored) => Cow::Borrowed(&stored.bundle.times[which]),
             Content::Snapshot(snapshot) => {
                 let rows = snapshot.traces[which].rows.clone();
                 let times: Vec<u64> = rows.map(|row| snapshot.events.time_us(row)).collect();
@@ -133,28 +149,127 @@ impl Recording {
         }
     }
 
+    /// How many allocations the devices before this one have: what queries call its first `idx`.
+    #[must_use]
+    pub fn first_idx(&self, which: usize) -> usize {
+        self.devices[..which].iter().map(|one| one.allocations.len()).sum()
+    }
+
+    /// Some events of a device in words; as many as there are.
+    pub fn event_texts(&self, which: usize, events: Range<usize>) -> Result<Vec<EventText>> {
+        let count = self.devices[which].totals.len();
+        let events = events.start.min(count)..events.end.min(count);
+        match &self.content {
+            Content::Snapshot(snapshot) => {
+                let first = snapshot.traces[which].rows.start;
+                Ok(event_texts::of_rows(snapshot, first + events.start..first + events.end))
+            }
+            Content::Bundle(_) => self.with_store(|store| {
+                let device = self.devices[which].device;
+                let texts = store.event_texts(device, count, events)?;
+                let is_known = |event: &EventText| (event.stack as usize) < self.stack_count();
+                if texts.iter().all(is_known) { Ok(texts) } else { Err(stackless()) }
+            }),
+        }
+    }
+
+    /// The events of a device with this action, in their order.
+    pub fn events_of(&self, which: usize, action: &str) -> Result<Vec<i64>> {
+        match &self.content {
+            Content::Snapshot(snapshot) => {
+                let rows = snapshot.traces[which].rows.clone();
+                let first = rows.start;
+                let is_wanted = Action::all_named(action, &snapshot.actions);
+                let found = snapshot.events.with_action(rows, &is_wanted);
+                Ok(found.map(|row| (row - first) as i64).collect())
+            }
+            Content::Bundle(_) => {
+                let lives = &self.devices[which];
+                let (device, count) = (lives.device, lives.totals.len());
+                self.with_store(|store| store.events_of(device, count, action))
+            }
+        }
+    }
+
+    /// What the allocator set aside for an allocation: the size of its block at the end. None if it
+    /// does not live so long, or the segments do not have it.
+    pub fn rounded_size(&self, which: usize, allocation: usize) -> Result<Option<u64>> {
+        let lives = &self.devices[which];
+        let one = lives.allocations.get(allocation);
+        if one.free_event < lives.totals.len() as i64 || one.flags & flag::MISSING_BLOCK != 0 {
+            return Ok(None);
+        }
+        match &self.content {
+            Content::Snapshot(snapshot) => Ok(snapshot.block_size(lives.device, one.address)),
+            Content::Bundle(_) => {
+                self.with_store(|store| store.block_size(lives.device, one.address))
+            }
+        }
+    }
+
+    /// The marks that the program set, in the file's order.
+    pub fn annotations(&self) -> Result<Vec<AnnotationRow>> {
+        match &self.content {
+            Content::Snapshot(snapshot) => {
+                let text = |id| snapshot.strings.get(id).to_owned();
+                let all = snapshot.annotations.iter();
+                Ok(all
+                    .map(|one| (text(one.name), text(one.stage), one.device, one.time_us))
+                    .collect())
+            }
+            Content::Bundle(_) => self.with_store(Store::annotations),
+        }
+    }
+
     /// The snapshot, if this was made of one just now.
     #[must_use]
     pub fn snapshot(&self) -> Option<&Snapshot> {
         match &self.content {
             Content::Snapshot(snapshot) => Some(snapshot),
-            Content::Bundle { .. } => None,
+            Content::Bundle(_) => None,
         }
     }
 
     /// Asks the bundle's database something; fails for a snapshot, which has none.
     pub fn with_store<T>(&self, ask: impl FnOnce(&Store) -> Result<T>) -> Result<T> {
-        let Content::Bundle { bundle, store } = &self.content else {
-            return Err(Error::bundle("only a bundle can be queried; convert the snapshot first"));
-        };
-        match store.get() {
-            Some(store) => ask(store),
-            None => {
-                let opened = bundle.store()?;
-                ask(store.get_or_init(|| opened))
-            }
-        }
+        self.ask(|stored| &stored.lookups, ask)
     }
+
+    /// Runs what a person asks of a bundle's database, with some allocations as further tables.
+    pub fn query(
+        &self,
+        tables: &[Chosen],
+        sql: &str,
+        limits: &Limits,
+        cancel: &dyn Fn() -> bool,
+    ) -> Result<Table> {
+        let ask = |store: &Store| store.query_with(tables, sql, limits, cancel);
+        self.ask(|stored| &stored.queries, ask)
+    }
+
+    /// Asks one of the databases, which is opened when first asked.
+    fn ask<T>(
+        &self,
+        which: impl Fn(&Stored) -> &OnceLock<Store>,
+        ask: impl FnOnce(&Store) -> Result<T>,
+    ) -> Result<T> {
+        let asked = match &self.content {
+            Content::Snapshot(_) => {
+                Err(Error::bundle("only a bundle can be queried; convert the snapshot first"))
+            }
+            Content::Bundle(stored) => match which(stored).get() {
+                Some(store) => ask(store),
+                None => {
+                    stored.bundle.store().and_then(|new| ask(which(stored).get_or_init(|| new)))
+                }
+            },
+        };
+        asked.map_err(|error| error.in_file(&self.path))
+    }
+}
+
+fn stackless() -> Error {
+    Error::bundle("elements.db is damaged (a stack is out of range); convert the snapshot again")
 }
 
 /// Whether a path is a converted snapshot: a directory, or a zip by its first bytes.

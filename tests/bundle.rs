@@ -12,8 +12,9 @@ use snapviewer::bundle;
 use snapviewer::error::{Error, Result};
 use snapviewer::lifetimes::{self, Lifetimes};
 use snapviewer::progress::Progress;
+use snapviewer::recording::Recording;
 use snapviewer::snapshot::Snapshot;
-use snapviewer::store::Limits;
+use snapviewer::store::{Chosen, Limits};
 
 fn write(from: &(Snapshot, Vec<Lifetimes>), output: &Path, force: bool) -> Result<()> {
     bundle::write(&from.0, &from.1, "json", output, force, &Progress::none())
@@ -232,16 +233,22 @@ fn what_is_no_bundle_of_this_version_is_told_in_a_sentence() {
 
     let older = told(r#" [{"timesteps": [0, 1], "offsets": [0], "size": 5}]"#);
     assert!(
-        older.starts_with("made by the older Snapviewer; convert the original snapshot again with"),
+        older.starts_with(
+            "made by the older Snapviewer, whose files this one does not read; open the original \
+             snapshot, or convert it again with `convert_snap.py -i snap.pickle -o snap.zip`"
+        ),
         "{older}"
     );
     let newer = told(r#"{"format": "snapviewer", "version": 3, "devices": 7}"#);
     assert!(
-        newer.starts_with("made by a newer snapviewer (format 3); update, or convert again"),
+        newer.starts_with(
+            "made by a newer snapviewer (format 3, this one reads 2); update snapviewer, or open \
+             the original snapshot"
+        ),
         "{newer}"
     );
     let first = told(r#"{"format": "snapviewer", "version": 1, "devices": 7}"#);
-    assert!(first.starts_with("made by a snapviewer that is too old (format 1)"), "{first}");
+    assert!(first.starts_with("made by a snapviewer that is too old (format 1, this"), "{first}");
     let damaged = told(r#"{"format": "snapviewer", "version": 2, "devices": 7}"#);
     assert!(damaged.starts_with("allocations.json is damaged"), "{damaged}");
     for text in ["", "{}", "null", r#"{"format": "other", "version": 1}"#, "{\"format\": \"snapv"] {
@@ -324,6 +331,18 @@ fn use_all(path: &Path) {
         let _ = store.frames(stack);
     }
     let _ = store.stack_texts(bundle.stacks as usize);
+    let Ok(recording) = Recording::open(path, &Progress::none()) else { return };
+    let _ = recording.annotations();
+    let chosen = Chosen::new("some", (-2..9).collect()).unwrap();
+    let sql = "select * from some order by idx";
+    let _ = recording.query(&[chosen], sql, &Limits::default(), &|| false);
+    for which in 0..recording.devices.len() {
+        let _ = recording.event_texts(which, 0..100);
+        let _ = recording.events_of(which, "oom");
+        for allocation in 0..recording.devices[which].allocations.len() {
+            let _ = recording.rounded_size(which, allocation);
+        }
+    }
 }
 
 #[test]

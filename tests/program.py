@@ -115,6 +115,8 @@ def _look_at(snapshot: Any, device: Any) -> None:
         if stack != 2**32 - 1:
             str(snapshot.frames(stack))
     str(device.warnings)
+    str([snapshot.annotations, device.event_rows(0, 1000), device.events_of("oom")])
+    str([device.rounded_size(number) for number in range(min(len(columns), 1000))])
     events, top = max(int(device.events), 1), device.peak_bytes + 1
     for order in ("allocation", "stack", "lifetime", "pool"):
         timeline = device.timeline(order)

@@ -327,7 +327,7 @@ def test_frames_show_what_they_are(small: Path) -> None:
 # Frozen
 
 
-@pytest.mark.parametrize("name", ["Snapshot", "Device", "Allocations", "Frame"])
+@pytest.mark.parametrize("name", ["Snapshot", "Device", "Allocations", "Frame", "Event"])
 def test_what_is_returned_is_frozen(small: Path, name: str) -> None:
     snap = snapviewer.load(small)
     dev = snap.devices[0]
@@ -336,6 +336,7 @@ def test_what_is_returned_is_frozen(small: Path, name: str) -> None:
         "Device": (dev, "index"),
         "Allocations": (dev.allocations, "size"),
         "Frame": (snap.frames(1)[0], "line"),
+        "Event": (dev.event_rows(0, 1)[0], "size"),
     }
     thing, attribute = objects[name]
 

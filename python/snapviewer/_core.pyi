@@ -1,6 +1,6 @@
 """The native core: reading, lifetimes, bundles. Everything it returns is frozen."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Protocol, TypeAlias, final
 
@@ -16,6 +16,7 @@ __all__ = [
     "CancelledError",
     "Clock",
     "Device",
+    "Event",
     "Frame",
     "Image",
     "Screen",
@@ -39,6 +40,7 @@ _Which: TypeAlias = str | npt.NDArray[np.bool_]
 _Range: TypeAlias = tuple[float, float]
 # x, y, width, height, (red, green, blue), alpha, over; see `Image.marked`
 _Mark: TypeAlias = tuple[int, int, int, int, tuple[int, int, int], int, bool]
+_Tables: TypeAlias = Mapping[str, npt.NDArray[np.int64]]
 
 class _Cancel(Protocol):
     def is_set(self) -> bool: ...
@@ -62,6 +64,56 @@ class Frame:
     @property
     def line(self) -> int:
         """The line; 0 in C++ frames."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __hash__(self, /) -> int: ...
+
+@final
+class Event:
+    """One event of a trace, in words."""
+
+    @property
+    def index(self) -> int:
+        """Its place in the trace."""
+    @property
+    def action(self) -> str:
+        """What it does: "alloc", "snapshot", …, as the file calls it."""
+    @property
+    def address(self) -> int:
+        """The address; 0 if there is none."""
+    @property
+    def size(self) -> int:
+        """Bytes: as requested for allocations and frees, physical for segments."""
+    @property
+    def stream(self) -> int:
+        """The stream."""
+    @property
+    def time_us(self) -> int | None:
+        """When, in Unix microseconds; None if not recorded."""
+    @property
+    def stack(self) -> int:
+        """Who did it: an id for `Snapshot.frames`; 0 if not recorded."""
+    @property
+    def compile_context(self) -> str | None:
+        """The compile id; "N/A" outside of torch.compile."""
+    @property
+    def user_metadata(self) -> str | None:
+        """What the user said of this stretch of the program."""
+    @property
+    def internal_metadata(self) -> str | None:
+        """What the allocator says of its own event."""
+    @property
+    def category(self) -> str | None:
+        """What the profiler says it is for."""
+    @property
+    def pool(self) -> tuple[int, int] | None:
+        """The memory pool, if the event tells it."""
+    @property
+    def forward_frames(self) -> tuple[str, ...]:
+        """The forward stack of a backward allocation, a line each."""
+    @property
+    def device_free(self) -> int | None:
+        """Of an OOM, instead of an address: the bytes that were free on the device."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     def __hash__(self, /) -> int: ...
@@ -123,6 +175,9 @@ class Device:
     def allocations(self) -> Allocations:
         """Its allocations, in stacking order."""
     @property
+    def first_idx(self) -> int:
+        """What queries call its allocation 0: in elements.db, `allocations.idx`."""
+    @property
     def pools(self) -> tuple[tuple[int, int], ...]:
         """The memory pools that `Allocations.pool` counts: (0, 0), the default one, first."""
     @property
@@ -173,6 +228,26 @@ class Device:
 
         Raises:
             ValueError: The order or the filter is not understood; the message says what is.
+        """
+    def mask(self, where: str) -> npt.NDArray[np.bool_]:
+        """Which allocations a filter's text lets through.
+
+        Raises:
+            ValueError: The filter is not understood; the message says what is.
+        """
+    def event_rows(self, first: int, last: int) -> list[Event]:
+        """The events from `first` to before `last`, as far as there are any.
+
+        Raises:
+            ValueError: More than 10,000 were asked for.
+        """
+    def events_of(self, action: str) -> npt.NDArray[np.int64]:
+        """The events with this action ("snapshot", "oom", …), in their order."""
+    def rounded_size(self, allocation: int) -> int | None:
+        """What the allocator set aside for an allocation: the size of its block at the end.
+
+        Returns:
+            Bytes; None if it does not live so long, or the segments do not have its block.
         """
     def colors(self, color: str = "stack", theme: str = "light") -> npt.NDArray[np.uint8]:
         """The colour of each allocation: allocations × (red, green, blue)."""
@@ -372,6 +447,36 @@ class Snapshot:
         """How many stacks there are: ids for `frames` are below that."""
     def frames(self, stack_id: int) -> tuple[Frame, ...]:
         """The frames of a stack, innermost first."""
+    @property
+    def annotations(self) -> tuple[tuple[str, str, int | None, int], ...]:
+        """The marks that the program set, in the file's order: name, stage, device and Unix µs."""
+    def query(
+        self,
+        sql: str,
+        *,
+        max_rows: int = 1000,
+        max_seconds: float = 30.0,
+        cancel: _Cancel | None = None,
+        tables: _Tables | None = None,
+    ) -> tuple[list[str], list[tuple[Any, ...]], bool]:
+        """Run a read-only SQL query on a bundle, which stays open for the next one.
+
+        Args:
+            sql: One SELECT.
+            max_rows: What is beyond them is left off.
+            max_seconds: How long it may take.
+            cancel: Asked now and then whether to stop, such as a `threading.Event`.
+            tables: Further tables for this query: for each name the `idx` of some allocations, in
+                any order. They have all columns of `allocations`, and `callstack`.
+
+        Returns:
+            The column names, the rows, and whether rows were left off.
+
+        Raises:
+            SnapshotError: This is no bundle, or the query fails; the message says why.
+            ValueError: The name of a table is none, or hides a table that is there.
+            CancelledError: `cancel` was set.
+        """
 
 def load(
     path: str | PathLike[str],
@@ -417,8 +522,9 @@ def query(
     max_rows: int = 1000,
     max_seconds: float = 30.0,
     cancel: _Cancel | None = None,
+    tables: _Tables | None = None,
 ) -> tuple[list[str], list[tuple[Any, ...]], bool]:
-    """Run a read-only SQL query on a bundle.
+    """Run a read-only SQL query on a bundle; `Snapshot.query` tells the rest.
 
     Returns:
         The column names, the rows, and whether rows were left off.

@@ -215,8 +215,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<Read> {
 fn why_not(bytes: &[u8], error: &serde_json::Error) -> Error {
     if bytes.trim_ascii_start().starts_with(b"[") {
         return Error::bundle(
-            "made by the older Snapviewer; convert the original snapshot again with \
-             `convert_snap.py -i snap.pickle -o …`",
+            "made by the older Snapviewer, whose files this one does not read; open the original \
+             snapshot, or convert it again with `convert_snap.py -i snap.pickle -o snap.zip`",
         );
     }
     match serde_json::from_slice::<Header<'_>>(bytes) {
@@ -235,9 +235,15 @@ fn wrong(format: &str, version: u64) -> Error {
         return Error::bundle("not a snapviewer bundle: its allocations.json says another format");
     }
     Error::bundle(if version > FORMAT_VERSION {
-        format!("made by a newer snapviewer (format {version}); update, or convert again")
+        format!(
+            "made by a newer snapviewer (format {version}, this one reads {FORMAT_VERSION}); update \
+             snapviewer, or open the original snapshot"
+        )
     } else {
-        format!("made by a snapviewer that is too old (format {version}); convert again")
+        format!(
+            "made by a snapviewer that is too old (format {version}, this one reads \
+             {FORMAT_VERSION}); open the original snapshot, or convert it again"
+        )
     })
 }
 

@@ -2,20 +2,22 @@
 
 #![allow(clippy::needless_pass_by_value)] // PyO3 hands arguments over by value.
 
+use std::borrow::Borrow;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use pyo3::exceptions::{PyException, PyOSError, PyValueError};
+use numpy::PyReadonlyArray1;
+use pyo3::exceptions::{PyException, PyOSError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyList, PyMapping, PyMappingMethods, PyTuple};
 
 use super::recording::PySnapshot;
 use crate::error::Error;
 use crate::progress::Progress;
 use crate::recording::{self, Recording};
-use crate::store::{Cell, Limits, Table};
+use crate::store::{Cell, Chosen, Limits, Table};
 
 pyo3::create_exception!(
     snapviewer,
@@ -130,32 +132,70 @@ pub(super) fn convert(
 
 /// Runs a read-only SQL query on a bundle. Returns column names, rows, and whether rows were left off.
 #[pyfunction]
-#[pyo3(signature = (path, sql, *, max_rows=1000, max_seconds=30.0, cancel=None))]
-pub(super) fn query(
-    py: Python<'_>,
+#[pyo3(signature = (path, sql, *, max_rows=1000, max_seconds=30.0, cancel=None, tables=None))]
+pub(super) fn query<'py>(
+    py: Python<'py>,
     path: PathBuf,
-    sql: String,
+    sql: &str,
     max_rows: usize,
     max_seconds: f64,
     cancel: Option<Py<PyAny>>,
-) -> PyResult<(Vec<String>, Bound<'_, PyList>, bool)> {
-    let caller = Caller::new(None, cancel);
-    let time = Duration::try_from_secs_f64(max_seconds).unwrap_or(Duration::MAX);
-    let limits = Limits { rows: max_rows, time };
-    let table: Table = caller.run(py, |progress| {
-        let recording = Recording::open(&path, progress)?;
-        let stop = || !caller.hears(0, 0);
-        recording
-            .with_store(|store| store.query(&sql, &limits, &stop))
-            .map_err(|e| e.in_file(&path))
-    })?;
-    let rows = table.rows.iter().map(|row| {
-        let cells =
-            row.iter().map(|cell| cell_to_python(py, cell)).collect::<PyResult<Vec<_>>>()?;
-        PyTuple::new(py, cells)
-    });
-    let rows = PyList::new(py, rows.collect::<PyResult<Vec<_>>>()?)?;
-    Ok((table.columns, rows, table.is_truncated))
+    tables: Option<&Bound<'py, PyMapping>>,
+) -> PyResult<Answer<'py>> {
+    let question = Question::new(sql, max_rows, max_seconds, tables)?;
+    question.ask(py, cancel, |progress| Recording::open(&path, progress))
+}
+
+/// Column names, rows, and whether rows were left off.
+pub(super) type Answer<'py> = (Vec<String>, Bound<'py, PyList>, bool);
+
+/// What a person asks of a bundle.
+pub(super) struct Question<'a> {
+    sql: &'a str,
+    limits: Limits,
+    tables: Vec<Chosen>,
+}
+
+impl<'a> Question<'a> {
+    pub(super) fn new(
+        sql: &'a str,
+        max_rows: usize,
+        max_seconds: f64,
+        tables: Option<&Bound<'_, PyMapping>>,
+    ) -> PyResult<Self> {
+        let time = Duration::try_from_secs_f64(max_seconds).unwrap_or(Duration::MAX);
+        let mut chosen = Vec::new();
+        for item in tables.map(PyMappingMethods::items).transpose()?.iter().flatten() {
+            let (name, list) = item.extract::<(String, Bound<'_, PyAny>)>()?;
+            let list = list.extract::<PyReadonlyArray1<'_, i64>>().map_err(|_| {
+                PyTypeError::new_err(format!("the table {name} takes an array of int64: idx"))
+            })?;
+            chosen.push(Chosen::new(&name, list.as_array().to_vec())?);
+        }
+        Ok(Self { sql, limits: Limits { rows: max_rows, time }, tables: chosen })
+    }
+
+    /// Asks a recording, which may have to be opened first.
+    pub(super) fn ask<'py, R: Borrow<Recording>>(
+        &self,
+        py: Python<'py>,
+        cancel: Option<Py<PyAny>>,
+        open: impl FnOnce(&Progress<'_>) -> crate::error::Result<R> + Send,
+    ) -> PyResult<Answer<'py>> {
+        let caller = Caller::new(None, cancel);
+        let table: Table = caller.run(py, |progress| {
+            let recording = open(progress)?;
+            let stop = || !caller.hears(0, 0);
+            recording.borrow().query(&self.tables, self.sql, &self.limits, &stop)
+        })?;
+        let rows = table.rows.iter().map(|row| {
+            let cells =
+                row.iter().map(|cell| cell_to_python(py, cell)).collect::<PyResult<Vec<_>>>()?;
+            PyTuple::new(py, cells)
+        });
+        let rows = PyList::new(py, rows.collect::<PyResult<Vec<_>>>()?)?;
+        Ok((table.columns, rows, table.is_truncated))
+    }
 }
 
 fn cell_to_python<'py>(py: Python<'py>, cell: &Cell) -> PyResult<Bound<'py, PyAny>> {

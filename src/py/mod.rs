@@ -2,6 +2,8 @@
 
 mod calls;
 mod columns;
+mod device;
+mod events;
 mod recording;
 mod screen;
 mod timeline;
@@ -17,7 +19,11 @@ mod _core {
     #[pymodule_export]
     const FORMAT_VERSION: u64 = crate::store::FORMAT_VERSION;
     #[pymodule_export]
-    use super::recording::{PyAllocations, PyDevice, PyFrame, PySnapshot};
+    use super::device::PyDevice;
+    #[pymodule_export]
+    use super::events::PyEvent;
+    #[pymodule_export]
+    use super::recording::{PyAllocations, PyFrame, PySnapshot};
     #[pymodule_export]
     use super::screen::PyScreen;
     #[pymodule_export]

@@ -1,21 +1,16 @@
-//! Snapshots, devices and allocations as Python sees them: frozen, and the same that Rust has.
+//! Snapshots and allocations as Python sees them: frozen, and the same that Rust has.
 
 use std::sync::Arc;
 
-use numpy::{PyArray1, PyArray2};
+use numpy::PyArray1;
 use pyo3::exceptions::{PyIndexError, PyOverflowError};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyMapping, PyTuple};
 
+use super::calls::{self, Answer};
 use super::columns::lend;
-use super::timeline::{self, PyClock, PyTimeline};
-use crate::lifetimes::Lifetimes;
-use crate::raster::{ColorBy, Theme};
+use super::device::PyDevice;
 use crate::recording::Recording;
-use crate::timeline::Order;
-
-/// The least, the most, and the colours between them.
-type Scale<'py> = (u64, u64, Bound<'py, PyArray2<u8>>);
 
 /// One line of a call stack.
 #[pyclass(frozen, eq, hash, get_all, name = "Frame", module = "snapviewer")]
@@ -51,7 +46,7 @@ impl PySnapshot {
     pub(super) fn new(py: Python<'_>, recording: Recording) -> PyResult<Self> {
         let recording = Arc::new(recording);
         let devices = (0..recording.devices.len())
-            .map(|which| Py::new(py, PyDevice { recording: Arc::clone(&recording), which }))
+            .map(|which| Py::new(py, PyDevice::new(&recording, which)))
             .collect::<PyResult<Vec<_>>>()?;
         Ok(Self { recording, devices: PyTuple::new(py, devices)?.unbind() })
     }
@@ -105,178 +100,30 @@ impl PySnapshot {
         PyTuple::new(py, frames)
     }
 
-    fn __repr__(&self) -> String {
-        format!("<Snapshot {}, {} devices>", self.recording.format, self.recording.devices.len())
-    }
-}
-
-/// What is known of one device.
-#[pyclass(frozen, name = "Device", module = "snapviewer")]
-pub(super) struct PyDevice {
-    recording: Arc<Recording>,
-    which: usize,
-}
-
-impl PyDevice {
-    fn lifetimes(&self) -> &Lifetimes {
-        &self.recording.devices[self.which]
-    }
-}
-
-#[pymethods]
-impl PyDevice {
-    /// The device's ordinal; -1 for pinned host memory.
+    /// The marks that the program set, in the file's order: name, stage, device and Unix µs.
     #[getter]
-    fn index(&self) -> i32 {
-        self.lifetimes().device
+    fn annotations<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, py.detach(|| self.recording.annotations())?)
     }
 
-    /// How many events its trace has.
-    #[getter]
-    fn events<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let count = self.lifetimes().totals.len();
-        py.import("snapviewer.counts")?.getattr("EventCount")?.call1((count,))
-    }
-
-    /// Its allocations, in stacking order.
-    #[getter]
-    fn allocations(&self) -> PyAllocations {
-        PyAllocations { recording: Arc::clone(&self.recording), which: self.which }
-    }
-
-    /// The memory pools that `Allocations.pool` counts: (0, 0), the default one, first.
-    #[getter]
-    fn pools<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, &self.lifetimes().pools)
-    }
-
-    /// Live requested bytes after each event.
-    #[getter]
-    fn totals<'py>(slf: &Bound<'py, Self>) -> Bound<'py, PyArray1<u64>> {
-        lend(slf, slf.get().lifetimes().totals.as_slice().into())
-    }
-
-    /// Live requested bytes before the first event.
-    #[getter]
-    fn initial_bytes(&self) -> u64 {
-        self.lifetimes().initial_bytes
-    }
-
-    /// The most that was live after any event; if there are no events, what is live.
-    #[getter]
-    fn peak_bytes(&self) -> u64 {
-        self.lifetimes().peak_bytes
-    }
-
-    /// The first event with that much; -1 if there are no events.
-    #[getter]
-    fn peak_event(&self) -> i64 {
-        self.lifetimes().peak_event
-    }
-
-    /// Live requested bytes after the last event.
-    #[getter]
-    fn final_bytes(&self) -> u64 {
-        self.lifetimes().final_bytes()
-    }
-
-    /// Bytes got from the device before the first event.
-    #[getter]
-    fn reserved_initial_bytes(&self) -> u64 {
-        self.lifetimes().reserved_initial_bytes
-    }
-
-    /// The most bytes that were got from the device.
-    #[getter]
-    fn reserved_peak_bytes(&self) -> u64 {
-        self.lifetimes().reserved_peak_bytes
-    }
-
-    /// How often an allocation failed.
-    #[getter]
-    fn oom_events(&self) -> usize {
-        self.lifetimes().oom_events.len()
-    }
-
-    /// The events at which an allocation failed.
-    #[getter]
-    fn oom_at<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, &self.lifetimes().oom_events)
-    }
-
-    /// Whether what is live at the end is what the segments hold, to the byte.
-    #[getter]
-    fn reconciles(&self) -> bool {
-        self.lifetimes().check.reconciles()
-    }
-
-    /// Requested bytes of the blocks that the segments hold at the end.
-    #[getter]
-    fn expected_final_bytes(&self) -> u64 {
-        self.lifetimes().check.expected_final_bytes
-    }
-
-    /// What is off, in sentences.
-    #[getter]
-    fn warnings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.lifetimes().check.sentences())
-    }
-
-    /// Stacks the allocations in an order: all, or those that `where` describes.
-    #[pyo3(signature = (order="allocation", r#where=None))]
-    fn timeline(
-        &self,
-        py: Python<'_>,
-        order: &str,
-        r#where: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<PyTimeline> {
-        let order = timeline::choice(&Order::NAMES, "order", order)?;
-        let shown = timeline::Which::new(r#where, self.lifetimes().allocations.len())?;
-        py.detach(|| {
-            let filter = shown.mask(&self.recording, self.which)?;
-            PyTimeline::new(&self.recording, self.which, order, filter)
-        })
-    }
-
-    /// The colour of each allocation: allocations × (red, green, blue).
-    #[pyo3(signature = (color="stack", theme="light"))]
-    fn colors<'py>(
+    /// Runs a read-only SQL query on a bundle, which stays open for the next. Returns column names,
+    /// rows, and whether rows were left off.
+    #[pyo3(signature = (sql, *, max_rows=1000, max_seconds=30.0, cancel=None, tables=None))]
+    fn query<'py>(
         &self,
         py: Python<'py>,
-        color: &str,
-        theme: &str,
-    ) -> PyResult<Bound<'py, PyArray2<u8>>> {
-        let by = timeline::choice(&ColorBy::NAMES, "color", color)?;
-        let theme = timeline::choice(&Theme::NAMES, "theme", theme)?;
-        let colors = timeline::colors(&self.recording, self.which, by, theme)?;
-        timeline::color_array(py, &colors)
-    }
-
-    /// What the colours of "size" and "age" mean: the least, the most, and the colours from one to
-    /// the other, by the logarithm. None for other colours.
-    #[pyo3(signature = (color, theme="light"))]
-    fn scale<'py>(
-        &self,
-        py: Python<'py>,
-        color: &str,
-        theme: &str,
-    ) -> PyResult<Option<Scale<'py>>> {
-        let by = timeline::choice(&ColorBy::NAMES, "color", color)?;
-        let theme = timeline::choice(&Theme::NAMES, "theme", theme)?;
-        let Some((least, most)) = by.extent(self.lifetimes()) else { return Ok(None) };
-        Ok(Some((least, most, timeline::color_array(py, &theme.scale())?)))
-    }
-
-    /// When the events happened; None if the file has no times.
-    #[pyo3(signature = (compress=false))]
-    fn clock(&self, py: Python<'_>, compress: bool) -> Option<PyClock> {
-        py.detach(|| PyClock::new(&self.recording, self.which, compress))
+        sql: &str,
+        max_rows: usize,
+        max_seconds: f64,
+        cancel: Option<Py<PyAny>>,
+        tables: Option<&Bound<'py, PyMapping>>,
+    ) -> PyResult<Answer<'py>> {
+        let question = calls::Question::new(sql, max_rows, max_seconds, tables)?;
+        question.ask(py, cancel, |_| Ok(&*self.recording))
     }
 
     fn __repr__(&self) -> String {
-        let lifetimes = self.lifetimes();
-        let (events, allocations) = (lifetimes.totals.len(), lifetimes.allocations.len());
-        format!("<Device {}: {events} events, {allocations} allocations>", lifetimes.device)
+        format!("<Snapshot {}, {} devices>", self.recording.format, self.recording.devices.len())
     }
 }
 
@@ -285,6 +132,12 @@ impl PyDevice {
 pub(super) struct PyAllocations {
     recording: Arc<Recording>,
     which: usize,
+}
+
+impl PyAllocations {
+    pub(super) fn new(recording: &Arc<Recording>, which: usize) -> Self {
+        Self { recording: Arc::clone(recording), which }
+    }
 }
 
 macro_rules! columns {

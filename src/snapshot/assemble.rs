@@ -164,7 +164,7 @@ impl Top {
         for (number, &count) in events.action_counts().iter().enumerate().skip(Action::NAMES.len())
         {
             if count > 0 {
-                let name = snapshot.actions.get(number).map_or("(none)", String::as_str);
+                let name = Action(number as u8).name(&snapshot.actions).unwrap_or(Action::NAMELESS);
                 build.oddities.unknown_actions.insert(name.to_owned(), count);
             }
         }

@@ -42,8 +42,25 @@ impl Action {
         "oom",
     ];
 
-    /// Stands for all further actions once a file has shown more than a byte can number.
+    /// Stands for what is no string, and for all further actions once a file has shown more than a
+    /// byte can number.
     pub const OTHER: Self = Self(u8::MAX);
+
+    /// What [`Self::OTHER`] is called.
+    pub const NAMELESS: &str = "(none)";
+
+    /// Its name among a file's names; None if the file lacks it.
+    #[must_use]
+    pub fn name(self, names: &[String]) -> Option<&str> {
+        let told = names.get(usize::from(self.0)).map(String::as_str);
+        told.or((self == Self::OTHER).then_some(Self::NAMELESS))
+    }
+
+    /// Of all possible actions, whether each has this name.
+    #[must_use]
+    pub fn all_named(name: &str, names: &[String]) -> [bool; 256] {
+        std::array::from_fn(|number| Self(number as u8).name(names) == Some(name))
+    }
 }
 
 /// What few events have, or all have alike: string ids, where 0 is absent or empty.
@@ -173,6 +190,25 @@ impl Events {
     #[inline]
     pub fn action(&self, row: usize) -> Action {
         self.chunks[row / CHUNK].action[row % CHUNK]
+    }
+
+    /// The rows among these whose action is marked.
+    pub fn with_action<'a>(
+        &'a self,
+        rows: Range<usize>,
+        is_wanted: &'a [bool; 256],
+    ) -> impl Iterator<Item = usize> + 'a {
+        let chunks = rows.start / CHUNK..rows.end.div_ceil(CHUNK);
+        chunks.flat_map(move |number| {
+            let first = number * CHUNK;
+            let from = rows.start.max(first);
+            let actions =
+                &self.chunks[number].action[from - first..rows.end.min(first + CHUNK) - first];
+            let found = actions.iter().enumerate();
+            found
+                .filter(|(_, action)| is_wanted[usize::from(action.0)])
+                .map(move |(at, _)| from + at)
+        })
     }
 
     /// When it happened, in Unix microseconds.

@@ -162,8 +162,8 @@ pub struct Annotation {
     pub name: u32,
     /// 'START' or 'END', a string id.
     pub stage: u32,
-    /// The device it belongs to.
-    pub device: i32,
+    /// The device it belongs to, if told.
+    pub device: Option<i32>,
     /// When, in Unix microseconds.
     pub time_us: u64,
 }
@@ -203,6 +203,15 @@ impl Snapshot {
         if device == HOST { self.has_host_segments } else { self.has_device_segments }
     }
 
+    /// The size of the block that is in use at an address at the end; None if there is none.
+    #[must_use]
+    pub fn block_size(&self, device: i32, address: u64) -> Option<u64> {
+        let segments = self.segments.iter().filter(|segment| segment.device == device);
+        let mut blocks = segments.flat_map(|segment| &self.blocks[segment.blocks.clone()]);
+        let block = blocks.find(|block| block.state.is_active() && block.address == address);
+        block.map(|block| block.size)
+    }
+
     /// Leaves only what belongs to one device.
     pub fn keep_device(&mut self, device: i32) -> Result<()> {
         if !self.traces.iter().any(|trace| trace.device == device) {
@@ -210,7 +219,7 @@ impl Snapshot {
             return Err(Error::NoDevice { device, available });
         }
         self.traces.retain(|trace| trace.device == device);
-        self.annotations.retain(|annotation| annotation.device == device);
+        self.annotations.retain(|one| one.device.is_none_or(|its| its == device));
         let blocks = std::mem::take(&mut self.blocks);
         self.segments.retain(|segment| segment.device == device);
         for segment in &mut self.segments {

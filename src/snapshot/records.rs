@@ -165,7 +165,8 @@ impl Build {
             match self.key(key) {
                 Key::Name => annotation.name = self.text_of(value, key),
                 Key::Stage => annotation.stage = self.text_of(value, key),
-                Key::Device => annotation.device = self.word(value, key, at)? as i32,
+                Key::Device if matches!(value, Value::None) => {}
+                Key::Device => annotation.device = Some(self.word(value, key, at)? as i32),
                 Key::TimeUs => annotation.time_us = self.word(value, key, at)?,
                 _ => self.count_unknown(key),
             }

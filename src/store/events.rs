@@ -1,66 +1,28 @@
 //! The packed events as a table that SQL can read: `events`.
 //!
-//! The packed columns of all chunks (about 2 bytes an event) are read when the first query comes; a
-//! chunk's column is unpacked when a row of it is looked at. Conditions on `device` and `event` skip
-//! the chunks that cannot match; SQLite checks all conditions again, so here they may be coarse.
+//! Conditions on `device` and `event` skip the chunks that cannot match; SQLite checks all conditions
+//! again, so here they may be coarse.
 
 use std::borrow::Cow;
 use std::ffi::{CStr, c_int};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
 
 use rusqlite::types::ValueRef;
 use rusqlite::vtab::{
     Context, Filters, IndexConstraintOp, IndexInfo, Module, VTab, VTabConfig, VTabConnection,
     VTabCursor, sqlite3_vtab, sqlite3_vtab_cursor,
 };
-use rusqlite::{Connection, Error, Result, params};
+use rusqlite::{Connection, Error, Result};
 
 use crate::snapshot::Action;
-use crate::store::columns::{CHUNK, NAMES};
-use crate::store::pack::{unpack, unzigzag};
+use crate::store::columns::CHUNK;
+use crate::store::pack::unzigzag;
+use crate::store::packed::{Chunk, Loaded, Packed};
 
 const TABLE: &CStr = c"create table events(
     device integer, event integer, action text, address integer, size integer, stream integer,
     time_us integer, stack integer, compile_context text, user_metadata text,
     internal_metadata text, category text, pool text, forward_frames text, device_free integer)";
-
-/// Unpacked chunks that are kept: 3.5 MB each if every column was looked at.
-const KEPT: usize = 16;
-
-/// What the table reads, once somebody has asked.
-pub(super) type Loaded = Arc<OnceLock<std::result::Result<Packed, String>>>;
-
-/// All events, packed.
-pub(super) struct Packed {
-    devices: Vec<Device>,
-    actions: Vec<String>,
-    extras: Vec<[Option<String>; 6]>,
-    kept: Mutex<Vec<Kept>>,
-}
-
-/// An unpacked chunk: the device and the chunk's number, and itself.
-type Kept = ((usize, usize), Arc<Chunk>);
-
-struct Device {
-    ordinal: i64,
-    events: usize,
-    chunks: Vec<Arc<[Vec<u8>; NAMES.len()]>>,
-}
-
-/// A chunk whose columns are unpacked as they are needed.
-struct Chunk {
-    len: usize,
-    packed: Arc<[Vec<u8>; NAMES.len()]>,
-    columns: [OnceLock<std::result::Result<Vec<u64>, &'static str>>; NAMES.len()],
-}
-
-impl Chunk {
-    fn get(&self, column: usize, row: usize) -> Result<u64> {
-        let values = self.columns[column].get_or_init(|| unpack(&self.packed[column], self.len));
-        let values = values.as_ref().map_err(|&reason| damaged(reason))?;
-        values.get(row).copied().ok_or_else(|| damaged("a chunk is too short"))
-    }
-}
 
 fn damaged(reason: &str) -> Error {
     Error::ModuleError(format!("the events in elements.db are damaged: {reason}"))
@@ -70,80 +32,6 @@ fn damaged(reason: &str) -> Error {
 pub(super) fn register(db: &Connection, loaded: Loaded) -> Result<()> {
     const MODULE: Module<'static, EventsTable> = Module::eponymous_only_module();
     db.create_module(c"events", &MODULE, Some(loaded))
-}
-
-impl Packed {
-    /// Reads the packed columns.
-    pub(super) fn load(db: &Connection) -> Result<Self> {
-        let mut devices: Vec<Device> = Vec::new();
-        let mut all = db.prepare(
-            "select device, first_event, events, action, address, size, stream, time_us, stack, extras
-             from event_columns order by rowid",
-        )?;
-        let mut rows = all.query([])?;
-        while let Some(row) = rows.next()? {
-            let (device, first, events): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
-            if devices.last().is_none_or(|last| last.ordinal != device) {
-                devices.push(Device { ordinal: device, events: 0, chunks: Vec::new() });
-            }
-            let Some(last) = devices.last_mut() else { continue };
-            let is_next = first == last.events as i64 && last.events == last.chunks.len() * CHUNK;
-            if !is_next || !(1..=CHUNK as i64).contains(&events) {
-                return Err(damaged("its chunks do not follow each other"));
-            }
-            last.events += events as usize;
-            let mut columns: [Vec<u8>; NAMES.len()] = Default::default();
-            for (number, column) in columns.iter_mut().enumerate() {
-                *column = row.get(number + 3)?;
-            }
-            last.chunks.push(Arc::new(columns));
-        }
-        let actions =
-            texts(db, "select action, name from actions order by action", |row| row.get(1))?;
-        let extras = texts(
-            db,
-            "select extras, compile_context, user_metadata, internal_metadata, category, pool, forward_frames
-             from extras order by extras",
-            |row| Ok([row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?, row.get(6)?]),
-        )?;
-        Ok(Self { devices, actions, extras, kept: Mutex::default() })
-    }
-
-    /// The unpacked chunk with this event.
-    fn chunk(&self, device: usize, event: usize) -> Option<Arc<Chunk>> {
-        let key = (device, event / CHUNK);
-        let of = self.devices.get(device)?;
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, chunk)) = kept.iter().find(|(known, _)| *known == key) {
-            return Some(Arc::clone(chunk));
-        }
-        let packed = Arc::clone(of.chunks.get(key.1)?);
-        let len = CHUNK.min(of.events - key.1 * CHUNK);
-        let chunk = Arc::new(Chunk { len, packed, columns: Default::default() });
-        if kept.len() == KEPT {
-            kept.remove(0);
-        }
-        kept.push((key, Arc::clone(&chunk)));
-        Some(chunk)
-    }
-}
-
-/// Rows of a table that is numbered from 0.
-fn texts<T>(
-    db: &Connection,
-    sql: &str,
-    row: impl Fn(&rusqlite::Row<'_>) -> Result<T>,
-) -> Result<Vec<T>> {
-    let mut all = Vec::new();
-    let mut statement = db.prepare(sql)?;
-    let mut rows = statement.query(params![])?;
-    while let Some(one) = rows.next()? {
-        if one.get::<_, i64>(0)? != all.len() as i64 {
-            return Err(damaged("its names are not numbered"));
-        }
-        all.push(row(one)?);
-    }
-    Ok(all)
 }
 
 #[repr(C)]
@@ -252,7 +140,7 @@ impl EventsCursor {
     fn packed(&self) -> Result<&Packed> {
         match self.loaded.get() {
             Some(Ok(packed)) => Ok(packed),
-            Some(Err(reason)) => Err(Error::ModuleError(reason.clone())),
+            Some(Err(reason)) => Err(damaged(reason)),
             None => Err(damaged("they were not read")),
         }
     }
@@ -276,7 +164,7 @@ impl EventsCursor {
 
     fn get(&self, column: usize) -> Result<u64> {
         let chunk = self.chunk.as_ref().ok_or_else(|| damaged("a chunk is missing"))?;
-        chunk.get(column, self.event % CHUNK)
+        chunk.get(column, self.event % CHUNK).map_err(damaged)
     }
 }
 

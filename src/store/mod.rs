@@ -1,31 +1,36 @@
 //! `elements.db`: everything a snapshot says, as tables that people can query.
 //!
-//! [`schema`] is the format, [`write`] makes it, [`events`] shows its packed events as a table, and
-//! [`query`] runs what people write. Nothing else in the program knows SQL.
+//! [`schema`] is the format, [`write`] makes it, [`lookup`] finds single things, and [`query`] runs
+//! what people write, who see the packed events ([`packed`]) as a table ([`events`]) and may bring
+//! tables of their own ([`chosen`]). Nothing else in the program knows SQL.
 //!
 //! # Cost
 //!
 //! Writing: 0.4 µs an allocation, and 0.1 µs an event on a second thread. Opening: under a
 //! millisecond from a directory; from a zip, reading the file.
 
+mod chosen;
 pub(crate) mod columns;
 mod events;
+mod lookup;
 pub(crate) mod pack;
+mod packed;
 mod query;
 mod schema;
 pub(crate) mod write;
 
 use std::io::Read;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
 use rusqlite::functions::FunctionFlags;
-use rusqlite::{Connection, MAIN_DB, OpenFlags, OptionalExtension};
+use rusqlite::{Connection, MAIN_DB, OpenFlags};
 
+pub use chosen::Chosen;
+pub use lookup::{AnnotationRow, StackLine};
 pub use query::{Cell, Limits, Table};
 
 use crate::error::{Error, Result};
-use crate::stack_texts::StackTexts;
 
 /// The version of the bundle's format, and so of this database's.
 pub const FORMAT_VERSION: u64 = 2;
@@ -33,15 +38,13 @@ pub const FORMAT_VERSION: u64 = 2;
 /// An open `elements.db`. Read-only; can be shared between threads, which then take turns.
 pub struct Store {
     db: Mutex<Connection>,
-    events: events::Loaded,
+    events: packed::Loaded,
     frames: FrameTexts,
+    chosen: chosen::Lists,
 }
 
 /// Each frame as call stacks show it, once somebody has asked.
 type FrameTexts = Arc<OnceLock<Vec<String>>>;
-
-/// A line of a call stack: function, file, line.
-pub type StackLine = (String, String, u64);
 
 impl std::fmt::Debug for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -76,8 +79,10 @@ impl Store {
             }
         }
         drop(names);
-        let (events, frames) = (events::Loaded::default(), FrameTexts::default());
+        let (events, frames) = (packed::Loaded::default(), FrameTexts::default());
+        let chosen = chosen::Lists::default();
         events::register(&db, Arc::clone(&events))?;
+        chosen::register(&db, Arc::clone(&chosen))?;
         let texts = Arc::clone(&frames);
         let flags = FunctionFlags::SQLITE_UTF8
             | FunctionFlags::SQLITE_DETERMINISTIC
@@ -87,49 +92,41 @@ impl Store {
             Ok(ids.map(|ids| callstack(ids, texts.get().map_or(&[], Vec::as_slice))))
         })?;
         db.execute_batch(schema::QUICK_VIEWS)?;
+        query::limit(&db)?;
         query::restrict(&mut db)?;
-        Ok(Self { db: Mutex::new(db), events, frames })
+        Ok(Self { db: Mutex::new(db), events, frames, chosen })
     }
 
     /// Runs one statement that only reads. The calling thread asks `cancel` now and then.
     ///
     /// Besides the tables that the file has, there is `events`, with every event.
     pub fn query(&self, sql: &str, limits: &Limits, cancel: &dyn Fn() -> bool) -> Result<Table> {
-        let mut db = self.lock();
-        self.events.get_or_init(|| events::Packed::load(&db).map_err(|error| error.to_string()));
-        self.frames.get_or_init(|| frame_texts(&db).unwrap_or_default());
-        query::run(&mut db, sql, limits, cancel)
+        self.query_with(&[], sql, limits, cancel)
     }
 
-    /// The lines of a call stack, innermost first; none if there is no such stack.
-    pub fn frames(&self, stack: u32) -> Result<Vec<StackLine>> {
-        self.frames_of(stack).map_err(|error| damaged(&error))
-    }
-
-    fn frames_of(&self, stack: u32) -> rusqlite::Result<Vec<StackLine>> {
-        let db = self.lock();
-        let mut find = db.prepare_cached("select frames from stacks where stack = ?")?;
-        let ids: Option<String> = find.query_row([stack], |row| row.get(0)).optional()?;
-        let mut find =
-            db.prepare_cached("select name, filename, line from frames where frame = ?")?;
-        let line =
-            |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get::<_, i64>(2)? as u64));
-        frame_ids(&ids.unwrap_or_default()).map(|id| find.query_row([id as i64], line)).collect()
-    }
-
-    /// Every stack, of which there must be this many.
-    pub fn stack_texts(&self, count: usize) -> Result<StackTexts> {
-        let read = || {
-            let db = self.lock();
-            let mut texts = StackTexts::default();
-            read_frames(&db, &mut texts)?;
-            read_stacks(&db, &mut texts)?;
-            if texts.len() != count {
-                return Err(inconsistent("it has another number of stacks"));
+    /// The same with further tables, each of some allocations: with all of their columns, and their
+    /// `callstack`.
+    pub fn query_with(
+        &self,
+        tables: &[Chosen],
+        sql: &str,
+        limits: &Limits,
+        cancel: &dyn Fn() -> bool,
+    ) -> Result<Table> {
+        // Another query may take its time.
+        let mut db = loop {
+            match self.db.try_lock() {
+                Ok(db) => break db,
+                Err(TryLockError::Poisoned(error)) => break error.into_inner(),
+                Err(TryLockError::WouldBlock) if cancel() => return Err(Error::Cancelled),
+                Err(TryLockError::WouldBlock) => std::thread::sleep(query::TICK),
             }
-            Ok(texts)
         };
-        read().map_err(|error| damaged(&error))
+        self.load_events(&db);
+        self.frames.get_or_init(|| frame_texts(&db).unwrap_or_default());
+        let with = chosen::With::new(&mut db, &self.chosen, tables)?;
+        query::restrict(with.db).map_err(|error| damaged(&error))?;
+        query::run(with.db, sql, limits, cancel)
     }
 
     fn lock(&self) -> MutexGuard<'_, Connection> {
@@ -151,39 +148,6 @@ fn callstack(list: &str, frames: &[String]) -> String {
 fn frame_texts(db: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut all = db.prepare("select text from frames order by frame")?;
     all.query_map([], |row| row.get(0))?.collect()
-}
-
-fn read_frames(db: &Connection, texts: &mut StackTexts) -> rusqlite::Result<()> {
-    let mut all = db.prepare("select frame, name, filename, line from frames order by frame")?;
-    let mut rows = all.query([])?;
-    while let Some(row) = rows.next()? {
-        if row.get::<_, i64>(0)? != texts.frames().len() as i64 {
-            return Err(inconsistent("a frame is missing"));
-        }
-        let text = |column| row.get_ref(column)?.as_str().map_err(rusqlite::Error::from);
-        texts.add_frame(text(1)?, text(2)?, row.get::<_, i64>(3)? as u64);
-    }
-    Ok(())
-}
-
-fn read_stacks(db: &Connection, texts: &mut StackTexts) -> rusqlite::Result<()> {
-    let mut all = db.prepare("select stack, frames from stacks order by stack")?;
-    let mut rows = all.query([])?;
-    let mut ids = Vec::new();
-    while let Some(row) = rows.next()? {
-        if row.get::<_, i64>(0)? != texts.len() as i64 {
-            return Err(inconsistent("a stack is missing"));
-        }
-        ids.clear();
-        for id in frame_ids(row.get_ref(1)?.as_str()?) {
-            if id >= texts.frames().len() {
-                return Err(inconsistent("a stack has a frame that is missing"));
-            }
-            ids.push(id as u32);
-        }
-        texts.add_stack(&ids);
-    }
-    Ok(())
 }
 
 /// Opens a file that nobody changes: without locks, and whatever lies beside it.

@@ -56,19 +56,33 @@ const MAX_LENGTH: i32 = 16 << 20;
 const MAX_BYTES: usize = 256 << 20;
 
 /// How often the calling thread looks whether to go on.
-const TICK: Duration = Duration::from_millis(20);
+pub(super) const TICK: Duration = Duration::from_millis(20);
 
-/// Makes a connection one that only reads, whatever it is asked.
-pub(super) fn restrict(db: &mut Connection) -> rusqlite::Result<()> {
-    db.execute_batch(
-        "pragma query_only = on; pragma trusted_schema = off; pragma cell_size_check = on;",
-    )?;
+/// Limits what a connection may take, for good.
+pub(super) fn limit(db: &Connection) -> rusqlite::Result<()> {
+    db.execute_batch("pragma trusted_schema = off; pragma cell_size_check = on;")?;
     db.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_LENGTH)?;
     db.set_limit(Limit::SQLITE_LIMIT_SQL_LENGTH, 1 << 20)?;
     db.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
     db.set_limit(Limit::SQLITE_LIMIT_WORKER_THREADS, 0)?;
-    db.authorizer(Some(authorize))
+    Ok(())
 }
+
+/// Makes a connection one that only reads, whatever it is asked.
+pub(super) fn restrict(db: &mut Connection) -> rusqlite::Result<()> {
+    // It would not let the pragma through either.
+    db.authorizer(None::<Authorizer>)?;
+    db.execute_batch("pragma query_only = on")?;
+    db.authorizer(Some(authorize as Authorizer))
+}
+
+/// Lets a connection make views again, until it is restricted. Nobody's SQL may run meanwhile.
+pub(super) fn unrestrict(db: &mut Connection) -> rusqlite::Result<()> {
+    db.authorizer(None::<Authorizer>)?;
+    db.execute_batch("pragma query_only = off")
+}
+
+type Authorizer = fn(AuthContext<'_>) -> Authorization;
 
 fn authorize(context: AuthContext<'_>) -> Authorization {
     const PRAGMAS: [&str; 6] = [
@@ -185,7 +199,7 @@ fn refuse<T>(reason: &str) -> Result<T> {
 }
 
 /// What SQLite said, for people.
-fn sentence(error: &rusqlite::Error) -> Error {
+pub(super) fn sentence(error: &rusqlite::Error) -> Error {
     let reason = match error {
         rusqlite::Error::MultipleStatement => {
             "it has more than one statement; write one".to_owned()

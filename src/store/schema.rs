@@ -100,5 +100,15 @@ create temp view allocs as
 ";
 
 /// The tables that reading relies on.
-pub(super) const NEEDED: &[&str] =
-    &["frames", "stacks", "allocations", "event_columns", "metadata"];
+pub(super) const NEEDED: &[&str] = &[
+    "frames",
+    "stacks",
+    "allocations",
+    "event_columns",
+    "actions",
+    "extras",
+    "segments",
+    "blocks",
+    "annotations",
+    "metadata",
+];

@@ -1,0 +1,151 @@
+//! What the program asks of the database: frames, events, blocks, annotations.
+
+use std::ops::Range;
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::error::Result;
+use crate::event_texts::EventText;
+use crate::stack_texts::StackTexts;
+use crate::store::packed::Packed;
+use crate::store::{Store, damaged, frame_ids, inconsistent};
+
+/// A line of a call stack: function, file, line.
+pub type StackLine = (String, String, u64);
+
+/// A mark that the program set: name, stage, device, and when in Unix microseconds.
+pub type AnnotationRow = (String, String, Option<i32>, u64);
+
+impl Store {
+    /// The lines of a call stack, innermost first; none if there is no such stack.
+    pub fn frames(&self, stack: u32) -> Result<Vec<StackLine>> {
+        self.frames_of(stack).map_err(|error| damaged(&error))
+    }
+
+    fn frames_of(&self, stack: u32) -> rusqlite::Result<Vec<StackLine>> {
+        let db = self.lock();
+        let mut find = db.prepare_cached("select frames from stacks where stack = ?")?;
+        let ids: Option<String> = find.query_row([stack], |row| row.get(0)).optional()?;
+        let mut find =
+            db.prepare_cached("select name, filename, line from frames where frame = ?")?;
+        let line =
+            |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get::<_, i64>(2)? as u64));
+        frame_ids(&ids.unwrap_or_default()).map(|id| find.query_row([id as i64], line)).collect()
+    }
+
+    /// Every stack, of which there must be this many.
+    pub fn stack_texts(&self, count: usize) -> Result<StackTexts> {
+        let read = || {
+            let db = self.lock();
+            let mut texts = StackTexts::default();
+            read_frames(&db, &mut texts)?;
+            read_stacks(&db, &mut texts)?;
+            if texts.len() != count {
+                return Err(inconsistent("it has another number of stacks"));
+            }
+            Ok(texts)
+        };
+        read().map_err(|error| damaged(&error))
+    }
+
+    /// The marks that the program set, in the file's order.
+    pub fn annotations(&self) -> Result<Vec<AnnotationRow>> {
+        let read = || {
+            let db = self.lock();
+            let mut all = db.prepare(
+                "select coalesce(name, ''), coalesce(stage, ''), device, time_us
+                 from annotations order by rowid",
+            )?;
+            let rows = all.query_map([], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get::<_, i64>(3)? as u64))
+            })?;
+            rows.collect::<rusqlite::Result<Vec<_>>>()
+        };
+        read().map_err(|error| damaged(&error))
+    }
+
+    /// The size of the block that is in use at an address at the end; None if there is none.
+    pub fn block_size(&self, device: i32, address: u64) -> Result<Option<u64>> {
+        let read = || {
+            let db = self.lock();
+            let mut find = db.prepare_cached(
+                "select b.size from blocks b join segments s on s.segment = b.segment
+                 where b.address = ? and s.device = ? and b.state <> 'inactive'
+                 order by b.block limit 1",
+            )?;
+            let size = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
+            find.query_row(params![address as i64, device], size).optional()
+        };
+        match read().map_err(|error| damaged(&error))?.map(u64::try_from) {
+            Some(Err(_)) => Err(damaged(&inconsistent("a block has no size"))),
+            Some(Ok(size)) => Ok(Some(size)),
+            None => Ok(None),
+        }
+    }
+
+    /// Some events of a device, which must have `count` of them, in words.
+    pub fn event_texts(
+        &self,
+        device: i32,
+        count: usize,
+        events: Range<usize>,
+    ) -> Result<Vec<EventText>> {
+        let texts = self.events(device, count)?.texts(device, events);
+        texts.map_err(|reason| damaged(&inconsistent(reason)))
+    }
+
+    /// The events of a device, which must have `count` of them, that do this.
+    pub fn events_of(&self, device: i32, count: usize, action: &str) -> Result<Vec<i64>> {
+        let found = self.events(device, count)?.with_action(device, action);
+        found.map_err(|reason| damaged(&inconsistent(reason)))
+    }
+
+    fn events(&self, device: i32, count: usize) -> Result<&Packed> {
+        let loaded = match self.events.get() {
+            Some(loaded) => loaded,
+            None => self.load_events(&self.lock()),
+        };
+        match loaded {
+            Ok(packed) if packed.count(device) == count => Ok(packed),
+            Ok(_) => Err(damaged(&inconsistent("it has another number of events"))),
+            Err(reason) => Err(damaged(&inconsistent(reason.as_str()))),
+        }
+    }
+
+    pub(super) fn load_events(&self, db: &Connection) -> &std::result::Result<Packed, String> {
+        self.events.get_or_init(|| Packed::load(db).map_err(std::borrow::Cow::into_owned))
+    }
+}
+
+fn read_frames(db: &Connection, texts: &mut StackTexts) -> rusqlite::Result<()> {
+    let mut all = db.prepare("select frame, name, filename, line from frames order by frame")?;
+    let mut rows = all.query([])?;
+    while let Some(row) = rows.next()? {
+        if row.get::<_, i64>(0)? != texts.frames().len() as i64 {
+            return Err(inconsistent("a frame is missing"));
+        }
+        let text = |column| row.get_ref(column)?.as_str().map_err(rusqlite::Error::from);
+        texts.add_frame(text(1)?, text(2)?, row.get::<_, i64>(3)? as u64);
+    }
+    Ok(())
+}
+
+fn read_stacks(db: &Connection, texts: &mut StackTexts) -> rusqlite::Result<()> {
+    let mut all = db.prepare("select stack, frames from stacks order by stack")?;
+    let mut rows = all.query([])?;
+    let mut ids = Vec::new();
+    while let Some(row) = rows.next()? {
+        if row.get::<_, i64>(0)? != texts.len() as i64 {
+            return Err(inconsistent("a stack is missing"));
+        }
+        ids.clear();
+        for id in frame_ids(row.get_ref(1)?.as_str()?) {
+            if id >= texts.frames().len() {
+                return Err(inconsistent("a stack has a frame that is missing"));
+            }
+            ids.push(id as u32);
+        }
+        texts.add_stack(&ids);
+    }
+    Ok(())
+}
