@@ -24,17 +24,18 @@ export PYO3_PYTHON := $(abspath $(PY))
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export SNAP
 
-.PHONY: help run test bench fuzz fmt build rust-fmt rust-lint rust-test python-lint python-types \
+.PHONY: help run test bench fuzz screenshots fmt build rust-fmt rust-lint rust-test python-lint python-types \
 	python-stubs python-test screen
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
 help:
-	@echo 'make run             convert the demo snapshot, print its summary and draw it'
+	@echo 'make run             open the demo snapshot in the window (without a display: in words and as a picture)'
 	@echo 'make run SNAP=path   the same with your snapshot'
 	@echo 'make test            formatting, lints, types and all tests; what CI runs'
 	@echo 'make bench           the benchmarks, as ratios to a baseline of the same run'
 	@echo 'make fuzz            the fuzzers, FUZZ_SECONDS=$(FUZZ_SECONDS) each (needs nightly Rust and cargo-fuzz)'
+	@echo 'make screenshots     the pictures of the window in the README, made anew (needs Xvfb, xdotool)'
 	@echo 'make fmt             format Rust and Python'
 
 run: build
@@ -42,14 +43,17 @@ run: build
 	@set -e; from=$$SNAP; \
 	if [ -z "$$from" ]; then \
 		from=build/demo.pickle; \
-		[ -e "$$from" ] || $(PROGRAM) demo -o "$$from"; \
+		[ -e "$$from" ] || $(PROGRAM) demo -o "$$from" --oom; \
 	fi; \
-	name=$$(basename "$$from"); to=build/$${name%.*}.zip; \
-	$(PROGRAM) convert -i "$$from" -o "$$to" --force; \
-	$(PROGRAM) info "$$to"; \
-	echo; echo 'the picture:'; \
-	$(PROGRAM) render "$$to" -o "build/$${name%.*}.png" --force; \
-	echo; echo "next: $(PROGRAM) query $$to \"select * from at_peak order by size desc limit 5\""
+	if $(PY) -c 'import tkinter; tkinter.Tk().destroy()' 2>/dev/null; then \
+		$(PROGRAM) open "$$from"; \
+	else \
+		echo 'no display to open the window on: the summary and the picture instead'; echo; \
+		name=$$(basename "$$from"); picture=build/$${name%.*}.png; \
+		$(PROGRAM) info "$$from"; echo; \
+		$(PROGRAM) report "$$from" --top 8; echo; \
+		$(PROGRAM) render "$$from" -o "$$picture" --force; \
+	fi
 
 test: rust-fmt rust-lint rust-test python-lint python-types python-stubs python-test
 	@echo '== all good'
@@ -67,6 +71,9 @@ fuzz: build
 		$(FUZZ_MALLOC) $(FUZZ) run --sanitizer none $$target -- -max_total_time=$(FUZZ_SECONDS) -max_len=65536 \
 			-rss_limit_mb=4096 -timeout=30 -dict=fuzz/pickle.dict -print_final_stats=1; \
 	done
+
+screenshots: build $(VENV)/.tools
+	@$(PY) docs/make_screenshots.py
 
 fmt: $(VENV)/.tools
 	$(CARGO) fmt

@@ -1,4 +1,4 @@
-"""The window's benchmarks: from a key press to the new pixels, and from opening to the first picture.
+"""The window's benchmarks: from a key press to new pixels, from opening to the first picture.
 
 A real window on a virtual X server. Presses are given to Tk's event queue; a frame counts as shown
 when the server has its pixels. The engine's share and the screen's share of each are measured
