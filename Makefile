@@ -24,8 +24,8 @@ export PYO3_PYTHON := $(abspath $(PY))
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export SNAP
 
-.PHONY: help run test bench fuzz screenshots fmt build rust-fmt rust-lint rust-test python-lint python-types \
-	python-stubs python-test screen
+.PHONY: help run test bench fuzz screenshots fmt build rust-fmt rust-lint rust-test python-lint \
+	python-types python-stubs python-test screen
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 

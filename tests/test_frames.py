@@ -9,7 +9,7 @@ import pytest
 
 import hostile
 import snapviewer
-from snapviewer.frames import frame_text, own_frame
+from snapviewer.frames import frame_text, kind_of, own_frame
 
 # As PyTorch records them, innermost first; "function | file line".
 ALLOCATOR = """
@@ -108,6 +108,26 @@ def test_the_line_that_says_most_is_found(stack: str, said: str, tmp_path: Path)
 
     assert frame is not None
     assert frame_text(frame) == said
+
+
+@pytest.mark.parametrize(
+    ("stack", "kinds"),
+    [
+        (ALLOCATOR, "torch " * 5),
+        (FORWARD, "torch " * 7 + "other torch other torch own own other"),
+        (BACKWARD, "torch " * 8 + "other"),
+        (LIBRARY, "torch " * 5 + "other library torch other"),
+        (COMPILED, "torch " * 8 + "own"),
+        (CHECKOUT, "torch " * 6 + "own"),
+        (WINDOWS, "other own"),
+        (TYPED, "torch " * 5 + "other own library"),
+        (OPERATOR_ONLY, "torch " * 6 + "other"),
+    ],
+)
+def test_it_is_known_whose_code_a_frame_is(stack: str, kinds: str, tmp_path: Path) -> None:
+    frames = _frames(stack, tmp_path)
+
+    assert [kind_of(frame) for frame in frames] == kinds.split()
 
 
 def test_of_the_users_own_lines_the_innermost_is_taken(tmp_path: Path) -> None:

@@ -20,4 +20,4 @@ def shown_us(clock: Clock, real_us: npt.ArrayLike) -> npt.NDArray[np.float64]:
         shown += [start, end]
     real.append(real[-1] + _FAR_US)
     shown.append(shown[-1] + _FAR_US)
-    return np.interp(real_us, real, shown)
+    return np.interp(np.asarray(real_us, dtype=np.float64), real, shown)

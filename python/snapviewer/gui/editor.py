@@ -2,8 +2,8 @@
 
 Names of files come from snapshots, and so from strangers. A name is only ever looked up and handed
 over: it must be that of a regular file that looks like source code, it is made absolute so that it
-cannot be taken for an option, and it never goes through a shell. Programs of the desktop that decide
-by themselves what to do with a file are not given one that could be run.
+cannot be taken for an option, and it never goes through a shell. Programs of the desktop, which
+decide by themselves what to do with a file, are not given one that could be run.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MOST_PARTS = 32  # of a path, that are looked for elsewhere
 
 
 class EditorError(Exception):
-    """A file could not be opened; the message is one sentence that says why, and what would help."""
+    """A file could not be opened; the message says why, and what would help."""
 
 
 def open_in_editor(
@@ -132,14 +132,15 @@ def command_for(path: Path, line: int, environ: Mapping[str, str]) -> list[str]:
 def _own_command(text: str, path: Path, line: int) -> list[str]:
     arguments = _split(text, EDITOR)
     if any("{file}" in argument for argument in arguments):
-        return [
+        command = [
             # The file last: what is in its name is not a place to put things.
             argument.replace("{line}", str(line)).replace("{file}", str(path))
             for argument in arguments
         ]
-    # The last of them, for those that run in something else: `xterm -e vim`.
-    names = [name for name in map(_name, arguments) if name in _KNOWN]
-    command = [*arguments, *_place(names[-1] if names else "", path, line)]
+    else:
+        # The last of them, for those that run in something else: `xterm -e vim`.
+        names = [name for name in map(_name, arguments) if name in _KNOWN]
+        command = [*arguments, *_place(names[-1] if names else "", path, line)]
     if _name(arguments[0]) not in _IN_TERMINAL:
         return command
     terminal = shutil.which("x-terminal-emulator")
@@ -184,7 +185,9 @@ def _system_command(path: Path) -> list[str]:
         )
     opener = shutil.which("xdg-open")
     if opener is None:
-        raise EditorError(f"There is nothing to open {path.name} with: set {EDITOR} to your editor.")
+        raise EditorError(
+            f"There is nothing to open {path.name} with: set {EDITOR} to your editor."
+        )
     return [opener, str(path)]
 
 

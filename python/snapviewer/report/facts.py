@@ -216,7 +216,9 @@ def as_text(facts: Facts) -> str:
     rows.insert(0, ("size", _both(facts.size_bytes)))
     which = f"{facts.stack}: " if facts.frames else ""
     rows.append(("stack", f"{which}{same_stack_text(facts)}"))
-    rows.append(("its bytes", f"{_both(same.size_bytes)} in all, {_both(same.peak_bytes)} at the peak"))
+    rows.append(
+        ("its bytes", f"{_both(same.size_bytes)} in all, {_both(same.peak_bytes)} at the peak")
+    )
     width = max(len(label) for label, _ in rows)
     lines = [facts.name, *(f"  {label:<{width}}  {text}" for label, text in rows)]
     lines += _section("allocated by", [full_text(frame) for frame in facts.frames])

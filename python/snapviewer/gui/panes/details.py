@@ -1,8 +1,8 @@
 """The pane that tells everything of the selected allocation.
 
 It is one text that can be read, selected and copied. Parts of it are spots: a value, which a click
-copies; a link; a line of a call stack, which a double click opens in the editor. Each spot has a tag
-of its own, so that Tk knows where it is whatever the text is made of.
+copies; a link; a line of a call stack, which a double click opens in the editor. Each spot has a
+tag of its own, so that Tk knows where it is whatever the text is made of.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ from snapviewer.report.facts import (
     size_values,
 )
 from snapviewer.units import format_bytes
-
 
 EMPTY = "Click an allocation to see what it is."
 _EMPTY_MORE = (
@@ -176,8 +175,7 @@ class Details(ttk.Frame):
         text.delete("1.0", "end")
         if self._spots:
             text.tag_delete(*(f"{_SPOT}{number}" for number in range(len(self._spots))))
-        if page.pieces:
-            text.insert("end", *page.pieces)
+        text.insert("end", "", (), *page.pieces)
         text.configure(state="disabled")
         text.yview_moveto(place)
         self._spots = page.spots
@@ -274,12 +272,16 @@ class Details(ttk.Frame):
             page.end("fold")
             return
         for frame in run.frames:
-            shade = "own" if frame.is_own or frame.is_main else "code" if frame.is_library else "other"
+            shade = (
+                "own" if frame.is_own or frame.is_main else "code" if frame.is_library else "other"
+            )
             self._frame(page, frame, shade)
 
     def _frame(self, page: _Page, frame: FrameFact, shade: str) -> None:
         line = full_text(frame)
-        hint = f"{_cut(line, _MOST_SHOWN)}\ndouble click: open in the editor"
+        hint = _cut(line, _MOST_SHOWN)
+        if frame.frame.line:
+            hint += "\ndouble click: open in the editor"
         page.add(short_text(frame), shade, "frame", spot=_Spot(line, frame=frame, tip=hint))
         page.end("frame")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import tkinter as tk
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from tkinter import font as tkfont
 from tkinter import ttk
 
@@ -100,8 +101,7 @@ def marks_of(lane: Lane, number: int, left: float, right: float, width_px: float
     is_joined = np.zeros(len(starts), dtype=np.bool_)
     is_joined[1:] = is_narrow[1:] & is_narrow[:-1] & (np.diff(starts) < 2 * _LEAST_PX)
     firsts = np.flatnonzero(~is_joined)
-    lasts = np.append(firsts[1:], len(starts))
-    for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
+    for first, last in pairwise([*firsts.tolist(), len(starts)]):
         end = max(float(ends[last - 1]), float(starts[last - 1]) + _LEAST_PX)
         yield Mark(number, float(starts[first]), end, part.start + first, part.start + last)
 
@@ -201,6 +201,7 @@ class Lanes(ttk.Frame):
                     font=SMALL,
                     fill=colors.secondary,
                     state="disabled",
+                    tags="words",
                 )
 
     def _fitting(self, text: str, room: float) -> str:
@@ -227,6 +228,7 @@ class Lanes(ttk.Frame):
             font=SMALL,
             fill=colors.secondary,
             state="disabled",
+            tags="words",
         )
         box = canvas.bbox(text)
         back = canvas.create_rectangle(
