@@ -62,7 +62,7 @@ class VirtualTable(ttk.Frame):
         on_select: Told of the row that a person went to.
         on_open: Told of the row that was double-clicked, or on which Return was pressed.
         on_heading: Told of the column whose heading was clicked.
-        tag_of: Names the tag of a row by its texts; `tags` says what tags look like.
+        tag_of: Names the tag of a row by its texts; `set_tag` colours it.
         bar_of: Returns the bar before a row; then the first column of all is one for bars.
         bar_heading: The heading of that column; without one, bars have no words beside them.
         tip_of: Returns what to say beside the mouse of a row and a column.
