@@ -17,7 +17,6 @@ DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent / "tests"))
 
 from display import click, move, screenshot, xvfb
-
 from snapviewer import demo
 from snapviewer.gui.app import Window
 

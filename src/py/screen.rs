@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
 
-use super::timeline::{PyImage, PyMark, cores, marks};
+use super::timeline::{PyImage, PyMark, marks};
 use crate::error::Error;
 use crate::screen::Screen;
 
@@ -27,7 +27,10 @@ impl PyScreen {
     }
 
     /// Puts a picture into the window, with rectangles painted on, and waits until it is there.
-    #[pyo3(signature = (image, marks=Vec::new(), *, x=0, y=0))]
+    #[pyo3(
+        signature = (image, marks=Vec::new(), *, x=0, y=0),
+        text_signature = "($self, image, marks=(), *, x=0, y=0)"
+    )]
     fn show(
         &self,
         py: Python<'_>,
@@ -41,12 +44,12 @@ impl PyScreen {
             let mut screen = self.screen.lock().unwrap_or_else(PoisonError::into_inner);
             let closed = || Error::screen("the screen is closed");
             let screen = screen.as_mut().ok_or_else(closed)?;
-            Ok(screen.show(owner.frame(), &marks, (x, y), cores())?)
+            Ok(screen.show(owner.frame(), &marks, (x, y))?)
         })
     }
 
     /// Gives everything back; later pictures are refused.
     fn close(&self, py: Python<'_>) {
-        py.detach(|| drop(self.screen.lock().unwrap_or_else(PoisonError::into_inner).take()));
+        py.detach(|| *self.screen.lock().unwrap_or_else(PoisonError::into_inner) = None);
     }
 }

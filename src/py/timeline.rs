@@ -376,7 +376,7 @@ impl PyTimeline {
     }
 }
 
-pub(super) fn cores() -> usize {
+fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from).min(8)
 }
 
@@ -479,7 +479,7 @@ impl PyImage {
         let area = frame.area();
         let pixels = py.detach(|| {
             let mut pixels = vec![[0; 4]; area.pixels()];
-            frame.copy_marked(&area, &marks, Channels::Rgb, cores(), &mut pixels);
+            frame.copy_marked(&area, &marks, Channels::Rgb, &mut pixels);
             pixels.into_flattened()
         });
         PyArray1::from_vec(py, pixels).reshape([area.rows.len(), area.columns.len(), 4])

@@ -48,6 +48,8 @@ pub struct Frame {
     pub moments: Vec<u32>,
     /// Its pixels, and who is in each.
     pub canvas: Canvas,
+    /// How many rows of each column, from the bottom, are allocations; the others are background.
+    filled: Vec<u32>,
     /// The rows of the selected allocation in each column.
     selected: Vec<(u32, u32)>,
     style: Style,
@@ -106,6 +108,7 @@ impl Scene<'_> {
             view: view.clone(),
             moments: vec![NO_MOMENT; width],
             canvas,
+            filled: vec![0; width],
             selected: vec![(0, 0); width],
             style: self.style.clone(),
         };

@@ -39,6 +39,7 @@ pub(super) fn paint(part: Part<'_>, scene: &Scene<'_>, rows: &Rows, view: &View)
                 into,
                 &mut colors[..height],
             );
+            part.filled[column] = painter.top as u32;
             part.selected[column] = painter.selected(view);
             before = into;
         }
@@ -56,6 +57,8 @@ struct Painter<'a> {
     style: &'a Style,
     standing: Standing<'a>,
     moment: u32,
+    /// The first row above the stack in the column painted last.
+    top: usize,
     /// Whose frees are pending in this column.
     pending: Vec<u32>,
 }
@@ -63,7 +66,7 @@ struct Painter<'a> {
 impl<'a> Painter<'a> {
     fn new(timeline: &'a Timeline, rows: &'a Rows, style: &'a Style) -> Self {
         let standing = Standing::new(timeline);
-        Self { timeline, rows, style, standing, moment: NO_MOMENT, pending: Vec::new() }
+        Self { timeline, rows, style, standing, moment: NO_MOMENT, top: 0, pending: Vec::new() }
     }
 
     /// Paints a column, from the bottom up. `before` has the ids and colours of the one before.
@@ -76,7 +79,7 @@ impl<'a> Painter<'a> {
         colors: &mut [u32],
     ) {
         if moment == NO_MOMENT {
-            self.moment = NO_MOMENT;
+            (self.moment, self.top) = (NO_MOMENT, 0);
             ids.fill(BACKGROUND);
             colors.fill(self.style.background);
             return;
@@ -97,9 +100,9 @@ impl<'a> Painter<'a> {
             colors[..same].copy_from_slice(&before.1[..same]);
         }
         if same < self.rows.height() {
-            let top = self.walk(from, ids, colors);
-            ids[top..].fill(BACKGROUND);
-            colors[top..].fill(self.style.background);
+            self.top = self.walk(from, ids, colors);
+            ids[self.top..].fill(BACKGROUND);
+            colors[self.top..].fill(self.style.background);
         }
         if !self.pending.is_empty() {
             self.pending.sort_unstable();

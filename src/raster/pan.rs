@@ -49,6 +49,7 @@ pub(super) fn shift(frame: &mut Frame, moved: &Moved) {
     let Moved { columns, from } = moved;
     let (old, to) = (*from..from + columns.len(), columns.start);
     frame.moments.copy_within(old.clone(), to);
+    frame.filled.copy_within(old.clone(), to);
     frame.selected.copy_within(old.clone(), to);
     shift_ids(frame, &old, to);
     let (width, height) = (frame.view.width, frame.view.height);

@@ -14,6 +14,8 @@ pub(super) struct Part<'f> {
     pub ids: &'f mut [u32],
     /// Their pixels, a piece of each row from the top.
     pub rows: Vec<&'f mut [Pixel]>,
+    /// How many rows of each column are allocations.
+    pub filled: &'f mut [u32],
     /// The rows of the selected allocation in each column.
     pub selected: &'f mut [(u32, u32)],
 }
@@ -35,6 +37,7 @@ pub(super) fn split<'f>(
     };
     let all = pieces(0..kept.start).chain([kept.clone()]).chain(pieces(kept.end..width));
     let mut ids = &mut frame.canvas.ids[frame.canvas.first * height..][..width * height];
+    let mut filled = frame.filled.as_mut_slice();
     let mut selected = frame.selected.as_mut_slice();
     let mut moments = frame.moments.as_mut_slice();
     let mut parts: Vec<Part<'_>> = Vec::new();
@@ -43,6 +46,7 @@ pub(super) fn split<'f>(
             moments: moments.split_off_mut(..columns.len()).unwrap_or_default(),
             ids: ids.split_off_mut(..columns.len() * height).unwrap_or_default(),
             rows: Vec::with_capacity(height),
+            filled: filled.split_off_mut(..columns.len()).unwrap_or_default(),
             selected: selected.split_off_mut(..columns.len()).unwrap_or_default(),
             columns,
         });

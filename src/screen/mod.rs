@@ -12,7 +12,7 @@
 //!
 //! # Cost
 //!
-//! Two round trips, one copy of ours and one of the server's.
+//! Two round trips, one copy of ours and one of the server's, most of both at the same time.
 
 #[cfg(target_os = "linux")]
 mod segment;
@@ -41,8 +41,7 @@ mod elsewhere {
         }
 
         /// Cannot be called.
-        #[allow(clippy::needless_pass_by_ref_mut)] // As elsewhere.
-        pub fn show(&mut self, _: &Frame, _: &[Mark], _: (i64, i64), _: usize) -> Result<()> {
+        pub fn show(&mut self, _: &Frame, _: &[Mark], _: (i64, i64)) -> Result<()> {
             match *self {}
         }
     }

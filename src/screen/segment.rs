@@ -19,10 +19,8 @@ impl Memory {
     /// Memory for so many pixels at least, and what another process can map it by, for reading only.
     #[allow(unsafe_code)]
     pub fn new(pixels: usize) -> io::Result<(Self, OwnedFd)> {
-        let file = File::from(memfd_create(
-            "snapviewer",
-            MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING | MemfdFlags::NOEXEC_SEAL,
-        )?);
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = File::from(memfd_create("snapviewer", flags)?);
         let bytes = pixels * size_of::<Pixel>();
         file.set_len(bytes as u64)?;
         // SAFETY: the file has no name, so that nobody has it but us and whom we give it to; and from

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use x11rb::connection::{Connection, RequestConnection};
+use x11rb::cookie::VoidCookie;
 use x11rb::errors::ReplyOrIdError;
 use x11rb::protocol::shm::{self, ConnectionExt as _};
 use x11rb::protocol::xproto::{
@@ -15,7 +16,7 @@ use x11rb::rust_connection::RustConnection;
 
 use super::segment::Memory;
 use crate::error::Error;
-use crate::raster::{Area, Channels, Frame, Mark};
+use crate::raster::{Area, Channels, Frame, Mark, Pixel};
 
 /// A window that pictures are put into.
 #[derive(Debug)]
@@ -32,6 +33,10 @@ struct Segment {
     id: shm::Seg,
     memory: Memory,
 }
+
+/// Pixels that are copied and put at a time: while the server puts some, the next are copied. At
+/// 2400 × 1000 pixels a picture takes 3.6 ms in one go, 2.6 ms so, and 2.9 ms with an eighth of it.
+const BAND: usize = 1 << 18;
 
 impl Screen {
     /// Connects to the server of a window, which it must know already; without a display's name, to
@@ -69,82 +74,83 @@ impl Screen {
 
     /// Puts a picture into the window, with marks on it and its upper left corner at a place, and
     /// waits until it is there. What lies outside of the window is left out.
-    pub fn show(
-        &mut self,
-        frame: &Frame,
-        marks: &[Mark],
-        place: (i64, i64),
-        threads: usize,
-    ) -> Result<(), Error> {
-        self.put(frame, marks, place, threads).map_err(Failed::told)
+    pub fn show(&mut self, frame: &Frame, marks: &[Mark], place: (i64, i64)) -> Result<(), Error> {
+        self.put(frame, marks, place).map_err(Failed::told)
     }
 
-    fn put(
-        &mut self,
-        frame: &Frame,
-        marks: &[Mark],
-        place: (i64, i64),
-        threads: usize,
-    ) -> Result<(), Failed> {
+    fn put(&mut self, frame: &Frame, marks: &[Mark], place: (i64, i64)) -> Result<(), Failed> {
+        let Self { connection, window, context, segment } = self;
+        let connection = &*connection;
         // Events that every client gets must not add up.
-        while self.connection.poll_for_event()?.is_some() {}
-        let geometry = self.connection.get_geometry(self.window)?.reply()?;
+        while connection.poll_for_event()?.is_some() {}
+        let geometry = connection.get_geometry(*window)?.reply()?;
         let Area { columns, rows } = frame.area();
-        let area = Area {
-            columns: visible(place.0, columns.len(), geometry.width),
-            rows: visible(place.1, rows.len(), geometry.height),
-        };
-        if area.pixels() == 0 {
+        let columns = visible(place.0, columns.len(), geometry.width);
+        let rows = visible(place.1, rows.len(), geometry.height);
+        if columns.is_empty() || rows.is_empty() {
             return Ok(());
         }
-        let segment = self.segment(area.pixels())?;
-        frame.copy_marked(&area, marks, Channels::Bgr, threads, segment.memory.pixels());
-        let id = segment.id;
-        let (width, height) = (area.columns.len() as u16, area.rows.len() as u16);
-        let x = place.0 + area.columns.start as i64;
-        let y = place.1 + area.rows.start as i64;
-        let put = self.connection.shm_put_image(
-            self.window,
-            self.context,
-            width,
-            height,
-            0,
-            0,
-            width,
-            height,
-            x as i16,
-            y as i16,
-            geometry.depth,
-            u8::from(ImageFormat::Z_PIXMAP),
-            false,
-            id,
-            0,
-        )?;
-        Ok(put.check()?)
+        let width = columns.len();
+        let Segment { id, memory } = with_room(connection, segment, width * rows.len())?;
+        let step = (BAND / width).max(1);
+        let mut last: Option<VoidCookie<'_, _>> = None;
+        for first in rows.clone().step_by(step) {
+            let area = Area { columns: columns.clone(), rows: first..rows.end.min(first + step) };
+            let offset = (first - rows.start) * width;
+            frame.copy_marked(&area, marks, Channels::Bgr, &mut memory.pixels()[offset..]);
+            let (width, height) = (width as u16, area.rows.len() as u16);
+            let put = connection.shm_put_image(
+                *window,
+                *context,
+                width,
+                height,
+                0,
+                0,
+                width,
+                height,
+                (place.0 + columns.start as i64) as i16,
+                (place.1 + first as i64) as i16,
+                geometry.depth,
+                u8::from(ImageFormat::Z_PIXMAP),
+                false,
+                *id,
+                (offset * size_of::<Pixel>()) as u32,
+            )?;
+            connection.flush()?;
+            // Who refuses one of them, refuses the last one, too.
+            if let Some(before) = last.replace(put) {
+                before.ignore_error();
+            }
+        }
+        Ok(last.map_or(Ok(()), VoidCookie::check)?)
     }
+}
 
-    /// Memory for so many pixels, larger than the one before if need be.
-    fn segment(&mut self, pixels: usize) -> Result<&mut Segment, Failed> {
-        let fits = self.segment.take().filter(|segment| {
-            let fits = segment.memory.len() >= pixels;
-            if !fits && let Ok(detach) = self.connection.shm_detach(segment.id) {
-                detach.ignore_error();
-            }
-            fits
-        });
-        let segment = match fits {
-            Some(segment) => segment,
-            None => {
-                // What is not written takes no room, so that a window can be drawn larger.
-                let refused = |e| Failed::new(format!("the system does not share memory: {e}"));
-                let (memory, file) = Memory::new(pixels.next_power_of_two()).map_err(refused)?;
-                let id = self.connection.generate_id()?;
-                self.connection.shm_attach_fd(id, file, true)?.check()?;
-                Segment { id, memory }
-            }
-        };
-        Ok(self.segment.insert(segment))
-    }
+/// The memory for so many pixels: the one that there is, or a larger one in its place.
+fn with_room<'s>(
+    connection: &RustConnection,
+    segment: &'s mut Option<Segment>,
+    pixels: usize,
+) -> Result<&'s mut Segment, Failed> {
+    let kept = match segment.take() {
+        Some(small) if small.memory.len() < pixels => {
+            connection.shm_detach(small.id)?.ignore_error();
+            None
+        }
+        kept => kept,
+    };
+    let wanted = match kept {
+        Some(segment) => segment,
+        None => {
+            // What is not written takes no room, so there may be some for a window that grows.
+            let (memory, file) = Memory::new(pixels.next_power_of_two())
+                .map_err(|error| Failed::new(format!("the system refuses memory: {error}")))?;
+            let id = connection.generate_id()?;
+            connection.shm_attach_fd(id, file, true)?.check()?;
+            Segment { id, memory }
+        }
+    };
+    Ok(segment.insert(wanted))
 }
 
 /// Connects to a server of this machine: others cannot share memory, and may take long to answer.
@@ -207,5 +213,27 @@ impl<E: Into<ReplyOrIdError>> From<E> for Failed {
             },
             error => Self::new(format!("the connection to the X server is lost: {error}")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::visible;
+
+    #[test]
+    fn a_picture_is_cut_to_its_window() {
+        assert_eq!(visible(0, 100, 100), 0..100);
+        assert_eq!(visible(-30, 100, 50), 30..80, "both ends are outside");
+        assert_eq!(visible(40, 100, 50), 0..10);
+        assert!(visible(50, 100, 50).is_empty(), "right of the window");
+        assert!(visible(-100, 100, 50).is_empty(), "left of it");
+        assert!(visible(i64::MIN, 100, 50).is_empty());
+        assert!(visible(i64::MAX, 100, 50).is_empty());
+    }
+
+    #[test]
+    fn no_place_is_too_far_for_x11() {
+        assert_eq!(visible(0, 1 << 16, u16::MAX), 0..32_767);
+        assert_eq!(visible(-50_000, 1 << 16, u16::MAX), 50_000..65_536);
     }
 }

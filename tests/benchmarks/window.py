@@ -23,8 +23,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from baseline import best, pickle_load
-from display import xvfb
 
+from display import xvfb
 from snapviewer import demo
 from snapviewer.gui.app import Window
 from snapviewer.gui.plot.surface import PhotoSurface

@@ -140,7 +140,9 @@ class Queries:
 
     def _failed(self, error: Exception) -> None:
         self.answer = None
-        self._end(str(error))
+        # SQLite repeats the whole query before it says where in it.
+        text = str(error).replace(f" in {self.text} at offset ", ", at character ")
+        self._end(text.removeprefix("query: "))
 
     def _end(self, error: str) -> None:
         self.is_running, self.error = False, error

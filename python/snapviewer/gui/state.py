@@ -224,7 +224,7 @@ class State:
         """Stop work that goes on aside."""
         self.jobs.stop(job)
         if job == "convert":
-            self.bundle_error = "Preparing queries was cancelled; open the file again for them."
+            self.bundle_error = "Preparing queries was cancelled; run a query to begin again."
             self.changed("bundle")
         self.changed("jobs")
 

@@ -12,12 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from snapviewer.gui.state import State
+from snapviewer.report.marks import Mark, grid, peak_line
 from snapviewer.report.theme import THEMES, Color
 
 from .scale import Scales
-
-Mark = tuple[int, int, int, int, Color, int, bool]
-"""x, y, width, height in pixels; colour; 0 to 255 for how much of it; whether over allocations."""
 
 Box = tuple[int, int, int, int]
 """x and y of one corner, x and y of the other."""
@@ -34,22 +32,17 @@ def marks_of(state: State, scales: Scales, unit: int, zoom_box: Box | None) -> l
         unit: How wide a thin line is.
         zoom_box: What is being framed with the mouse.
     """
-    width, height = state.plot_px
+    _, height = state.plot_px
     theme = THEMES[state.look.theme]
-    marks: list[Mark] = []
-    for x, _ in scales.x:
-        marks.append((x, 0, unit, height, theme.grid, 255, False))
-    for y, _ in scales.y:
-        marks.append((0, y - unit, width, unit, theme.grid, 255, False))
+    rows, columns = [y - unit for y, _ in scales.y], [x for x, _ in scales.x]
+    marks = grid(state.plot_px, rows, columns, unit, theme)
     if state.trace is not None:
         marks += _event_marks(state, state.trace.snapshot_events, theme.accent, unit)
         marks += _event_marks(state, state.trace.oom_events, theme.oom, unit)
     if (y := peak_row(state)) is not None:
-        step = 10 * unit
-        for x in range(0, width, step):
-            marks.append((x, y - unit, 6 * unit, unit, theme.peak, 255, False))
+        marks += peak_line(state.plot_px, y - unit, unit, theme)
     if (column := cursor_column(state)) is not None:
-        marks.append((column, 0, unit, height, theme.text, 190, True))
+        marks.append(Mark(column, 0, unit, height, theme.text, alpha=190, over=True))
     if zoom_box is not None:
         marks += _box_marks(zoom_box, theme.accent, unit)
     return marks
@@ -91,18 +84,18 @@ def _event_marks(
     columns = columns_of(state, events).tolist()
     for x in columns:
         if len(columns) <= _MOST_LINES:
-            yield x, 0, unit, state.plot_px[1], color, 255, False
+            yield Mark(x, 0, unit, state.plot_px[1], color)
         for row in range(4):
             half = (4 - row) * unit
-            yield x - half + unit, row * unit, 2 * half - unit, unit, color, 255, True
+            yield Mark(x - half + unit, row * unit, 2 * half - unit, unit, color, over=True)
 
 
 def _box_marks(box: Box, color: Color, unit: int) -> Iterator[Mark]:
     left, right = sorted((box[0], box[2]))
     top, bottom = sorted((box[1], box[3]))
     width, height = right - left, bottom - top
-    yield left, top, width, height, color, 40, True
-    yield left, top, width, unit, color, 255, True
-    yield left, bottom - unit, width, unit, color, 255, True
-    yield left, top, unit, height, color, 255, True
-    yield right - unit, top, unit, height, color, 255, True
+    yield Mark(left, top, width, height, color, alpha=40, over=True)
+    for y in (top, bottom - unit):
+        yield Mark(left, y, width, unit, color, over=True)
+    for x in (left, right - unit):
+        yield Mark(x, top, unit, height, color, over=True)

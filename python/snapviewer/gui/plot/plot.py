@@ -20,7 +20,7 @@ from snapviewer import Image
 from snapviewer.gui.state import Pointer, State
 from snapviewer.gui.theme import SMALL, palette_of, px
 from snapviewer.gui.words import alive_text, moment_text, when_text
-from snapviewer.report.picture.plot import BACKGROUND
+from snapviewer.report.picture.drawing import BACKGROUND
 from snapviewer.units import format_bytes
 
 from .axes import LabelWidth

@@ -18,8 +18,7 @@ from PIL import ImageTk
 
 from snapviewer import Image
 from snapviewer._core import Screen
-
-from .marks import Mark
+from snapviewer.report.marks import Mark
 
 
 class Surface(Protocol):

@@ -23,7 +23,7 @@ from .view import View, view_of
 
 _HEADROOM = 28  # above the peak, for its label
 _MOST_BYTES = 2**64 - 1
-_BACKGROUND = 2**32 - 1  # among ids
+BACKGROUND = 2**32 - 1  # among ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +135,6 @@ def _visible(
     ids: npt.NDArray[np.uint32], allocations: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return the allocations that have pixels, and how many."""
-    pixels = np.bincount(ids[ids != _BACKGROUND], minlength=allocations)
+    pixels = np.bincount(ids[ids != BACKGROUND], minlength=allocations)
     visible = np.flatnonzero(pixels)
     return visible, pixels[visible]

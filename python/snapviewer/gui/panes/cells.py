@@ -6,13 +6,22 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple, cast
 
+from snapviewer import Frame
+from snapviewer.frames import frame_text, own_frame
 from snapviewer.units import format_bytes
 
 _BYTES = re.compile(r"(?<![a-z])(size|bytes|device_free)(?![a-z])", re.IGNORECASE)
 _COUNT = re.compile(r"\s*count\s*\(", re.IGNORECASE)
+_FRAME = re.compile(r"^(.*) \((.*):(\d+)\)$", re.MULTILINE)
 _MOST_LETTERS = 300
+
+
+class _Frame(NamedTuple):
+    name: str
+    filename: str
+    line: str
 
 
 def is_bytes(column: str) -> bool:
@@ -29,8 +38,8 @@ def cell_text(column: str, value: object) -> str:
 
     >>> cell_text("size", 1536), cell_text("idx", 12345), cell_text("address", -1)
     ('1.50 KiB', '12,345', '0xffffffffffffffff')
-    >>> cell_text("callstack", "f (a.py:1)\ng (b.py:2)"), cell_text("x", None)
-    ('f (a.py:1)  ·  g (b.py:2)', '')
+    >>> cell_text("callstack", "at::empty() (??:0)\nf (/home/a/b.py:2)"), cell_text("x", None)
+    ('b.py:2 f', '')
     """
     if value is None:
         return ""
@@ -42,14 +51,25 @@ def cell_text(column: str, value: object) -> str:
         return format_bytes(value) if is_bytes(column) else f"{value:,}"
     if isinstance(value, float):
         return format_bytes(round(value)) if is_bytes(column) else f"{value:,.6g}"
-    return "  ·  ".join(str(value)[:_MOST_LETTERS].splitlines())
+    text = str(value)
+    if column.lower() == "callstack":
+        text = _own_line(text)
+    return "  ·  ".join(text[:_MOST_LETTERS].splitlines())
+
+
+def _own_line(callstack: str) -> str:
+    """Return the line of a call stack that says most."""
+    frames = [_Frame(*found.groups()) for found in _FRAME.finditer(callstack)]
+    # The same names as a frame of the core has.
+    own = own_frame(cast("list[Frame]", frames))
+    return callstack if own is None else frame_text(own)
 
 
 def cell_tip(column: str, value: object) -> str:
-    """Say what a cell has no room for; nothing if it says all."""
-    if isinstance(value, int):
-        return f"{value:,} bytes" if is_bytes(column) else str(value)
-    return str(value) if isinstance(value, (str, float)) else ""
+    """Say what a cell may have no room for; nothing if it says all."""
+    if isinstance(value, int) and is_bytes(column):
+        return f"{value:,} bytes"
+    return value if isinstance(value, str) and len(value) > 20 else ""
 
 
 def is_number_column(place: int, rows: Iterable[Sequence[Any]]) -> bool:

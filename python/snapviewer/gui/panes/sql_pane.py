@@ -6,21 +6,21 @@ import tkinter as tk
 from collections.abc import Callable
 from tkinter import ttk
 
+from snapviewer.gui.queries import Answer
+from snapviewer.gui.state import State
+from snapviewer.gui.theme import CODE, palette_of, px
 from snapviewer.units import count_of
 
 from .cells import cell_text, cell_tip, is_number_column, table_text
-from .queries import Answer
 from .schema import EXAMPLES, TABLES
 from .sorted_table import SortedTable, Sorting
-from .state import State
-from .theme import CODE, palette_of, px
 from .virtual_table import Column
 
 _PLACEHOLDER = "select idx, size from at_peak order by size desc"
 _HELP = "Ctrl+Return runs the query. Examples and Tables show what can be asked."
 _NO_FILE = "Open a file to ask about it."
 _MOST_SAMPLE = 60  # letters that a column is made wide for
-_SAMPLED = 200  # rows that are looked at for that
+_SAMPLED = 100  # rows that are looked at for that
 
 
 class SqlPane(ttk.Frame):
@@ -60,16 +60,16 @@ class SqlPane(ttk.Frame):
         self.placeholder = tk.Label(self.text, text=_PLACEHOLDER, font=CODE, cursor="xterm")
         self.placeholder.bind("<Button-1>", lambda _: self.text.focus_set())
         self.text.bind("<<Modified>>", self._show_placeholder)
-        self.text.bind("<Control-Return>", self._run)
+        self.text.bind("<Control-Return>", self.run)
         self.text.bind("<Control-Up>", lambda _: self._go_back(1))
         self.text.bind("<Control-Down>", lambda _: self._go_back(-1))
         bar = ttk.Frame(part)
-        self.run_button = ttk.Button(bar, text="Run", command=self._run)
-        self.cancel_button = ttk.Button(bar, text="Cancel", command=self._queries.cancel)
+        self.run_button = ttk.Button(bar, text="Run", width=6, command=self.run)
+        self.cancel_button = ttk.Button(bar, text="Cancel", width=6, command=self._queries.cancel)
         self.run_button.pack(side="left")
         self.cancel_button.pack(side="left", padx=(px(self, 4), 0))
         self.tables_button = ttk.Button(
-            bar, text="Tables", style="Flat.TButton", command=self.toggle_help
+            bar, text="Tables", style="Flat.TButton", width=0, command=self.toggle_help
         )
         self.tables_button.pack(side="right")
         self.examples = self._menu(bar, "Examples")
@@ -83,9 +83,13 @@ class SqlPane(ttk.Frame):
         self._show_placeholder()
 
     def _menu(self, bar: ttk.Frame, title: str) -> tk.Menu:
-        button = ttk.Menubutton(bar, text=title)
+        button = ttk.Button(bar, text=f"{title} ▾", style="Flat.TButton", width=0)
         menu = tk.Menu(button, tearoff=False)
-        button.configure(menu=menu)
+
+        def post() -> None:
+            menu.tk_popup(button.winfo_rootx(), button.winfo_rooty() + button.winfo_height())
+
+        button.configure(command=post)
         button.pack(side="right")
         return menu
 
@@ -113,7 +117,7 @@ class SqlPane(ttk.Frame):
         bar = ttk.Frame(part)
         self.status = ttk.Label(bar)
         self.copy_button = ttk.Button(
-            bar, text="Copy as CSV", style="Flat.TButton", command=self._copy_all
+            bar, text="Copy as CSV", style="Flat.TButton", width=0, command=self._copy_all
         )
         self.copy_button.pack(side="right", anchor="n")
         self.status.pack(side="left", fill="x", expand=True)
@@ -154,6 +158,10 @@ class SqlPane(ttk.Frame):
         self.text.mark_set("insert", "end-1c")
         self.text.focus_set()
 
+    def focus_query(self) -> None:
+        """Put the keyboard where the query is."""
+        self.text.focus_set()
+
     def _writer(self, sql: str) -> Callable[[], None]:
         return lambda: self.write(sql)
 
@@ -164,7 +172,8 @@ class SqlPane(ttk.Frame):
         else:
             self.placeholder.place(x=px(self, 5), y=px(self, 3))
 
-    def _run(self, _: object = None) -> str:
+    def run(self, _: object = None) -> str:
+        """Run the query."""
         self._past = -1
         self._queries.run(self.sql)
         return "break"
@@ -238,6 +247,7 @@ class SqlPane(ttk.Frame):
         self.results.set_rows((), sorting=Sorting())
         self.results.set_columns([self._column(place) for place in range(len(columns))])
         self.results.set_rows(rows)
+        self.results.see(0)
         self.copy_button.state(["!disabled" if rows else "disabled"])
         names = [name.lower() for name in columns]
         self._place_of = {}

@@ -14,12 +14,14 @@ from tkinter import font as tkfont
 from tkinter import ttk
 from typing import Literal
 
-from .theme import TEXT, px
-from .tip import Tip
+from snapviewer.gui.theme import TEXT, px
+from snapviewer.gui.tooltip import Bubble
 
 Rows = list[tuple[str, ...]]
 _TIP_MS = 500
 _WHEEL_ROWS = 3
+_MOST_BARS = 500
+_BAR = 34  # the longest, in pixels of a plain screen
 _SHIFT, _CONTROL = 0x1, 0x4
 _STEPS = {"Up": -1, "Down": 1}
 
@@ -39,7 +41,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """What is drawn before a row: a bar for a share of something, its colour, and the share."""
+    """What is drawn before a row: a bar as long as a share of the whole, and words beside it."""
 
     share: float
     color: str
@@ -62,6 +64,7 @@ class VirtualTable(ttk.Frame):
         on_heading: Told of the column whose heading was clicked.
         tag_of: Names the tag of a row by its texts; `tags` says what tags look like.
         bar_of: Returns the bar before a row; then the first column of all is one for bars.
+        bar_heading: The heading of that column; without one, bars have no words beside them.
         tip_of: Returns what to say beside the mouse of a row and a column.
     """
 
@@ -75,7 +78,8 @@ class VirtualTable(ttk.Frame):
         on_open: Callable[[int], None] = do_nothing,
         on_heading: Callable[[int], None] = do_nothing,
         tag_of: Callable[[tuple[str, ...]], str] | None = None,
-        bar_of: Callable[[int], Bar | None] | None = None,
+        bar_of: Callable[[int], Bar] | None = None,
+        bar_heading: str = "",
         tip_of: Callable[[int, int], str] | None = None,
     ) -> None:
         super().__init__(parent)
@@ -85,20 +89,23 @@ class VirtualTable(ttk.Frame):
         self._on_heading = on_heading
         self._tag_of = tag_of
         self._bar_of = bar_of
+        self._bar_heading = bar_heading
         self._tip_of = tip_of
         self.count = 0
         self.first = 0
         self.row: int | None = None
         self._anchor: int | None = None
         self._is_due = False
-        self._bars: dict[tuple[int, str], tk.PhotoImage] = {}
-        self._tip = Tip(self)
+        self._to_see: int | None = None
+        # The row that was brought into view last and what was the first then, until one scrolls.
+        self._saw: tuple[int, int] | None = None
+        self._bars: dict[tuple[int, str], str] = {}
+        self._tip = Bubble(self)
         self._tip_due = ""
         self._tip_at = (-1, -1)
 
         style = "Bars.Treeview" if bar_of else "Treeview"
-        if bar_of:
-            _style_bars(self)
+        _style_cells(self)
         show: Literal["tree headings", "headings"] = "tree headings" if bar_of else "headings"
         self.tree = ttk.Treeview(self, show=show, selectmode="none", style=style, height=1)
         self._down = ttk.Scrollbar(self, orient="vertical", command=self._scroll)
@@ -118,8 +125,10 @@ class VirtualTable(ttk.Frame):
         font, room = tkfont.nametofont(TEXT, self), px(self, 14)
         self.tree.configure(columns=[str(place) for place in range(len(columns))])
         if self._bar_of is not None:
-            self.tree.column("#0", width=px(self, 96), minwidth=px(self, 60), stretch=False)
-            self.tree.heading("#0", text="Share", anchor="w")
+            width = font.measure("99.9%") + room if self._bar_heading else 0
+            width += px(self, _BAR + 12)
+            self.tree.column("#0", width=width, minwidth=px(self, _BAR), stretch=False)
+            self.tree.heading("#0", text=self._bar_heading, anchor="w")
         for place, column in enumerate(columns):
             width = max(font.measure(column.sample), font.measure(column.heading)) + room
             anchor: Literal["e", "w"] = "e" if column.is_number else "w"
@@ -156,19 +165,13 @@ class VirtualTable(ttk.Frame):
             row = None
         if (row, row) != (self.row, self._anchor):
             self.row = self._anchor = row
-            if row is not None:
-                self.see(row)
+            self._to_see = row
             self.refresh()
 
     def see(self, row: int) -> None:
         """Scroll as little as it takes to show a row; one that is far away comes to the middle."""
-        page = self.page
-        if self.first <= row < self.first + page:
-            return
-        if self.first - 2 <= row <= self.first + page + 1:
-            self._go_to(row if row < self.first else row - page + 1)
-        else:
-            self._go_to(row - page // 2)
+        self._to_see = row
+        self.refresh()
 
     @property
     def page(self) -> int:
@@ -203,11 +206,17 @@ class VirtualTable(ttk.Frame):
         self._is_due = False
         if not self.winfo_exists():
             return
-        fitting = -(-self._room() // self._row_height())
-        self.first = min(max(self.first, 0), max(self.count - self.page, 0))
+        page, fitting = self.page, -(-self._room() // self._row_height())
+        if self._to_see is not None and fitting > 0:
+            self._saw = self._to_see, self.first
+            self.first = _first_to_see(self._to_see, self.first, page)
+            self._to_see = None
+        self.first = min(max(self.first, 0), max(self.count - page, 0))
         last = min(self.first + fitting, self.count)
         rows = self._rows_of(self.first, last) if last > self.first else []
         self._have_items(len(rows))
+        if len(self._bars) > _MOST_BARS:
+            self._drop_bars()
         marked = self.marked
         chosen = []
         for place, values in enumerate(rows):
@@ -230,18 +239,20 @@ class VirtualTable(ttk.Frame):
         if items > count:
             self.tree.delete(*(str(place) for place in range(count, items)))
 
-    def _draw_bar(self, iid: str, bar: Bar | None) -> None:
-        if bar is None:
-            self.tree.item(iid, image="", text="")
-            return
-        length = max(round(bar.share * px(self, 40)), 1)
-        if (length, bar.color) not in self._bars:
-            if len(self._bars) > 500:
-                self._bars.clear()
-            image = tk.PhotoImage(master=self, width=px(self, 44), height=px(self, 9))
-            image.put(bar.color, to=(0, 0, length, px(self, 9)))
-            self._bars[length, bar.color] = image
-        self.tree.item(iid, image=self._bars[length, bar.color], text=bar.text)
+    def _draw_bar(self, iid: str, bar: Bar) -> None:
+        length, height = max(round(bar.share * px(self, _BAR)), px(self, 2)), px(self, 9)
+        image = self._bars.get((length, bar.color))
+        if image is None:
+            # Not a PhotoImage: when Python drops one on another thread, Tk complains.
+            size = ("-width", px(self, _BAR + 6), "-height", height)
+            image = self._bars[length, bar.color] = self.tk.call("image", "create", "photo", *size)
+            self.tk.call(image, "put", bar.color, "-to", 0, 0, length, height)
+        self.tree.item(iid, image=image, text=bar.text)
+
+    def _drop_bars(self) -> None:
+        if self._bars:
+            self.tk.call("image", "delete", *self._bars.values())
+            self._bars.clear()
 
     def _show_down(self, last: int) -> None:
         if self.count > self.page:
@@ -263,7 +274,8 @@ class VirtualTable(ttk.Frame):
 
     def _bind(self) -> None:
         tree = self.tree
-        tree.bind("<Configure>", lambda _: self.refresh())
+        tree.bind("<Configure>", self._resize)
+        tree.bind("<Destroy>", lambda _: self._drop_bars())
         tree.bind("<Button-1>", self._press)
         tree.bind("<B1-Motion>", self._drag)
         tree.bind("<Double-Button-1>", self._open_at)
@@ -279,6 +291,12 @@ class VirtualTable(ttk.Frame):
         tree.bind("<Control-a>", self._mark_all)
         tree.bind("<Motion>", self._move)
         tree.bind("<Leave>", lambda _: self._hide_tip())
+
+    def _resize(self, _: tk.Event[tk.Misc]) -> None:
+        """Show as many rows as fit, and what was to be seen as if it had this size before."""
+        if self._saw is not None:
+            self._to_see, self.first = self._saw
+        self.refresh()
 
     def _row_at(self, y: int) -> int | None:
         iid = self.tree.identify_row(y)
@@ -357,6 +375,7 @@ class VirtualTable(ttk.Frame):
             self._go_to(self.first + int(amount) * (self.page if unit == "pages" else 1))
 
     def _go_to(self, first: int) -> None:
+        self._to_see = self._saw = None
         self.first = min(max(first, 0), max(self.count - self.page, 0))
         self.refresh()
 
@@ -365,7 +384,6 @@ class VirtualTable(ttk.Frame):
         if not extends or self._anchor is None:
             self._anchor = row
         self.see(row)
-        self.refresh()
         self._on_select(row)
 
     def _headed(self, place: int) -> Callable[[], None]:
@@ -389,7 +407,8 @@ class VirtualTable(ttk.Frame):
     def _show_tip(self, row: int, column: int) -> None:
         self._tip_due = ""
         if self._tip_of is not None and row < self.count and (text := self._tip_of(row, column)):
-            self._tip.show(text)
+            x, y = self.winfo_pointerxy()
+            self._tip.show(text, x + px(self, 12), y + px(self, 16), above=y - px(self, 8))
 
     def _hide_tip(self) -> None:
         if self._tip_due:
@@ -398,9 +417,25 @@ class VirtualTable(ttk.Frame):
         self._tip.hide()
 
 
-def _style_bars(widget: tk.Misc) -> None:
-    """Leave out the room that a tree has for folding."""
+def _first_to_see(row: int, first: int, page: int) -> int:
+    """Return the first row to show so that one is on a page.
+
+    >>> [_first_to_see(row, 100, 10) for row in (105, 99, 110, 7, 500)]
+    [100, 99, 101, 2, 495]
+    """
+    if first <= row < first + page:
+        return first
+    if first - 2 <= row <= first + page + 1:
+        return row if row < first else row - page + 1
+    return row - page // 2
+
+
+def _style_cells(widget: tk.Misc) -> None:
+    """Have as much room in cells as in headings, and none for folding before bars."""
     style = ttk.Style(widget)
+    for name in ("Treeview.Cell", "Bars.Treeview.Cell"):
+        # Tk adds four pixels of its own, on any screen.
+        style.configure(name, padding=(max(px(widget, 4) - 4, 0), 0))
     style.layout(
         "Bars.Treeview.Item",
         [
@@ -409,8 +444,8 @@ def _style_bars(widget: tk.Misc) -> None:
                 {
                     "sticky": "nswe",
                     "children": [
-                        ("Treeitem.image", {"side": "left"}),
-                        ("Treeitem.text", {"side": "left"}),
+                        ("Treeitem.image", {"side": "left", "sticky": ""}),
+                        ("Treeitem.text", {"side": "left", "sticky": ""}),
                     ],
                 },
             )

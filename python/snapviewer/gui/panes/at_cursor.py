@@ -12,12 +12,13 @@ from tkinter import ttk
 import numpy as np
 import numpy.typing as npt
 
+from snapviewer.gui.state import State
+from snapviewer.gui.theme import hex_of, px
+from snapviewer.gui.words import when_text
 from snapviewer.moment import Group, Living, Moment, filter_of
-from snapviewer.units import count_of, format_bytes, format_unix_us
+from snapviewer.units import count_of, format_bytes
 
 from .sorted_table import SortedTable, Sorting
-from .state import State
-from .theme import px
 from .virtual_table import Bar, Column
 
 _GROUP_COLUMNS = (
@@ -28,7 +29,7 @@ _GROUP_COLUMNS = (
 _LARGEST_COLUMNS = (
     Column("Size", "1,023 MiB", is_number=True),
     Column("Line", "model.py:77 attention", grows=True),
-    Column("Alive", "1,234,567 – 1,234,567"),
+    Column("Alive", "123,456 – 123,456"),
 )
 _NOTHING = "Click into the timeline to see what is alive there."
 
@@ -58,9 +59,8 @@ class AtCursor(ttk.Frame):
             sorting=most_first,
             on_select=lambda place: state.select(self._groups[place].largest, reveal=True),
             on_open=self._filter_to,
-            bar_of=lambda place: self._bar(
-                self._groups[place].size_bytes, self._groups[place].largest
-            ),
+            bar_of=self._group_bar,
+            bar_heading="Share",
             tip_of=self._group_tip,
         )
         self.largest = SortedTable(
@@ -69,9 +69,7 @@ class AtCursor(ttk.Frame):
             self._living_texts,
             sorting=most_first,
             on_select=lambda place: state.select(self._largest[place].index, reveal=True),
-            bar_of=lambda place: self._bar(
-                self._largest[place].size_bytes, self._largest[place].index
-            ),
+            bar_of=self._living_bar,
             tip_of=self._living_tip,
         )
         for table in (self.groups, self.largest):
@@ -122,14 +120,11 @@ class AtCursor(ttk.Frame):
         self._panes.pack(fill="both", expand=True)
         held = f"{format_bytes(moment.total_bytes)} in {count_of(moment.count, 'allocation')}"
         self.title.configure(text=f"{self._which(moment.event)} · {held}")
-        words = [] if moment.event < 0 else [f"event {moment.event:,} of {trace.events:,}"]
-        if (unix_us := trace.unix_us_of(moment.event)) is not None:
-            words += [format_unix_us(unix_us)]
-        if self._state.timeline is not None and self._state.timeline.shown < len(
-            device.allocations
-        ):
-            words += ["only what the filter lets through"]
-        self.subtitle.configure(text=" · ".join(words))
+        words = when_text(trace, moment.event)
+        timeline = self._state.timeline
+        if timeline is not None and timeline.shown < len(device.allocations):
+            words += "  ·  only what the filter lets through"
+        self.subtitle.configure(text=words)
 
     def _which(self, event: int) -> str:
         trace, timeline = self._state.trace, self._state.timeline
@@ -141,10 +136,6 @@ class AtCursor(ttk.Frame):
         if timeline is not None and event == timeline.peak_event:
             return "At the peak of what is shown"
         return "Before the first event" if event < 0 else f"After event {event:,}"
-
-    def _share(self, size_bytes: int) -> float:
-        total = self._moment.total_bytes if self._moment is not None else 0
-        return size_bytes / total if total else 0.0
 
     def _group_texts(self, place: int) -> tuple[str, ...]:
         group = self._groups[place]
@@ -175,10 +166,18 @@ class AtCursor(ttk.Frame):
 
     # Colours
 
-    def _bar(self, size_bytes: int, allocation: int) -> Bar:
-        share = self._share(size_bytes)
-        text = f"{share:.1%}" if share < 0.0995 else f"{share:.0%}"
-        return Bar(share, self._color_of(allocation), text)
+    def _group_bar(self, place: int) -> Bar:
+        """Return how much of the total a group is."""
+        group, total = self._groups[place], self._moment.total_bytes if self._moment else 0
+        share = group.size_bytes / max(total, 1)
+        text = "< 0.1%" if share < 0.0005 else f"{share:.{int(share < 0.0995)}%}"
+        return Bar(share, self._color_of(group.largest), text)
+
+    def _living_bar(self, place: int) -> Bar:
+        """Return how large an allocation is beside the largest."""
+        living, largest = self._largest[place], self._largest[0]
+        share = living.size_bytes / max(largest.size_bytes, 1)
+        return Bar(share, self._color_of(living.index))
 
     def _color_of(self, allocation: int) -> str:
         """Return the colour that an allocation has in the timeline."""
@@ -187,7 +186,8 @@ class AtCursor(ttk.Frame):
         wanted = (device, look.color, look.theme)
         if self._colors is None or self._colored != wanted:
             self._colors, self._colored = device.colors(look.color, look.theme), wanted
-        return "#{:02x}{:02x}{:02x}".format(*self._colors[allocation].tolist())
+        red, green, blue = self._colors[allocation].tolist()
+        return hex_of((red, green, blue))
 
     def _recolor(self) -> None:
         self.groups.refresh()

@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from snapviewer import SnapshotError
+from snapviewer.gui.jobs import Job
+from snapviewer.gui.state import State
+from snapviewer.gui.theme import palette_of, px
 from snapviewer.moment import made_or_freed
 from snapviewer.units import format_bytes
 
-from .jobs import Job
-from .state import State
-from .theme import palette_of, px
 from .virtual_table import Column, Rows, VirtualTable
 
 if TYPE_CHECKING:
@@ -34,15 +34,6 @@ _ACTIONS = (
     "segment_unmap",
     "snapshot",
     "oom",
-)
-_COLUMNS = (
-    Column("Event", "1,234,567", is_number=True),
-    Column("Seconds", "123.456789", is_number=True),
-    Column("Action", "free_completed"),
-    Column("Size", "1,023 MiB", is_number=True),
-    Column("Line", "model.py:77 attention", grows=True),
-    Column("Address", "0x7f0000000000", is_number=True),
-    Column("Stream", "0", is_number=True),
 )
 _ACTION = 2
 _NO_FILE = "The events of a trace are listed here once a file is open."
@@ -69,7 +60,11 @@ class EventsPane(ttk.Frame):
         self.next = self._button("▸", 1)
         self.message = ttk.Label(self)
         self.table = VirtualTable(
-            self, _COLUMNS, self._rows, on_select=self._choose, tag_of=lambda row: row[_ACTION]
+            self,
+            _columns(0, 0),
+            self._rows,
+            on_select=self._choose,
+            tag_of=lambda row: row[_ACTION],
         )
         self._bar.grid(row=0, sticky="ew", padx=gap, pady=gap)
         self.message.grid(row=1, sticky="ew", padx=gap, pady=gap)
@@ -100,6 +95,8 @@ class EventsPane(ttk.Frame):
         self._found.clear()
         trace = self._state.trace
         count = 0 if trace is None else trace.events
+        clock = None if trace is None else trace.clock
+        self.table.set_columns(_columns(count, 0 if clock is None else clock.length_us))
         self.table.set_count(count)
         for widget in (self._bar, self.table):
             if count:
@@ -208,3 +205,16 @@ class EventsPane(ttk.Frame):
         else:
             where = "after" if step > 0 else "before"
             self._state.tell(f"There is no {self.action.get()} {where} this event.")
+
+
+def _columns(events: int, length_us: int) -> tuple[Column, ...]:
+    """Return the columns, as wide as so many events and so long a time need."""
+    return (
+        Column("Event", f"{events:,}", is_number=True),
+        Column("Seconds", f"{length_us / 1e6:,.6f}", is_number=True),
+        Column("Action", "free_completed"),
+        Column("Size", "1,023 MiB", is_number=True),
+        Column("Line", "model.py:77 attention", grows=True),
+        Column("Address", "0x7f0000000000", is_number=True),
+        Column("Stream", "0", is_number=True),
+    )

@@ -60,6 +60,7 @@ class SortedTable(VirtualTable):
         on_select: Told of the row that a person went to.
         on_open: Told of the row that was double-clicked, or on which Return was pressed.
         bar_of: Returns the bar before a row.
+        bar_heading: The heading of the bars; without one, bars have no words beside them.
         tip_of: Returns what to say beside the mouse of a row and a column.
     """
 
@@ -72,7 +73,8 @@ class SortedTable(VirtualTable):
         sorting: Sorting | None = None,
         on_select: Callable[[int], None] = do_nothing,
         on_open: Callable[[int], None] = do_nothing,
-        bar_of: Callable[[int], Bar | None] | None = None,
+        bar_of: Callable[[int], Bar] | None = None,
+        bar_heading: str = "",
         tip_of: Callable[[int, int], str] | None = None,
     ) -> None:
         self._order: list[int] = []
@@ -91,6 +93,7 @@ class SortedTable(VirtualTable):
             on_select=lambda row: on_select(self._order[row]),
             on_open=lambda row: on_open(self._order[row]),
             on_heading=self._sort_by,
+            bar_heading=bar_heading,
             bar_of=bar_of and (lambda row: bar_of(self._order[row])),
             tip_of=tip_of and (lambda row, column: tip_of(self._order[row], column)),
         )
