@@ -393,6 +393,21 @@ def test_a_deep_stack_is_folded_and_unfolds(pane: Pane, tmp_path: Path) -> None:
     assert pane.shown().count("deep.py") == 1501
 
 
+def test_what_is_read_stays_in_its_place_when_something_unfolds(pane: Pane, tmp_path: Path) -> None:
+    plain = _told()
+    frames = [{"name": f"f{n}", "filename": "/home/a/deep.py", "line": n} for n in range(1, 1501)]
+    plain["device_traces"][0][1]["frames"] = frames
+    pane.open(plain, tmp_path)
+    pane.select(1, BASE)
+    pane.text.yview("20.0")
+    pane.root.update()
+    top = pane.text.get("@0,0 linestart", "@0,0 lineend")
+
+    pane.click("1,465 more frames")
+
+    assert pane.text.get("@0,0 linestart", "@0,0 lineend") == top
+
+
 def test_names_of_strangers_do_not_break_the_page(pane: Pane, tmp_path: Path) -> None:
     plain = _told()
     name = "evil\n{\\}[exit]$x\x07" + "x" * 100_000

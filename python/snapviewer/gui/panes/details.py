@@ -169,7 +169,7 @@ class Details(ttk.Frame):
 
     def _put(self, page: _Page, *, keep_place: bool) -> None:
         text = self._text
-        place = text.yview()[0] if keep_place else 0.0
+        place = text.index("@0,0") if keep_place else "1.0"
         self._unhover()
         text.configure(state="normal")
         text.delete("1.0", "end")
@@ -177,7 +177,7 @@ class Details(ttk.Frame):
             text.tag_delete(*(f"{_SPOT}{number}" for number in range(len(self._spots))))
         text.insert("end", "", (), *page.pieces)
         text.configure(state="disabled")
-        text.yview_moveto(place)
+        text.yview(place)
         self._spots = page.spots
 
     # What a page says
@@ -314,7 +314,8 @@ class Details(ttk.Frame):
         text = self._text
         text.bind("<Motion>", self._moved)
         text.bind("<Leave>", lambda _: self._unhover())
-        text.bind("<MouseWheel>", lambda _: self._unhover(), add=True)
+        for wheel in ("<MouseWheel>", "<Button-4>", "<Button-5>"):
+            text.bind(wheel, lambda _: self._unhover())
         text.bind("<Button-1>", self._press)
         text.bind("<ButtonRelease-1>", self._release)
         text.bind("<Double-Button-1>", self._press_again)
@@ -350,9 +351,7 @@ class Details(ttk.Frame):
         self._hovered = number
         self._text.tag_add("hover", *self._text.tag_ranges(f"{_SPOT}{number}"))
         self._text.configure(cursor="hand2")
-        spot = self._spots[number]
-        tip = spot.tip or ("click: copy" if spot.act is None else "")
-        if tip:
+        if tip := self._spots[number].tip:
             top = self.winfo_toplevel()
             x, y = event.x_root - top.winfo_rootx(), event.y_root - top.winfo_rooty()
             self._tip.show(tip, x, y, palette_of(self._state.look.theme))
