@@ -37,6 +37,7 @@ OPEN_LIMIT = 0.15
 SMOOTH_LIMIT = 1.5
 EVENTS = (100_000, 1_000_000, 5_000_000)
 _WAIT_SECONDS = 0.5
+_DONT_WAIT = 2
 
 # In and out, to both sides, up and down: what a person does, never twice the same picture.
 _KEYS = ("plus", "d", "plus", "d", "w", "plus", "a", "s", "minus", "d", "d", "minus", "a", "plus")
@@ -116,7 +117,7 @@ def _percentiles(seconds: list[float]) -> tuple[float, float]:
 
 def _press(window: Window) -> Iterator[Frame]:
     """Press keys one after the other, each from rest."""
-    root, plot = window.root, window.area.plot
+    plot = window.area.plot
     plot.widget.focus_force()
     pump(window, 0.2)
     for number in range(PRESSES):
@@ -127,7 +128,7 @@ def _press(window: Window) -> Iterator[Frame]:
         start = time.perf_counter()
         plot.widget.event_generate(f"<KeyPress-{key}>", when="tail")
         while plot.drawn.number == before and time.perf_counter() - start < _WAIT_SECONDS:
-            root.update()
+            do_one_thing(window)
         spent = time.perf_counter() - start
         drawn = plot.drawn
         plot.widget.event_generate(f"<KeyRelease-{key}>", when="tail")
@@ -143,8 +144,7 @@ def _open(window: Window, path: Path) -> float:
     start = time.perf_counter()
     window.state.open(path)
     while plot.drawn.number == before:
-        window.root.update()
-        time.sleep(0.0005)
+        do_one_thing(window)
     return time.perf_counter() - start
 
 
@@ -180,8 +180,13 @@ def pump(window: Window, seconds: float) -> None:
 
 def _until(window: Window, is_done: Callable[[], bool]) -> None:
     while not is_done():
-        window.root.update()
-        time.sleep(0.001)
+        do_one_thing(window)
+
+
+def do_one_thing(window: Window) -> None:
+    """Handle one event, as the main loop does; `update` would go on while a key is held."""
+    if not window.root.tk.dooneevent(_DONT_WAIT):
+        time.sleep(0.0005)
 
 
 if __name__ == "__main__":
