@@ -29,6 +29,7 @@ from display import xvfb
 from snapviewer import demo
 from snapviewer.gui.app import Window
 from snapviewer.gui.plot.surface import PhotoSurface
+from snapviewer.gui.views import View
 
 SIZE = (2400, 1000)
 PRESSES = 200
@@ -37,7 +38,6 @@ OPEN_LIMIT = 0.15
 SMOOTH_LIMIT = 1.5
 EVENTS = (100_000, 1_000_000, 5_000_000)
 _WAIT_SECONDS = 0.5
-_DONT_WAIT = 2
 
 # In and out, to both sides, up and down: what a person does, never twice the same picture.
 _KEYS = ("plus", "d", "plus", "d", "w", "plus", "a", "s", "minus", "d", "d", "minus", "a", "plus")
@@ -81,6 +81,7 @@ def _print_tables(folder: Path) -> None:
         wait_for_jobs(window)
         frames = list(_press(window))
         _print_frames("key to pixels", frames, is_limited=events == 1_000_000)
+        print(f"    a key held             {_frames_while_held(window):.0f} frames a second")
         pans[events] = float(np.median([frame.whole for frame in frames]))
         if events == 1_000_000:
             paste = _paste_seconds(window)
@@ -127,14 +128,27 @@ def _press(window: Window) -> Iterator[Frame]:
         key, before = _KEYS[number % len(_KEYS)], plot.drawn.number
         start = time.perf_counter()
         plot.widget.event_generate(f"<KeyPress-{key}>", when="tail")
-        while plot.drawn.number == before and time.perf_counter() - start < _WAIT_SECONDS:
-            do_one_thing(window)
-        spent = time.perf_counter() - start
+        _until_drawn(window, before)
         drawn = plot.drawn
         plot.widget.event_generate(f"<KeyRelease-{key}>", when="tail")
         pump(window, 0.07)
         if drawn.number > before:  # at an edge of the trace, nothing moves
-            yield Frame(spent, drawn.engine_seconds, drawn.screen_seconds)
+            yield Frame(drawn.at - start, drawn.engine_seconds, drawn.screen_seconds)
+
+
+def _frames_while_held(window: Window) -> float:
+    """Hold a key for a second, in the middle of the trace, and return the frames that it gave."""
+    state, plot = window.state, window.area.plot
+    width = state.world.right
+    state.go(View(0.3 * width, 0.32 * width, 0, state.world.high))
+    pump(window, 0.3)
+    before, start = plot.drawn.number, time.perf_counter()
+    plot.widget.event_generate("<KeyPress-d>", when="tail")
+    pump(window, 1.0)
+    frames, spent = plot.drawn.number - before, time.perf_counter() - start
+    plot.widget.event_generate("<KeyRelease-d>", when="tail")
+    pump(window, 0.2)
+    return frames / spent
 
 
 def _open(window: Window, path: Path) -> float:
@@ -143,9 +157,8 @@ def _open(window: Window, path: Path) -> float:
     gc.collect()
     start = time.perf_counter()
     window.state.open(path)
-    while plot.drawn.number == before:
-        do_one_thing(window)
-    return time.perf_counter() - start
+    _until(window, lambda: plot.drawn.number > before)
+    return plot.drawn.at - start
 
 
 def _paste_seconds(window: Window) -> float:
@@ -178,15 +191,18 @@ def pump(window: Window, seconds: float) -> None:
     _until(window, lambda: time.perf_counter() >= end)
 
 
+def _until_drawn(window: Window, before: int) -> None:
+    end = time.perf_counter() + _WAIT_SECONDS
+    _until(window, lambda: window.area.plot.drawn.number > before or time.perf_counter() > end)
+
+
 def _until(window: Window, is_done: Callable[[], bool]) -> None:
+    """Handle events one by one, as the main loop does; `update` would go on while a key is held."""
     while not is_done():
-        do_one_thing(window)
-
-
-def do_one_thing(window: Window) -> None:
-    """Handle one event, as the main loop does; `update` would go on while a key is held."""
-    if not window.root.tk.dooneevent(_DONT_WAIT):
-        time.sleep(0.0005)
+        # So that something happens in any case: handling waits for it.
+        tick = window.root.after(5, lambda: None)
+        window.root.tk.dooneevent(0)
+        window.root.after_cancel(tick)
 
 
 if __name__ == "__main__":

@@ -38,11 +38,15 @@ _SIDEWAYS_PX = 120
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """How the newest frame came about: its number, and the seconds of the engine and the screen."""
+    """How the newest frame came about.
+
+    Its number, the seconds of the engine and of the screen, and when the screen had it.
+    """
 
     number: int = 0
     engine_seconds: float = 0.0
     screen_seconds: float = 0.0
+    at: float = 0.0
 
 
 class Plot:
@@ -133,7 +137,7 @@ class Plot:
         unit = px(self.widget, 1)
         self.surface.show(image, marks_of(state, scales, unit, self._zoom_box))
         shown = perf_counter()
-        self.drawn = Drawn(self.drawn.number + 1, drawn - started, shown - drawn)
+        self.drawn = Drawn(self.drawn.number + 1, drawn - started, shown - drawn, shown)
         log.debug(
             "frame %d: engine %.1f ms, screen %.1f ms",
             self.drawn.number,
