@@ -23,7 +23,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def _document(*arguments: object) -> dict[str, Any]:
+def _document(*arguments: str | Path) -> dict[str, Any]:
     ran = run("report", *arguments, "--json")
     assert ran.code == 0, ran.err
     document: dict[str, Any] = json.loads(ran.out)
