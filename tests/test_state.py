@@ -14,7 +14,8 @@ import hostile
 from inline_jobs import InlineJobs
 from snapviewer import demo
 from snapviewer.gui.settings import Settings, load_settings, save_settings
-from snapviewer.gui.state import State, Topic
+from snapviewer.gui.state import State
+from snapviewer.gui.values import Topic
 from snapviewer.gui.views import View
 
 PLOT = (800, 400)

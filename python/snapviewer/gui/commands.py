@@ -12,7 +12,8 @@ from typing import Protocol, TypeVar, get_args
 from snapviewer.report.picture.options import Coloring, Order
 
 from .keys import Direction
-from .state import TABS, State
+from .state import State
+from .values import TABS
 
 T = TypeVar("T")
 

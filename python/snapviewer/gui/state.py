@@ -11,7 +11,7 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -26,93 +26,21 @@ from snapviewer.report.picture.options import Coloring, Order, ThemeName
 
 from .document import Axis, Document, Opened, Times, Trace, open_document, times_of
 from .jobs import Job, Jobs
+from .places import rectangle_of, revealing, with_room
 from .queries import Queries
 from .settings import Settings
+from .values import Filter, FilterMode, Look, Mask, Matches, Notice, Pane, Pointer, Tab, Topic
 from .views import View, World
 
-Topic = Literal[
-    "picture",  # all of it is another one, and is to be seen before anything else is done
-    "document",  # another file, or none
-    "device",  # another device of it
-    "timeline",  # what is stacked: the order, or what a filter leaves
-    "view",  # which part is shown
-    "look",  # axis, colour, theme
-    "selection",  # the selected allocation
-    "facts",  # what is known of it
-    "cursor",  # the event that panes tell of
-    "moment",  # what is alive there
-    "pointer",  # what is under the mouse
-    "filter",  # its text, mode, and what matches
-    "bundle",  # queries can be answered, or why not
-    "query",  # a query's answer
-    "jobs",  # work began or ended
-    "notice",  # something to tell
-    "panes",  # which are shown
-    "recent",  # the files opened lately
-]
-FilterMode = Literal["highlight", "only"]
-Pane = Literal["side", "minimap", "lanes"]
-Tab = Literal["details", "cursor", "sql", "events"]
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-TABS: tuple[Tab, ...] = ("details", "cursor", "sql", "events")
 
-Mask = npt.NDArray[np.bool_]
-_REVEAL_SHARE = 0.2  # of the view that something revealed gets at least
 _ONE_MOTION_SECONDS = 0.8  # moves that follow each other this fast are one step back
 _MOST_BACK = 100
 _CONVERT_AFTER = 0.7  # seconds: the first look at a file has the machine to itself
 _CLOSE = 20  # going to an event shows this part of the trace, and at least …
 _LEAST_CLOSE = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """How things are shown."""
-
-    axis: Axis = "event"
-    color: Coloring = "stack"
-    order: Order = "allocation"
-    theme: ThemeName = "light"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Matches:
-    """What a filter lets through: which allocations, how many, their bytes."""
-
-    mask: Mask
-    count: int
-    size_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """What was typed. `matches` is None until it is known; `error` says what is not understood."""
-
-    text: str = ""
-    mode: FilterMode = "highlight"
-    matches: Matches | None = None
-    error: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Pointer:
-    """What is under the mouse: a pixel of the plot, and what that stands for."""
-
-    x_px: int
-    y_px: int
-    event: int
-    byte: int
-    allocation: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """Something to tell: what happened, and what to do."""
-
-    text: str
-    is_error: bool = True
 
 
 class State:
@@ -512,7 +440,7 @@ class State:
                 )
             self.changed("selection", "facts")
         if reveal and allocation is not None:
-            self._reveal(allocation)
+            self._reveal()
 
     def _set_facts(self, facts: Facts) -> None:
         self.facts = facts
@@ -528,12 +456,8 @@ class State:
 
     def fit_selection(self) -> None:
         """Show all of the selected allocation's life, and its bytes, with some room around."""
-        if (rectangle := self._rectangle_of_selection()) is not None:
-            x, y = rectangle.width * 0.1 + 1, rectangle.height * 0.25 + 64
-            view = View(
-                rectangle.left - x, rectangle.right + x, rectangle.low - y, rectangle.high + y
-            )
-            self.go(view)
+        if (rectangle := self._rectangle()) is not None:
+            self.go(with_room(rectangle))
 
     def step_same_stack(self, step: Literal[-1, 1]) -> None:
         """Select the next or the previous allocation that the same stack made."""
@@ -550,46 +474,19 @@ class State:
             which = "first" if step < 0 else "last"
             self._tell(Notice(f"This is the {which} allocation of its stack.", is_error=False))
 
-    def _reveal(self, allocation: int) -> None:
-        """Move so that an allocation is in view, and zoom if it would be too small to see."""
-        rectangle, view = self._rectangle_of_selection(), self.view
-        if rectangle is None:
-            return
-        is_in = (
-            rectangle.left < view.right
-            and rectangle.right > view.left
-            and rectangle.low < view.high
-            and rectangle.high > view.low
-        )
-        width, height = self.plot_px
-        is_seen = (
-            rectangle.width / view.width * width >= 3
-            and rectangle.height / view.height * height >= 3
-        )
-        if is_in and is_seen:
-            return
-        wide = min(view.width, rectangle.width / _REVEAL_SHARE)
-        high = min(view.height, rectangle.height / _REVEAL_SHARE)
-        x = (rectangle.left + rectangle.right) / 2
-        y = (rectangle.low + rectangle.high) / 2
-        self.go(View(x - wide / 2, x + wide / 2, y - high / 2, y + high / 2))
+    def _reveal(self) -> None:
+        """Move so that the selection is in view, and zoom if it would be too small to see."""
+        if (rectangle := self._rectangle()) is not None:
+            view = revealing(rectangle, self.view, self.plot_px)
+            if view != self.view:
+                self.go(view)
 
-    def _rectangle_of_selection(self) -> View | None:
-        """Return what the selected allocation takes on the plot; None if it is not shown."""
+    def _rectangle(self) -> View | None:
+        """Return what the selection takes on the plot; None if it is not shown."""
         trace, timeline, which = self.trace, self.timeline, self.selection
         if trace is None or timeline is None or which is None:
             return None
-        a = trace.device.allocations
-        first, last = int(a.alloc_event[which]), int(a.free_event[which])
-        moments = np.unique(np.linspace(max(first, -1), max(last - 1, first), 16).astype(np.int64))
-        size, places = int(a.size[which]), []
-        for moment in moments.tolist():
-            ids, offsets = timeline.stack(min(moment, trace.events - 1))
-            places += offsets[ids == which].tolist()
-        if not places:
-            return None
-        left, right = (trace.x_of(self.look.axis, event) for event in (first, last))
-        return View(left, max(right, left + 1), min(places), max(places) + size)
+        return rectangle_of(trace, timeline, self.look.axis, which)
 
     # The cursor and the pointer
 

@@ -19,7 +19,7 @@ class View:
     """A rectangle of the world.
 
     >>> View(0, 100, 0, 50).zoomed(0.5, 1, x=0, y=0)
-    View(left=0.0, right=50.0, low=0.0, high=50.0)
+    View(left=0.0, right=50.0, low=0, high=50)
     >>> View(0, 100, 0, 50).moved(10, -5)
     View(left=10, right=110, low=-5, high=45)
     """

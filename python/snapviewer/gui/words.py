@@ -8,7 +8,7 @@ from snapviewer import Device, Timeline
 from snapviewer.units import count_of, format_bytes, format_duration_us
 
 from .document import Trace
-from .state import Pointer
+from .values import Pointer
 
 
 def device_text(device: Device) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import tkinter as tk
 from tkinter import ttk
 
-from snapviewer.gui.state import TABS, State, Tab
+from snapviewer.gui.state import State
+from snapviewer.gui.values import TABS, Tab
 
 from .at_cursor import AtCursor
 from .details import Details

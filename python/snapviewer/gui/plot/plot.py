@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from snapviewer import Image
-from snapviewer.gui.state import Pointer, State
+from snapviewer.gui.state import State
 from snapviewer.gui.theme import SMALL, palette_of, px
+from snapviewer.gui.values import Pointer
 from snapviewer.gui.words import alive_text, moment_text, when_text
 from snapviewer.report.picture.drawing import BACKGROUND
 from snapviewer.units import format_bytes

@@ -1,0 +1,68 @@
+"""Where an allocation is on the plot, and views that show it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from snapviewer import Timeline
+
+from .document import Axis, Trace
+from .views import View
+
+_MOMENTS = 8  # of a life at which its height is looked up
+_SEEN_PX = 3  # less is hardly seen, …
+_REVEALED_PX = 24  # … and is then made this large
+
+
+def rectangle_of(trace: Trace, timeline: Timeline, axis: Axis, allocation: int) -> View | None:
+    """Return what an allocation takes on the plot, over all of its life; None if it is not shown.
+
+    It moves up and down as what lies below it comes and goes: its height is looked up at some
+    moments of its life only.
+    """
+    a = trace.device.allocations
+    first, last = int(a.alloc_event[allocation]), int(a.free_event[allocation])
+    moments = np.unique(np.linspace(first, max(last - 1, first), _MOMENTS).astype(np.int64))
+    places = []
+    for moment in moments.tolist():
+        ids, offsets = timeline.stack(min(moment, trace.events - 1))
+        places += offsets[ids == allocation].tolist()
+    if not places:
+        return None
+    left, right = trace.x_of(axis, first), trace.x_of(axis, last)
+    return View(left, max(right, left + 1), min(places), max(places) + int(a.size[allocation]))
+
+
+def with_room(rectangle: View) -> View:
+    """Return a view of a rectangle with some room around it."""
+    x, y = rectangle.width * 0.1 + 1, rectangle.height * 0.25 + 64
+    return View(rectangle.left - x, rectangle.right + x, rectangle.low - y, rectangle.high + y)
+
+
+def revealing(rectangle: View, view: View, plot_px: tuple[int, int]) -> View:
+    """Return a view in which a rectangle is seen: this one if it is, else a closer one around it.
+
+    >>> revealing(View(40, 50, 0, 10), View(0, 100, 0, 100), (800, 400))
+    View(left=0, right=100, low=0, high=100)
+    >>> revealing(View(140, 150, 0, 10), View(0, 100, 0, 100), (800, 400)).x_span
+    (95.0, 195.0)
+    """
+    width, height = plot_px
+    is_in = (
+        rectangle.left < view.right
+        and rectangle.right > view.left
+        and rectangle.low < view.high
+        and rectangle.high > view.low
+    )
+    wide = _length(rectangle.width, view.width, width)
+    high = _length(rectangle.height, view.height, height)
+    if is_in and (wide, high) == (view.width, view.height):
+        return view
+    x, y = (rectangle.left + rectangle.right) / 2, (rectangle.low + rectangle.high) / 2
+    return View(x - wide / 2, x + wide / 2, y - high / 2, y + high / 2)
+
+
+def _length(of_rectangle: float, of_view: float, px: int) -> float:
+    """Return how much to show along an axis, so that something on it can be seen."""
+    is_seen = of_rectangle * px >= _SEEN_PX * of_view
+    return of_view if is_seen else of_rectangle * px / _REVEALED_PX
