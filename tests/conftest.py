@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 from pathlib import Path
 
@@ -11,6 +12,12 @@ import hostile
 from display import display
 
 __all__ = ["cache", "display", "small"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def collected() -> None:
+    """Nothing is left of the windows of earlier tests: Tcl aborts if a job's thread frees them."""
+    gc.collect()
 
 
 @pytest.fixture(autouse=True)
