@@ -222,6 +222,8 @@ class Window:
         is_shown = str(self.side) in self.panes.panes()
         has_room = self.root.winfo_width() >= px(self.root, _SIDE_NEEDS)
         is_wanted = settings.show_side and (has_room or self.state.is_side_asked_for)
+        if has_room:
+            self.state.is_side_asked_for = False  # so that it folds once there is none
         if is_wanted and not is_shown:
             width = (
                 max(settings.side_width, px(self.root, 240))
