@@ -34,9 +34,9 @@ def main() -> None:
         for theme in ("light", "dark"):
             window = Window(theme=theme)
             window.root.geometry("{}x{}+0+0".format(*SIZE))
-            _wait(window, lambda window=window: window.root.winfo_width() == SIZE[0])
+            _rest(window)
             window.state.open(path)
-            _wait(window, lambda window=window: window.state.moment is not None)
+            _rest(window)
             _show_an_allocation(window)
             screenshot().crop((0, 0, *SIZE)).save(DOCS / f"window-{theme}.png", optimize=True)
             window.close()

@@ -22,9 +22,17 @@ PLOT = (800, 400)
 
 @pytest.fixture(scope="module")
 def training(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two devices, two streams, out of memory now and then."""
+    """Two devices, two streams."""
     path = tmp_path_factory.mktemp("training") / "training.pickle"
-    demo.write_demo(path, demo.DemoOptions(events=6000, devices=2, streams=2, oom=True))
+    demo.write_demo(path, demo.DemoOptions(events=6000, devices=2, streams=2))
+    return path
+
+
+@pytest.fixture(scope="module")
+def crowded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Memory runs out now and then."""
+    path = tmp_path_factory.mktemp("crowded") / "crowded.pickle"
+    demo.write_demo(path, demo.DemoOptions(events=20_000, oom=True, leak=True))
     return path
 
 
@@ -224,8 +232,8 @@ def test_the_peak_comes_to_the_middle_of_a_closer_view(training: Path) -> None:
     assert state.cursor == state.device.peak_event
 
 
-def test_out_of_memory_events_are_visited_one_after_the_other(training: Path) -> None:
-    state = made(training)
+def test_out_of_memory_events_are_visited_one_after_the_other(crowded: Path) -> None:
+    state = made(crowded)
     assert state.trace is not None
     ooms = state.trace.oom_events.tolist()
     assert len(ooms) > 1

@@ -16,6 +16,7 @@ import time
 import tkinter as tk
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -69,7 +70,7 @@ def _print_tables(folder: Path) -> None:
         window = Window(plot_size=SIZE)
         pump(window, 0.5)
         assert window.state.plot_px == SIZE, window.state.plot_px
-        baseline = best(lambda path=path: pickle_load(path), repeats=2)
+        baseline = best(partial(pickle_load, path), repeats=2)
         opening = _open(window, path)
         verdict = "" if opening / baseline <= OPEN_LIMIT or events != 1_000_000 else "   OVER"
         print(

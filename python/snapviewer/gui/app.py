@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 _USUAL_SIZE = (1500, 900)
 _LEAST_SIZE = (900, 600)
 _SIDE_NEEDS = 1100  # a narrower window folds the side pane away
-_SIDE_WIDTH = 400
+_SIDE_WIDTH = 460
 
 
 class NoDisplayError(Exception):
@@ -59,7 +59,7 @@ class Window:
         self.state.on("document", self._retitle)
         self.state.on("panes", self._show_side)
         self._theme = self.state.look.theme
-        self._is_side_wanted = False
+        self._is_side_shown = False
         self._place(plot_size)
         self._retitle()
 
@@ -181,7 +181,7 @@ class Window:
         self.area.plot.zoom(step, x=x, y=y)
 
     def toggle_side(self) -> None:
-        self.state.set_pane("side", is_shown=str(self.side) not in self.panes.panes())
+        self.state.set_pane("side", is_shown=not self._is_side_shown)
 
     def show_keys(self) -> None:
         windows.show_keys(self.root, self.commands)
@@ -219,12 +219,11 @@ class Window:
     def _show_side(self) -> None:
         """Show the side pane if it is wanted and has room, or was asked for just now."""
         settings = self.state.settings
-        is_shown = str(self.side) in self.panes.panes()
         has_room = self.root.winfo_width() >= px(self.root, _SIDE_NEEDS)
         is_wanted = settings.show_side and (has_room or self.state.is_side_asked_for)
         if has_room:
             self.state.is_side_asked_for = False  # so that it folds once there is none
-        if is_wanted and not is_shown:
+        if is_wanted and not self._is_side_shown:
             width = (
                 max(settings.side_width, px(self.root, 240))
                 if settings.side_width
@@ -232,9 +231,11 @@ class Window:
             )
             self.side.configure(width=width)
             self.panes.add(self.side, weight=0)
-        elif is_shown and not is_wanted:
+            self._is_side_shown = True
+        elif self._is_side_shown and not is_wanted:
             self._note_side()
             self.panes.forget(self.side)
+            self._is_side_shown = False
 
     def _note_side(self) -> None:
         if self.side.winfo_ismapped():

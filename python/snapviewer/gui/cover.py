@@ -8,7 +8,7 @@ from pathlib import Path
 from tkinter import ttk
 
 from .state import State
-from .theme import palette_of, px
+from .theme import px
 
 _LOOK_MS = 50
 _MOST_RECENT = 6
@@ -23,7 +23,7 @@ class Cover:
         self._loading = _Loading(area, state)
         self._notice = _Notice(area, state)
         for topic in ("document", "jobs", "recent"):
-            state.on(topic, self._show)  # type: ignore[arg-type]
+            state.on(topic, self._show)
         self._show()
 
     def _show(self) -> None:
@@ -49,38 +49,26 @@ class _Welcome(ttk.Frame):
     def show(self) -> None:
         self.place(relx=0, rely=0, relwidth=1, relheight=1)
         self.lower()
-        now = (tuple(self._state.settings.recent), self._state.look.theme)
+        now = tuple(self._state.settings.recent)
         if now == self._shown:
             self.lift()
             return
         self._shown = now
         for child in self._middle.winfo_children():
             child.destroy()
-        colors = palette_of(self._state.look.theme)
-        on_plot = {"background": colors.background}
-        ttk.Label(
-            self._middle, text="Open a memory snapshot", style="Title.TLabel", **on_plot
-        ).pack()
+        ttk.Label(self._middle, text="Open a memory snapshot", style="PlotTitle.TLabel").pack()
         ttk.Label(
             self._middle,
             text="a pickle, .pickle.gz, JSON, memory_viz page, or a converted zip or directory",
-            style="Secondary.TLabel",
-            **on_plot,
+            style="Plot.TLabel",
         ).pack(pady=(px(self, 4), px(self, 12)))
         ttk.Button(self._middle, text="Open…  Ctrl+O", command=self._open_file).pack()
         files = [Path(name) for name in self._state.settings.recent[:_MOST_RECENT]]
         if files:
-            ttk.Label(self._middle, text="opened lately", style="Small.TLabel", **on_plot).pack(
-                pady=(px(self, 18), px(self, 2))
-            )
+            heading = ttk.Label(self._middle, text="opened lately", style="PlotSmall.TLabel")
+            heading.pack(pady=(px(self, 18), px(self, 2)))
         for path in files:
-            link = ttk.Label(
-                self._middle,
-                text=path.name,
-                foreground=colors.accent,
-                cursor="hand2",
-                **on_plot,
-            )
+            link = ttk.Label(self._middle, text=path.name, style="PlotLink.TLabel", cursor="hand2")
             link.bind("<Button-1>", lambda _, path=path: self._state.open(path))  # type: ignore[misc]
             link.pack(pady=px(self, 1))
         self.lift()

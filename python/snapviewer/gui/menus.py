@@ -5,7 +5,7 @@ from __future__ import annotations
 import tkinter as tk
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import get_args
+from typing import TypeVar, get_args
 
 from snapviewer.report.picture.options import Coloring, Order, ThemeName
 
@@ -13,6 +13,8 @@ from .commands import MENUS, Command
 from .keys import HeldKeys
 from .state import State
 from .words import device_text
+
+C = TypeVar("C", bound=str)
 
 _TEXT_CLASSES = {"TEntry", "Entry", "Text", "TCombobox", "TSpinbox"}
 _LIST_CLASSES = {"Treeview", "Listbox"}
@@ -44,28 +46,28 @@ def make_menus(root: tk.Tk, state: State, commands: Sequence[Command]) -> tk.Men
         lambda: state.trace.axes() if state.trace else ("event",),
         lambda: state.look.axis,
         lambda axis: state.set_look(axis=axis),
-    )  # type: ignore[arg-type]
+    )
     _add_choice(
         show,
         "Colour",
         lambda: get_args(Coloring),
         lambda: state.look.color,
         lambda color: state.set_look(color=color),
-    )  # type: ignore[arg-type]
+    )
     _add_choice(
         show,
         "Stacked by",
         lambda: get_args(Order),
         lambda: state.look.order,
         lambda order: state.set_look(order=order),
-    )  # type: ignore[arg-type]
+    )
     _add_choice(
         show,
         "Theme",
         lambda: get_args(ThemeName),
         lambda: state.look.theme,
         lambda theme: state.set_look(theme=theme),
-    )  # type: ignore[arg-type]
+    )
     _add_devices(menus["Go"], state)
     return bar
 
@@ -88,9 +90,9 @@ def _add_recent(menu: tk.Menu, state: State) -> None:
 def _add_choice(
     menu: tk.Menu,
     label: str,
-    values: Callable[[], Sequence[str]],
+    values: Callable[[], Sequence[C]],
     now: Callable[[], str],
-    choose: Callable[[str], None],
+    choose: Callable[[C], None],
 ) -> None:
     """Add a submenu of which one entry is chosen; it is filled when it opens."""
     choice = tk.Menu(menu, tearoff=False)
@@ -153,7 +155,9 @@ def _handler(
         # Tk takes a key with further modifiers for the plain one.
         if (flags & _CONTROL and "Control" not in key) or (flags & _ALT and "Alt" not in key):
             return None
-        kind = event.widget.winfo_class() if isinstance(event.widget, tk.Misc) else ""
+        # What Tk made itself, such as the list of a combobox, has only a name.
+        widget: object = event.widget
+        kind = widget.winfo_class() if isinstance(widget, tk.Misc) else ""
         if kind in _TEXT_CLASSES and not (command.in_text and _is_special(key)):
             return None
         if kind in _LIST_CLASSES and event.keysym in _LIST_KEYS:

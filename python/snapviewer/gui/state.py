@@ -669,11 +669,16 @@ class State:
 
     def _set_timeline(self, timeline: Timeline) -> None:
         was_whole = self.view.height >= 0.999 * self.world.high
+        was_at_peak = self.timeline is not None and self.cursor == self.timeline.peak_event
         self.timeline = timeline
+        if was_at_peak:
+            self.cursor = timeline.peak_event
         self.changed("timeline")
         high = self.world.high if was_whole else self.view.high
         low = 0.0 if was_whole else self.view.low
         self._set_view(View(self.view.left, self.view.right, low, high))
+        if was_at_peak:
+            self.changed("cursor")
         self._make_moment()
 
     # Telling

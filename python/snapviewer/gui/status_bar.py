@@ -46,7 +46,7 @@ class StatusBar(ttk.Frame):
         state.on("device", self._show_trust)
         state.on("document", self._show_trust)
         for topic in ("pointer", "cursor", "timeline"):
-            state.on(topic, self._show_place)  # type: ignore[arg-type]
+            state.on(topic, self._show_place)
         state.on("jobs", self._show_jobs)
         self._looking: str | None = None
         self._show_trust()

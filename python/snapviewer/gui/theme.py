@@ -11,6 +11,7 @@ import tkinter as tk
 from dataclasses import dataclass
 from tkinter import font as tkfont
 from tkinter import ttk
+from typing import Any
 
 from snapviewer.report.theme import THEMES, Color
 
@@ -130,6 +131,11 @@ def _style_all(style: ttk.Style, colors: Palette, root: tk.Misc) -> None:
     style.configure("Good.TLabel", foreground=colors.good)
     style.configure("Warn.TLabel", foreground=colors.peak)
     style.configure("Plot.TFrame", background=colors.background)
+    on_plot = {"background": colors.background}
+    style.configure("Plot.TLabel", foreground=colors.secondary, **on_plot)
+    style.configure("PlotSmall.TLabel", foreground=colors.secondary, font=SMALL, **on_plot)
+    style.configure("PlotTitle.TLabel", font=TITLE, **on_plot)
+    style.configure("PlotLink.TLabel", foreground=colors.accent, **on_plot)
     style.configure("Border.TFrame", background=colors.border)
     pad = (px(root, 8), px(root, 3))
     style.configure("TButton", padding=pad, background=colors.raised, borderwidth=1)
@@ -139,7 +145,7 @@ def _style_all(style: ttk.Style, colors: Palette, root: tk.Misc) -> None:
     style.map("Flat.TButton", background=[("active", colors.border)])
     style.configure("Link.TButton", padding=0, foreground=colors.accent, background=colors.panel)
     style.map("Link.TButton", background=[("active", colors.panel)])
-    entry = {
+    entry: dict[str, Any] = {
         "padding": (px(root, 6), px(root, 3)),
         "borderwidth": 1,
         "lightcolor": colors.background,
@@ -190,8 +196,9 @@ def _style_scrollbars(style: ttk.Style, colors: Palette, root: tk.Misc) -> None:
     """Make scroll bars without arrows: a thumb in a trough."""
     for where, sticky in (("Vertical", "ns"), ("Horizontal", "ew")):
         name = f"{where}.TScrollbar"
-        thumb = (f"{where}.Scrollbar.thumb", {"expand": "1", "sticky": "nswe"})
-        style.layout(name, [(f"{where}.Scrollbar.trough", {"sticky": sticky, "children": [thumb]})])
+        thumb: Any = (f"{where}.Scrollbar.thumb", {"expand": "1", "sticky": "nswe"})
+        trough: Any = (f"{where}.Scrollbar.trough", {"sticky": sticky, "children": [thumb]})
+        style.layout(name, [trough])
         style.configure(
             name,
             background=colors.border,

@@ -9,6 +9,7 @@ from typing import get_args
 
 from snapviewer.report.picture.options import Coloring, Order
 
+from .document import Axis
 from .filter_bar import FilterBar
 from .state import State
 from .theme import BOLD, px
@@ -106,7 +107,7 @@ class Toolbar(ttk.Frame):
                 selector.show_word(is_shown=not is_narrow)
             self._show()
 
-    def _axes(self) -> Sequence[str]:
+    def _axes(self) -> Sequence[Axis]:
         return self._state.trace.axes() if self._state.trace else ("event",)
 
     def _show(self) -> None:

@@ -46,7 +46,7 @@ class Side(ttk.Frame):
         self._show()
 
     def _show(self) -> None:
-        self._book.select(self._tabs[self._state.tab])
+        self._book.select(self._tabs[self._state.tab])  # type: ignore[no-untyped-call]
 
     def _changed(self, _: tk.Event[tk.Misc]) -> None:
-        self._state.tab = TABS[self._book.index("current")]
+        self._state.tab = TABS[self._book.index("current")]  # type: ignore[no-untyped-call]

@@ -28,7 +28,7 @@ class Minimap(tk.Canvas):
         self.bind("<B1-Motion>", self._drag)
         self.bind("<ButtonRelease-1>", lambda _: self._let_go())
         for topic in ("view", "look", "timeline", "device", "document"):
-            state.on(topic, self._redraw_soon)  # type: ignore[arg-type]
+            state.on(topic, self._redraw_soon)
 
     def _redraw_soon(self) -> None:
         if self._due is None:
@@ -46,9 +46,9 @@ class Minimap(tk.Canvas):
             if state.timeline is None or width < 2:
                 return
             self._draw_outline(width, height, colors.secondary, colors.peak)
-            shade = {"fill": colors.background, "outline": "", "stipple": "gray50"}
-            self.create_rectangle(0, 0, 0, 0, tags="before", **shade)
-            self.create_rectangle(0, 0, 0, 0, tags="after", **shade)
+            for tag in ("before", "after"):
+                shade = self.create_rectangle(0, 0, 0, 0, tags=tag, outline="")
+                self.itemconfigure(shade, fill=colors.background, stipple="gray50")
             self.create_rectangle(
                 0, 0, 0, 0, tags="box", outline=colors.accent, width=px(self, 1.5)
             )

@@ -77,7 +77,7 @@ class Plot:
         state.on("view", self._forget_told)
         state.on("document", self._forget_told)
         for topic in ("view", "look", "timeline", "selection", "cursor", "filter", "document"):
-            state.on(topic, self.redraw_soon)  # type: ignore[arg-type]
+            state.on(topic, self.redraw_soon)
 
     def _bind(self) -> None:
         self.widget.bind("<Configure>", self._resize, add=True)
@@ -157,7 +157,7 @@ class Plot:
         )
         if self._image is None or what != self._what:
             self._image = state.timeline.image(
-                **span,  # type: ignore[arg-type]
+                **span,
                 bytes=view.byte_span,
                 size=state.plot_px,
                 color=state.look.color,
@@ -180,14 +180,14 @@ class Plot:
         what = "peak" if is_all else "peak of the matches"
         text = f"{what} {format_bytes(state.timeline.peak_bytes)}"
         self._peak.configure(text=text, background=colors.background, foreground=colors.peak)
-        place = {"relx": 1.0, "x": -px(self.widget, 12), "y": row - px(self.widget, 3)}
-        self._peak.place(anchor="se", **place)  # type: ignore[call-overload]
+        x, y = -px(self.widget, 12), row - px(self.widget, 3)
+        self._peak.place(anchor="se", relx=1.0, x=x, y=y)
 
     def _ids_on_screen(self) -> npt.NDArray[np.int64]:
         if self._image is None:
             return np.zeros(0, dtype=np.int64)
         ids = np.unique(self._image.ids)
-        return ids[ids != BACKGROUND].astype(np.int64)
+        return np.asarray(ids[ids != BACKGROUND], dtype=np.int64)
 
     # What is under the mouse
 
