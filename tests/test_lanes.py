@@ -112,6 +112,12 @@ class Strip:
     def texts(self) -> list[str]:
         return [self.option(item, "text") for item in self.canvas.find_withtag("words")]
 
+    def texts_at_rest(self) -> list[str]:
+        """What it says once it was drawn for the view as it is."""
+        while self.lanes._drawn != self.state.view or self.lanes._due is not None:
+            self.root.update()
+        return self.texts()
+
     def option(self, item: int, name: str) -> str:
         return str(self.canvas.itemcget(item, name))  # type: ignore[no-untyped-call]
 
@@ -177,14 +183,28 @@ def test_it_follows_the_view_and_cuts_names_that_do_not_fit(strip: Strip, tmp_pa
     whole = strip.texts()
 
     strip.state.go(View(0, 30, 0, 1000))
-    strip.root.update()
-    far_right = strip.texts()
+    far_right = strip.texts_at_rest()
     strip.state.go(View(0, 23, 0, 1000))
-    strip.root.update()
-    narrow = strip.texts()
+    narrow = strip.texts_at_rest()
 
     assert whole == far_right == ["a rather long name"]
     assert narrow[0].endswith("…")
+
+
+@pytest.mark.gui
+def test_in_a_motion_it_moves_along_before_it_is_drawn_anew(strip: Strip, tmp_path: Path) -> None:
+    strip.open(_plain(ONE), tmp_path)
+    strip.state.go(View(10, 60, 0, 1000))
+    strip.texts_at_rest()
+    (item,) = strip.lanes._marks
+    left, _, right, _ = strip.lanes._canvas.coords(item)
+
+    strip.state.move_to(View(15, 65, 0, 1000))
+    strip.state.move_to(View(20, 70, 0, 1000))
+
+    by = -10 * strip.lanes._canvas.winfo_width() / 50
+    moved = strip.lanes._canvas.coords(item)
+    assert (moved[0], moved[2]) == pytest.approx((left + by, right + by))
 
 
 @pytest.mark.gui

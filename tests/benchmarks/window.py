@@ -29,6 +29,7 @@ from display import xvfb
 from snapviewer import demo
 from snapviewer.gui.app import Window
 from snapviewer.gui.plot.surface import PhotoSurface
+from snapviewer.gui.views import View
 
 SIZE = (2400, 1000)
 PRESSES = 200
@@ -80,6 +81,7 @@ def _print_tables(folder: Path) -> None:
         wait_for_jobs(window)
         frames = list(_press(window))
         _print_frames("key to pixels", frames, is_limited=events == 1_000_000)
+        print(f"    a key held             {_frames_while_held(window):.0f} frames a second")
         pans[events] = float(np.median([frame.whole for frame in frames]))
         if events == 1_000_000:
             paste = _paste_seconds(window)
@@ -116,7 +118,7 @@ def _percentiles(seconds: list[float]) -> tuple[float, float]:
 
 def _press(window: Window) -> Iterator[Frame]:
     """Press keys one after the other, each from rest."""
-    root, plot = window.root, window.area.plot
+    plot = window.area.plot
     plot.widget.focus_force()
     pump(window, 0.2)
     for number in range(PRESSES):
@@ -126,14 +128,27 @@ def _press(window: Window) -> Iterator[Frame]:
         key, before = _KEYS[number % len(_KEYS)], plot.drawn.number
         start = time.perf_counter()
         plot.widget.event_generate(f"<KeyPress-{key}>", when="tail")
-        while plot.drawn.number == before and time.perf_counter() - start < _WAIT_SECONDS:
-            root.update()
-        spent = time.perf_counter() - start
+        _until_drawn(window, before)
         drawn = plot.drawn
         plot.widget.event_generate(f"<KeyRelease-{key}>", when="tail")
         pump(window, 0.07)
         if drawn.number > before:  # at an edge of the trace, nothing moves
-            yield Frame(spent, drawn.engine_seconds, drawn.screen_seconds)
+            yield Frame(drawn.at - start, drawn.engine_seconds, drawn.screen_seconds)
+
+
+def _frames_while_held(window: Window) -> float:
+    """Hold a key for a second, in the middle of the trace, and return the frames that it gave."""
+    state, plot = window.state, window.area.plot
+    width = state.world.right
+    state.go(View(0.3 * width, 0.32 * width, 0, state.world.high))
+    pump(window, 0.3)
+    before, start = plot.drawn.number, time.perf_counter()
+    plot.widget.event_generate("<KeyPress-d>", when="tail")
+    pump(window, 1.0)
+    frames, spent = plot.drawn.number - before, time.perf_counter() - start
+    plot.widget.event_generate("<KeyRelease-d>", when="tail")
+    pump(window, 0.2)
+    return frames / spent
 
 
 def _open(window: Window, path: Path) -> float:
@@ -142,10 +157,8 @@ def _open(window: Window, path: Path) -> float:
     gc.collect()
     start = time.perf_counter()
     window.state.open(path)
-    while plot.drawn.number == before:
-        window.root.update()
-        time.sleep(0.0005)
-    return time.perf_counter() - start
+    _until(window, lambda: plot.drawn.number > before)
+    return plot.drawn.at - start
 
 
 def _paste_seconds(window: Window) -> float:
@@ -178,10 +191,18 @@ def pump(window: Window, seconds: float) -> None:
     _until(window, lambda: time.perf_counter() >= end)
 
 
+def _until_drawn(window: Window, before: int) -> None:
+    end = time.perf_counter() + _WAIT_SECONDS
+    _until(window, lambda: window.area.plot.drawn.number > before or time.perf_counter() > end)
+
+
 def _until(window: Window, is_done: Callable[[], bool]) -> None:
+    """Handle events one by one, as the main loop does; `update` would go on while a key is held."""
     while not is_done():
-        window.root.update()
-        time.sleep(0.001)
+        # So that something happens in any case: handling waits for it.
+        tick = window.root.after(5, lambda: None)
+        window.root.tk.dooneevent(0)
+        window.root.after_cancel(tick)
 
 
 if __name__ == "__main__":

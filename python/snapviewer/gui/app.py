@@ -90,15 +90,7 @@ class Window:
         least = [px(root, size) for size in _LEAST_SIZE]
         screen = root.winfo_screenwidth(), root.winfo_screenheight()
         root.minsize(min(least[0], screen[0]), min(least[1], screen[1]))
-        if plot_size is not None:
-            self._show_side()
-            plot = self.area.plot.widget
-            plot.configure(width=plot_size[0], height=plot_size[1])
-            root.update_idletasks()
-            width = root.winfo_reqwidth()
-            height = root.winfo_reqheight()
-            root.geometry(f"{width}x{height}")
-        elif settings.geometry:
+        if settings.geometry and plot_size is None:
             root.geometry(settings.geometry)
         else:
             width, height = (
@@ -107,9 +99,21 @@ class Window:
             )
             root.geometry(f"{width}x{height}")
         root.deiconify()
-        root.update_idletasks()
+        root.update()
         self._show_side()
+        if plot_size is not None:
+            self._fit_plot(plot_size)
         self.area.plot.widget.focus_set()
+
+    def _fit_plot(self, size: tuple[int, int]) -> None:
+        """Make the window as large as it must be for a plot of this size."""
+        root, plot = self.root, self.area.plot.widget
+        for _ in range(3):  # the side pane may come or go, and lines of the toolbar with it
+            root.update()
+            width = root.winfo_width() + size[0] - plot.winfo_width()
+            height = root.winfo_height() + size[1] - plot.winfo_height()
+            root.geometry(f"{width}x{height}")
+        root.update()
 
     # What commands do
 

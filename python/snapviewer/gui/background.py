@@ -39,10 +39,13 @@ class Background:
         self._running[job.name] = job
 
         def run() -> None:
+            if job.cancel.wait(job.after_seconds):
+                return
             try:
                 result = work(job)
-            except Exception as error:  # noqa: BLE001 - whatever it is, a person is told
-                self._finished.put((job, _call(failed, error)))
+            except BaseException as error:  # noqa: BLE001 - whatever it is, a person is told
+                told = error if isinstance(error, Exception) else RuntimeError(str(error))
+                self._finished.put((job, _call(failed, told)))
             else:
                 self._finished.put((job, _call(done, result)))
 

@@ -22,7 +22,7 @@ class Cover:
         self._welcome = _Welcome(area, state, open_file)
         self._loading = _Loading(area, state)
         self._notice = _Notice(area, state)
-        for topic in ("document", "jobs", "recent"):
+        for topic in ("picture", "document", "jobs", "recent"):
             state.on(topic, self._show)
         self._show()
 

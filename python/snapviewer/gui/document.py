@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from snapviewer import Clock, Device, Snapshot, Timeline, _core
 from snapviewer.annotations import Span, spans_of
@@ -20,25 +21,55 @@ Axis = Literal["event", "time", "busy time"]
 AXES: tuple[Axis, ...] = ("event", "time", "busy time")
 
 
-class Trace:
-    """One device: its marks, its clocks, and where events are on an axis."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Times:
+    """What is known of a device a moment after its first picture: its clocks, and its marks.
 
-    def __init__(self, snapshot: Snapshot, device: Device) -> None:
+    `clock` is None if the file has no times; `busy_clock` has long idle times cut short.
+    """
+
+    clock: Clock | None = None
+    busy_clock: Clock | None = None
+    snapshot_events: npt.NDArray[np.int64] = field(
+        default_factory=lambda: np.zeros(0, dtype=np.int64)
+    )
+    spans: tuple[Span, ...] = ()
+
+
+def times_of(snapshot: Snapshot, device: Device) -> Times:
+    """Find out when things happened: tens of milliseconds for a million events."""
+    clock = device.clock()
+    return Times(
+        clock,
+        device.clock(compress=True),
+        device.events_of("snapshot"),
+        spans_of(snapshot, device, clock),
+    )
+
+
+class Trace:
+    """One device: its marks, its clocks, and where events are on an axis.
+
+    `times` is None until it was found out.
+    """
+
+    def __init__(self, device: Device) -> None:
         self.device = device
         self.events = int(device.events)
         self.oom_events = np.unique(np.array(device.oom_at, dtype=np.int64))
-        self.snapshot_events = device.events_of("snapshot")
-        self.spans: tuple[Span, ...] = spans_of(snapshot, device, self.clock)
+        self.times: Times | None = None
 
-    @cached_property
+    @property
     def clock(self) -> Clock | None:
-        """Wall-clock time; None if the file has no times."""
-        return self.device.clock()
+        return None if self.times is None else self.times.clock
 
-    @cached_property
-    def busy_clock(self) -> Clock | None:
-        """The same with long idle times cut short."""
-        return self.device.clock(compress=True)
+    @property
+    def snapshot_events(self) -> npt.NDArray[np.int64]:
+        return np.zeros(0, dtype=np.int64) if self.times is None else self.times.snapshot_events
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        return () if self.times is None else self.times.spans
 
     def axes(self) -> tuple[Axis, ...]:
         """Return what x can be."""
@@ -46,7 +77,9 @@ class Trace:
 
     def clock_of(self, axis: Axis) -> Clock | None:
         """Return the clock of an axis; None if it has events."""
-        return {"event": None, "time": self.clock, "busy time": self.busy_clock}[axis]
+        if self.times is None or axis == "event":
+            return None
+        return self.times.clock if axis == "time" else self.times.busy_clock
 
     def end_of(self, axis: Axis) -> float:
         """Return where an axis ends."""
@@ -109,8 +142,18 @@ class Opened:
     timeline: Timeline | None
 
 
-def open_document(path: Path, job: Job, *, color: str, theme: str) -> Opened:
-    """Read a file and make everything that its first picture needs.
+def open_document(
+    path: Path, job: Job, *, axis: Axis, color: str, theme: str, size: tuple[int, int]
+) -> Opened:
+    """Read a file and make everything that its first picture needs, and no more.
+
+    Args:
+        path: The file.
+        job: Is told how far it is.
+        axis: What x is now.
+        color: What colours tell.
+        theme: "light" or "dark".
+        size: How large the picture will be, in pixels.
 
     Raises:
         SnapshotError: It is not a snapshot that can be read; the message says why.
@@ -118,12 +161,19 @@ def open_document(path: Path, job: Job, *, color: str, theme: str) -> Opened:
     """
     is_bundle = _core.is_bundle(path)
     snapshot = _core.load(path, progress=job.progress, cancel=job.cancel)
-    traces = tuple(Trace(snapshot, device) for device in snapshot.devices)
+    traces = tuple(Trace(device) for device in snapshot.devices)
     document = Document(path, snapshot, traces, snapshot if is_bundle else None)
     if not traces:
         return Opened(document, 0, None)
     which = max(range(len(traces)), key=lambda one: traces[one].device.peak_bytes)
-    timeline = traces[which].device.timeline()
-    # Colours are made with the first picture; here they keep nobody waiting.
-    timeline.image(events=(0, 1), bytes=(0, 1), size=(1, 1), color=color, theme=theme)
+    device = traces[which].device
+    timeline = device.timeline()
+    if axis != "event":
+        traces[which].times = times_of(snapshot, device)
+    # Colours are made with the first picture, and its memory is used again by the next: here that
+    # keeps nobody waiting.
+    end = max(int(device.events), 1)
+    timeline.image(
+        events=(0, end), bytes=(0, timeline.peak_bytes + 1), size=size, color=color, theme=theme
+    )
     return Opened(document, which, timeline)

@@ -17,10 +17,12 @@ class Job:
     Args:
         name: A second job of the same name replaces the first.
         title: What to tell a person who waits for it; a quiet job has none.
+        after_seconds: How long it lets others go first.
     """
 
     name: str
     title: str = ""
+    after_seconds: float = 0.0
     cancel: Event = field(default_factory=Event)
     done: int = 0
     total: int = 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -23,13 +23,14 @@ from snapviewer.facts import Facts, facts_of
 from snapviewer.moment import Moment, moment_of
 from snapviewer.report.picture.options import Coloring, Order, ThemeName
 
-from .document import Axis, Document, Opened, Trace, open_document
+from .document import Axis, Document, Opened, Times, Trace, open_document, times_of
 from .jobs import Job, Jobs
 from .queries import Queries
 from .settings import Settings
 from .views import View, World
 
 Topic = Literal[
+    "picture",  # all of it is another one, and is to be seen before anything else is done
     "document",  # another file, or none
     "device",  # another device of it
     "timeline",  # what is stacked: the order, or what a filter leaves
@@ -58,6 +59,7 @@ Mask = npt.NDArray[np.bool_]
 _REVEAL_SHARE = 0.2  # of the view that something revealed gets at least
 _ONE_MOTION_SECONDS = 0.8  # moves that follow each other this fast are one step back
 _MOST_BACK = 100
+_CONVERT_AFTER = 0.7  # seconds: the first look at a file has the machine to itself
 _CLOSE = 20  # going to an event shows this part of the trace, and at least …
 _LEAST_CLOSE = 200
 
@@ -72,7 +74,7 @@ class Look:
     theme: ThemeName = "light"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Matches:
     """What a filter lets through: which allocations, how many, their bytes."""
 
@@ -208,11 +210,13 @@ class State:
 
     def open(self, path: Path) -> None:
         """Read a file aside and show it; what is shown now stays until then."""
-        look = self.look
+        look, size = self.look, self.plot_px
         self._tell(None)
         self.start(
             Job("open", f"reading {path.name or path}"),
-            lambda job: open_document(path, job, color=look.color, theme=look.theme),
+            lambda job: open_document(
+                path, job, axis=look.axis, color=look.color, theme=look.theme, size=size
+            ),
             self._show_opened,
             lambda error: self._tell(Notice(f"{path.name or path} was not opened: {error}")),
         )
@@ -229,25 +233,56 @@ class State:
         self.changed("jobs")
 
     def _show_opened(self, opened: Opened) -> None:
-        for name in ("convert", "timeline", "filter", "facts", "moment", "query"):
+        """Show a file: the picture first, then all that can be told of it."""
+        for name in ("convert", "times", "timeline", "filter", "facts", "moment", "query"):
             self.jobs.stop(name)
         self.document, self.which, self.timeline = opened.document, opened.which, opened.timeline
         self.bundle_error = ""
         self.settings.opened(opened.document.path.absolute())
-        if self.look.axis not in (self.trace.axes() if self.trace else ("event",)):
-            self.look = Look("event", self.look.color, self.look.order, self.look.theme)
-        self._forget_device()
-        self.changed("document", "device", "look", "timeline", "recent", "bundle")
-        self.fit_all()
-        self._back.clear()
+        self._begin_with_device()
+        self.changed("document", "device", "timeline", "recent", "bundle")
         if self.trace is None:
             self._tell(Notice("There is no device in this file, so there is nothing to show."))
             return
-        self._show_first_moment()
-        if self.look.order != "allocation" or self.filter.text:
-            self.set_filter(self.filter.text)
+        self._learn_of_device()
+        if self.look.order != "allocation":
+            self._restack()
         if opened.document.bundle is None:
             self.convert()
+
+    def _begin_with_device(self) -> None:
+        """Forget what was of another device, and show all of this one with its peak."""
+        self.selection = self.facts = self.cursor = self.moment = self.pointer = None
+        self.filter = Filter(self.filter.text, self.filter.mode)
+        if self.trace is not None:
+            self.cursor = self.trace.device.peak_event
+            # Without its clock, nothing else can be shown yet.
+            if self.look.axis not in self.trace.axes():
+                self.look = replace(self.look, axis="event")
+        self.view = self.world.whole()
+        self._back.clear()
+        self.changed("picture")
+        self.changed("view", "look", "selection", "facts", "cursor", "moment", "pointer", "filter")
+
+    def _learn_of_device(self) -> None:
+        """Find out what the first picture did not need."""
+        document, trace = self.document, self.trace
+        assert document is not None
+        assert trace is not None
+        self._make_moment()
+        if self.filter.text:
+            self.set_filter(self.filter.text)
+        if trace.times is not None:
+            return
+
+        def done(times: Times) -> None:
+            trace.times = times
+            self.changed("device", "look")
+
+        def failed(error: Exception) -> None:
+            self._tell(Notice(f"The times of this device could not be read: {error}"))
+
+        self.start(Job("times"), lambda _: times_of(document.snapshot, trace.device), done, failed)
 
     def convert(self) -> None:
         """Make a bundle aside, for queries; again if that failed."""
@@ -267,7 +302,9 @@ class State:
             self.bundle_error = f"The file could not be made ready for queries: {error}"
             self.changed("bundle")
 
-        self.start(Job("convert", "preparing queries"), work, done, failed)
+        self.start(
+            Job("convert", "preparing queries", after_seconds=_CONVERT_AFTER), work, done, failed
+        )
 
     def choose_device(self, which: int) -> None:
         """Show another device of the same file."""
@@ -275,16 +312,10 @@ class State:
             return
         self.which = which
         assert self.trace is not None
-        if self.look.axis not in self.trace.axes():
-            self.set_look(axis="event")
-        self._forget_device()
         self.timeline = self.trace.device.timeline(self.look.order)
+        self._begin_with_device()
         self.changed("device", "timeline")
-        self.fit_all()
-        self._back.clear()
-        self._show_first_moment()
-        if self.filter.text:
-            self.set_filter(self.filter.text)
+        self._learn_of_device()
 
     def next_device(self) -> None:
         """Show the next device of the file that has any memory."""
@@ -295,15 +326,6 @@ class State:
                 self.choose_device(which)
                 return
         self.tell("There is no other device with memory in this file.")
-
-    def _forget_device(self) -> None:
-        self.selection = self.facts = self.cursor = self.moment = self.pointer = None
-        self.filter = Filter(self.filter.text, self.filter.mode)
-        self.changed("selection", "facts", "cursor", "moment", "pointer", "filter")
-
-    def _show_first_moment(self) -> None:
-        assert self.device is not None
-        self.set_cursor(self.device.peak_event)
 
     # Looks
 

@@ -33,8 +33,8 @@ class Axis(tk.Canvas):
     def __init__(self, parent: tk.Misc, state: State, width_of: LabelWidth) -> None:
         super().__init__(parent, borderwidth=0, highlightthickness=0)
         self._state, self._width_of = state, width_of
-        self._labels: list[int] = []
-        self._ticks: list[int] = []
+        self._labels: list[_Item] = []
+        self._ticks: list[_Item] = []
         self._shown: object = None
 
     def _draw(
@@ -48,21 +48,39 @@ class Axis(tk.Canvas):
         self.configure(background=colors.background)
         for place, (text, x, y, anchor) in enumerate(items):
             if place == len(self._labels):
-                self._labels.append(self.create_text(0, 0, font=SMALL))
-            label = self._labels[place]
-            self.coords(label, x, y)
-            self.itemconfigure(
-                label, text=text, anchor=anchor, fill=colors.secondary, state="normal"
-            )
-        for label in self._labels[len(items) :]:
-            self.itemconfigure(label, state="hidden")
+                self._labels.append(_Item(self, self.create_text(0, 0, font=SMALL)))
+            look = {"text": text, "anchor": anchor, "fill": colors.secondary}
+            self._labels[place].show((x, y), look)
         for place, line in enumerate(ticks):
             if place == len(self._ticks):
-                self._ticks.append(self.create_line(0, 0, 0, 0, width=px(self, 1)))
-            self.coords(self._ticks[place], *line)
-            self.itemconfigure(self._ticks[place], fill=colors.border, state="normal")
-        for tick in self._ticks[len(ticks) :]:
-            self.itemconfigure(tick, state="hidden")
+                made = self.create_line(0, 0, 0, 0, width=px(self, 1))
+                self._ticks.append(_Item(self, made))
+            self._ticks[place].show(line, {"fill": colors.border})
+        for item in (*self._labels[len(items) :], *self._ticks[len(ticks) :]):
+            item.hide()
+
+
+class _Item:
+    """Something on a canvas. What stays as it is is not said to Tk again."""
+
+    def __init__(self, canvas: tk.Canvas, item: int) -> None:
+        self._canvas, self._item = canvas, item
+        self._place: tuple[int, ...] = ()
+        self._look: dict[str, str] = {}
+
+    def show(self, place: tuple[int, ...], look: dict[str, str]) -> None:
+        if place != self._place:
+            self._place = place
+            self._canvas.coords(self._item, *place)
+        look = {**look, "state": "normal"}
+        if look != self._look:
+            self._look = look
+            self._canvas.itemconfigure(self._item, look)
+
+    def hide(self) -> None:
+        if self._look.get("state") == "normal":
+            self._look = {}
+            self._canvas.itemconfigure(self._item, state="hidden")
 
 
 class ByteAxis(Axis):

@@ -38,11 +38,15 @@ _SIDEWAYS_PX = 120
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """How the newest frame came about: its number, and the seconds of the engine and the screen."""
+    """How the newest frame came about.
+
+    Its number, the seconds of the engine and of the screen, and when the screen had it.
+    """
 
     number: int = 0
     engine_seconds: float = 0.0
     screen_seconds: float = 0.0
+    at: float = 0.0
 
 
 class Plot:
@@ -74,6 +78,7 @@ class Plot:
         self._peak = tk.Label(self.widget, font=SMALL, borderwidth=0, padx=px(parent, 4), pady=0)
         self._bind()
         state.ids_on_screen = self._ids_on_screen
+        state.on("picture", self._redraw)
         state.on("view", self._forget_told)
         state.on("document", self._forget_told)
         for topic in ("view", "look", "timeline", "selection", "cursor", "filter", "document"):
@@ -108,7 +113,11 @@ class Plot:
 
     def redraw_soon(self) -> None:
         if self._due is None:
-            self._due = self.widget.after_idle(self._redraw)
+            self._due = self.widget.after_idle(self._redraw_now)
+
+    def _redraw_now(self) -> None:
+        self._due = None
+        self._redraw()
 
     def _resize(self, event: tk.Event[tk.Misc]) -> None:
         size = (max(event.width, 1), max(event.height, 1))
@@ -117,7 +126,6 @@ class Plot:
             self.redraw_soon()
 
     def _redraw(self) -> None:
-        self._due = None
         state = self._state
         if state.timeline is None or min(state.plot_px) < 2:
             self._image = None
@@ -129,7 +137,7 @@ class Plot:
         unit = px(self.widget, 1)
         self.surface.show(image, marks_of(state, scales, unit, self._zoom_box))
         shown = perf_counter()
-        self.drawn = Drawn(self.drawn.number + 1, drawn - started, shown - drawn)
+        self.drawn = Drawn(self.drawn.number + 1, drawn - started, shown - drawn, shown)
         log.debug(
             "frame %d: engine %.1f ms, screen %.1f ms",
             self.drawn.number,
@@ -144,15 +152,13 @@ class Plot:
         state, view, clock = self._state, self._state.view, self._state.clock
         assert state.timeline is not None
         span = {"events": view.x_span} if clock is None else {"time": view.x_span, "clock": clock}
-        dim = state.dimmed()
         what = (
             state.timeline,
             view,
             state.plot_px,
-            state.look.axis,
-            state.look.color,
-            state.look.theme,
-            id(dim),
+            state.look,
+            state.filter.mode,
+            state.filter.matches,
             state.selection,
         )
         if self._image is None or what != self._what:
@@ -162,7 +168,7 @@ class Plot:
                 size=state.plot_px,
                 color=state.look.color,
                 theme=state.look.theme,
-                dim=dim,
+                dim=state.dimmed(),
                 selected=state.selection,
                 previous=self._image,
             )
