@@ -23,11 +23,11 @@ from snapviewer.gui.app import Window
 from snapviewer.gui.document import Document, Trace
 from snapviewer.gui.plot.marks import marks_of
 from snapviewer.gui.plot.scale import scales_of
-from snapviewer.gui.state import Filter, State
+from snapviewer.gui.state import Filter
 from snapviewer.gui.theme import px
 
 SIZE = "1300x800+0+0"
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 30
 BACKGROUND = 2**32 - 1
 
 Pixels = npt.NDArray[np.uint8]
@@ -91,6 +91,7 @@ class Driver:
         for pane in ("minimap", "lanes", "side"):
             state.set_pane(pane, is_shown=True)  # type: ignore[arg-type]
         state.show_tab("cursor")
+        self.window.side.sql.write("")
         self.bugs.clear()
         self.away()
         self.plot.widget.focus_set()

@@ -8,9 +8,11 @@ from __future__ import annotations
 import re
 import tkinter as tk
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
+from threading import Event
 from tkinter import ttk
-from typing import Literal, cast
+from typing import Literal, cast, get_args
 
 import numpy as np
 import pytest
@@ -32,12 +34,14 @@ from display import (
 )
 from driver import BACKGROUND, Driver, holding, real
 from snapviewer.gui.commands import commands_of
+from snapviewer.gui.jobs import Job
 from snapviewer.gui.keys import Direction, HeldKeys
 from snapviewer.gui.menus import bind_keys
 from snapviewer.gui.panes.virtual_table import VirtualTable
 from snapviewer.gui.theme import palette_of
 from snapviewer.gui.views import View
 from snapviewer.gui.words import alive_text, clock_text
+from snapviewer.report.picture.options import Coloring, Order
 from snapviewer.units import format_bytes, format_duration_us
 
 pytestmark = pytest.mark.gui
@@ -48,9 +52,7 @@ MIB = 2**20
 def _zoomed_in(driver: Driver) -> View:
     """The middle of the trace, so that there is room to go anywhere."""
     world = driver.state.world
-    driver.state.go(
-        View(world.right * 0.4, world.right * 0.5, world.high * 0.2, world.high * 0.6)
-    )
+    driver.state.go(View(world.right * 0.4, world.right * 0.5, world.high * 0.2, world.high * 0.6))
     driver.settle()
     return driver.state.view
 
@@ -162,7 +164,7 @@ def test_a_held_key_moves_on_smoothly_and_stops_when_it_is_released(
     for _ in range(5):
         driver.settle()
     assert driver.state.view == stopped
-    assert driver.plot.drawn.number == frames, "no frame was waiting"
+    assert driver.plot.drawn.number <= frames + 1, "no frames were waiting"
     moved = [(one.left - start.left, one.low - start.low) for one in seen]
     assert all(np.sign(one).tolist() == [x, y] for one in moved), "that way and no other"
     assert all(np.hypot(*b) > np.hypot(*a) for a, b in pairwise(moved)), "always on"
@@ -409,8 +411,14 @@ def _has_stack(driver: Driver) -> Callable[[int], bool]:
 
 
 def test_the_pointer_is_told_size_lifetime_and_line(driver: Driver) -> None:
-    x, y, allocation = driver.pixel_with(_has_stack(driver))
-    a = driver.device.allocations
+    a, snapshot = driver.device.allocations, driver.document.snapshot
+
+    def own(allocation: int) -> list[str]:
+        stack = int(a.stack[allocation])
+        frames = [] if stack == BACKGROUND else snapshot.frames(stack)
+        return [f"model.py:{f.line} {f.name}" for f in frames if f.filename.endswith("/model.py")]
+
+    x, y, allocation = driver.pixel_with(lambda one: bool(own(one)))
 
     move(*driver.at(x, y))
     driver.settle()
@@ -418,9 +426,7 @@ def test_the_pointer_is_told_size_lifetime_and_line(driver: Driver) -> None:
     first, second = driver.plot._tip.text.splitlines()
     size = format_bytes(int(a.size[allocation]))
     assert first == f"{size}  ·  {alive_text(driver.trace, allocation)}"
-    frames = driver.document.snapshot.frames(a.stack[allocation])
-    places = [f"{frame.filename.rsplit('/')[-1]}:{frame.line} {frame.name}" for frame in frames]
-    assert second in places
+    assert second == own(allocation)[0], "the innermost line of one's own code"
     pointer = driver.state.pointer
     assert pointer is not None
     assert pointer.allocation == allocation
@@ -559,10 +565,11 @@ def test_f_shows_all_of_the_selection(driver: Driver) -> None:
     a, events = driver.device.allocations, driver.trace.events
     short = _has_stack(driver)
     x, y, allocation = driver.pixel_with(
-        lambda one: short(one) and 0 <= a.alloc_event[one] and a.free_event[one] < events
+        lambda one: short(one) and a.alloc_event[one] >= 0 and a.free_event[one] < events
     )
     click(*driver.at(x, y))
     driver.done()
+    before = np.count_nonzero(driver.image().ids == allocation)
 
     key("f")
     driver.done()
@@ -571,9 +578,7 @@ def test_f_shows_all_of_the_selection(driver: Driver) -> None:
     assert view.left <= a.alloc_event[allocation]
     assert view.right >= a.free_event[allocation]
     assert view.width < driver.state.world.right
-    ids = driver.image().ids
-    share = np.count_nonzero(ids == allocation) / ids.size
-    assert share > 0.1, "it is large"
+    assert np.count_nonzero(driver.image().ids == allocation) > 2 * before, "it is larger"
     driver.away()
     driver.assert_drawn()
 
@@ -646,7 +651,7 @@ def test_the_toolbars_lists_choose_device_axis_colour_and_order(driver: Driver) 
     _choose(driver, toolbar._axis._box, 1)
     assert state.look.axis == "time"
     _choose(driver, toolbar._color._box, 2)
-    assert state.look.color == "pool"
+    assert state.look.color == get_args(Coloring)[2]
     _choose(driver, toolbar._order._box, 1)
     assert state.look.order == "stack"
     assert toolbar._order._box.get() == "stack"
@@ -668,21 +673,21 @@ def test_keys_change_axis_colour_order_theme_and_device_in_turn(driver: Driver) 
     state, toolbar = driver.state, driver.window.toolbar
     seen: dict[str, list[str]] = {"x": [], "c": [], "v": [], "t": [], "g": []}
     read = {
-        "x": lambda: toolbar._axis._box.get(),
-        "c": lambda: toolbar._color._box.get(),
-        "v": lambda: toolbar._order._box.get(),
+        "x": toolbar._axis._box.get,
+        "c": toolbar._color._box.get,
+        "v": toolbar._order._box.get,
         "t": lambda: state.look.theme,
-        "g": lambda: toolbar._device._box.get(),
+        "g": toolbar._device._box.get,
     }
     for name, values in seen.items():
-        for _ in range(2 if name in "tg" else 4):
+        for _ in range({"t": 2, "g": 2, "x": 4}.get(name, 6)):
             key(name)
             driver.done()
             values.append(read[name]())
 
     assert seen["x"] == ["time", "busy time", "events", "time"]
-    assert seen["c"] == ["age", "pool", "category", "stack"]
-    assert seen["v"] == ["stack", "lifetime", "pool", "allocation"]
+    assert seen["c"] == [*get_args(Coloring)[1:], "stack"]
+    assert seen["v"] == [*get_args(Order)[1:], "allocation"]
     assert seen["t"] == ["dark", "light"]
     assert sorted(seen["g"]) == ["GPU 0", "GPU 1"]
 
@@ -730,7 +735,8 @@ def _frames_match(driver: Driver, pattern: str) -> np.ndarray[tuple[int], np.dty
         for stack in set(stacks)
         if stack != BACKGROUND
     }
-    return np.array([any(re.search(pattern, t) for t in texts.get(s, [])) for s in stacks])
+    found = re.compile(pattern, re.IGNORECASE)
+    return np.array([any(found.search(text) for text in texts.get(s, [])) for s in stacks])
 
 
 def test_a_filter_that_is_typed_counts_and_dims(driver: Driver) -> None:
@@ -782,9 +788,7 @@ def test_keys_that_are_typed_into_the_filter_do_nothing_else(driver: Driver) -> 
 
     assert driver.state.view == view
     assert driver.state.look == look
-    assert driver.window.toolbar.filter.entry.get() == "wasd xcvt pfo + - g"[1:-1].join("w?") or (
-        driver.window.toolbar.filter.entry.get().startswith("?")
-    )
+    assert driver.window.toolbar.filter.entry.get() == "?wasd xcvt pfo + - g"
 
 
 def test_escape_leaves_the_filter_and_keys_move_again(driver: Driver) -> None:
@@ -891,7 +895,7 @@ def test_a_wrong_query_is_told_of(driver: Driver) -> None:
     driver.until(lambda: driver.document.bundle is not None)
     key("ctrl+l")
     driver.settle()
-    write("select nothing from nowhere")
+    write("select idx from nowhere")
     key("ctrl+Return")
     driver.until(lambda: driver.state.queries.error)
 
@@ -944,7 +948,11 @@ def test_an_event_that_is_gone_to_comes_into_view(driver: Driver) -> None:
 
 
 def test_the_table_at_the_cursor_holds_what_is_alive(driver: Driver) -> None:
-    pane, a, peak = driver.window.side.at_cursor, driver.device.allocations, driver.device.peak_event
+    pane, a, peak = (
+        driver.window.side.at_cursor,
+        driver.device.allocations,
+        driver.device.peak_event,
+    )
     alive = (a.alloc_event <= peak) & (a.free_event > peak)
     total = format_bytes(int(a.size[alive].sum()))
 
@@ -975,8 +983,10 @@ def test_keys_show_and_hide_the_panes(driver: Driver) -> None:
     for name in ("F7", "F8", "F9", "F7", "F8", "F9"):
         key(name)
         driver.settle()
-        parts = (area._minimap, area._lanes, side)
-        shown.append(cast("tuple[bool, bool, bool]", tuple(bool(p.winfo_ismapped()) for p in parts)))
+        parts = (area._minimap, area._lanes._canvas, side)
+        shown.append(
+            cast("tuple[bool, bool, bool]", tuple(bool(p.winfo_ismapped()) for p in parts))
+        )
         if name == "F9" and not shown[-1][2]:
             assert driver.state.plot_px[0] > width
             assert driver.state.plot_px[1] > height
@@ -1047,9 +1057,12 @@ def test_the_side_pane_folds_away_in_a_narrow_window_and_comes_back(driver: Driv
     driver.assert_drawn()
 
 
-@pytest.mark.parametrize("size", [(900, 600), (1100, 700), (2400, 1300)])
+@pytest.mark.parametrize("size", ["the least", (1100, 700), (2400, 1300)])
 @pytest.mark.parametrize("text", ["", "forward size>=1MiB"])
-def test_nothing_is_cut_off(driver: Driver, size: tuple[int, int], text: str) -> None:
+def test_nothing_is_cut_off(
+    driver: Driver, size: tuple[int, int] | Literal["the least"], text: str
+) -> None:
+    size = driver.root.minsize() if size == "the least" else size
     _resize(driver, *size)
     if text:
         _type_filter(text)
@@ -1088,6 +1101,22 @@ def cut_off(part: tk.Misc, root: tk.Misc) -> list[str]:
             found.append(f"{widget}: {widget.winfo_width()} of {widget.winfo_reqwidth()}")
         found += cut_off(widget, root)
     return found
+
+
+def test_work_aside_does_not_change_the_size_of_the_plot(driver: Driver) -> None:
+    driver.until(lambda: not driver.state.jobs.running())
+    size, go_on = driver.state.plot_px, Event()
+
+    driver.state.start(Job("wait", "waiting"), lambda _: go_on.wait(), lambda _: None, str)
+    driver.until(driver.window.status._work.winfo_ismapped)
+    meanwhile, cut = driver.state.plot_px, cut_off(driver.window.status, driver.root)
+    go_on.set()
+    driver.done()
+
+    assert meanwhile == size
+    assert cut == []
+    assert not driver.window.status._work.winfo_ismapped()
+    assert driver.state.plot_px == size
 
 
 # Commands, menus and keys
@@ -1134,8 +1163,6 @@ def _typed(name: str) -> str:
 
 
 def test_every_key_runs_its_command_and_no_other(driver: Driver) -> None:
-    from dataclasses import replace
-
     ran: list[str] = []
     commands = [
         replace(one, run=lambda label=one.label: ran.append(label))

@@ -166,6 +166,8 @@ class Window:
 
     def focus_query(self) -> None:
         self.state.show_tab("sql")
+        # Only what is on the screen can have the keyboard, and the next key may be there already.
+        self.root.update_idletasks()
         self.side.sql.focus_query()
 
     def run_query(self) -> None:
