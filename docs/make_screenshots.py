@@ -38,7 +38,9 @@ def main() -> None:
             window.state.open(path)
             _rest(window)
             _show_an_allocation(window)
-            screenshot().crop((0, 0, *SIZE)).save(DOCS / f"window-{theme}.png", optimize=True)
+            bottom = window.root.winfo_rooty() + window.root.winfo_height()
+            picture = screenshot().crop((0, 0, SIZE[0], bottom))  # with the menus above
+            picture.save(DOCS / f"window-{theme}.png", optimize=True)
             window.close()
 
 

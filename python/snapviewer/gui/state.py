@@ -7,6 +7,7 @@ state.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable
@@ -52,6 +53,8 @@ Topic = Literal[
 FilterMode = Literal["highlight", "only"]
 Pane = Literal["side", "minimap", "lanes"]
 Tab = Literal["details", "cursor", "sql", "events"]
+log = logging.getLogger(__name__)
+
 T = TypeVar("T")
 TABS: tuple[Tab, ...] = ("details", "cursor", "sql", "events")
 
@@ -240,6 +243,12 @@ class State:
         self.bundle_error = ""
         self.settings.opened(opened.document.path.absolute())
         self._begin_with_device()
+        log.info(
+            "opened %s: %s, %d devices",
+            opened.document.path,
+            opened.document.snapshot.format,
+            len(opened.document.traces),
+        )
         self.changed("document", "device", "timeline", "recent", "bundle")
         if self.trace is None:
             self._tell(Notice("There is no device in this file, so there is nothing to show."))
@@ -725,8 +734,10 @@ class State:
         failed: Callable[[Exception], None],
     ) -> None:
         """Run work aside; being cancelled is no failure."""
+        began = self._now()
 
         def finish(result: T) -> None:
+            log.info("%s took %.3f s", job.name, self._now() - began)
             self.changed("jobs")
             done(result)
 

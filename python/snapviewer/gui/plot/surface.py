@@ -8,6 +8,7 @@ bind events to and to place tips on.
 
 from __future__ import annotations
 
+import logging
 import tkinter as tk
 from collections.abc import Sequence
 from contextlib import suppress
@@ -19,6 +20,8 @@ from PIL import ImageTk
 from snapviewer import Image
 from snapviewer._core import Screen
 from snapviewer.report.marks import Mark
+
+log = logging.getLogger(__name__)
 
 
 class Surface(Protocol):
@@ -104,5 +107,6 @@ def make_surface(parent: tk.Misc) -> Surface:
     """Make the quickest surface that there is here."""
     try:
         return SharedSurface(parent)
-    except OSError:
+    except OSError as error:
+        log.info("pictures go through Tk, which is slower: %s", error)
         return PhotoSurface(parent)
