@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import hostile
+import program
 from display import display
 
-__all__ = ["cache", "display", "small"]
+if TYPE_CHECKING:
+    from driver import Driver
+
+__all__ = ["cache", "collected", "demo", "display", "driver", "one_driver", "small"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def collected() -> None:
+    """Nothing is left of the windows of earlier tests: Tcl aborts if a job's thread frees them."""
+    gc.collect()
 
 
 @pytest.fixture(autouse=True)
@@ -28,3 +41,32 @@ def small(tmp_path: Path) -> Path:
     path = tmp_path / "small.pickle"
     path.write_bytes(pickle.dumps(hostile.small_snapshot()))
     return path
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A snapshot of two devices, where memory runs out and steps are annotated."""
+    path = tmp_path_factory.mktemp("demo") / "demo.pickle"
+    ran = program.run("demo", "-o", path, "--events", "9000", "--devices", "2", "--oom")
+    assert ran.code == 0, ran.err
+    return path
+
+
+@pytest.fixture(scope="session")
+def one_driver(display: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
+    """The program's window: one for all tests, of which no second could take the keyboard."""
+    from driver import Driver  # which needs Tk
+
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("SNAPVIEWER_CONFIG", str(tmp_path_factory.mktemp("config")))
+        driver = Driver()
+    yield driver
+    driver.window.close()
+
+
+@pytest.fixture
+def driver(one_driver: Driver, demo: Path) -> Iterator[Driver]:
+    """The window with the demo in it, as if it had just been opened."""
+    one_driver.reset(demo)
+    yield one_driver
+    assert one_driver.bugs == []

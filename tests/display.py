@@ -106,9 +106,18 @@ def drag(start: tuple[int, int], end: tuple[int, int], *, button: int = LEFT) ->
     """Press a button at a place and release it at another, by way of the middle."""
     middle = (start[0] + end[0]) // 2, (start[1] + end[1]) // 2
     move(*start)
-    _xdotool("mousedown", str(button))
+    mouse_down(button)
     move(*middle)
     move(*end)
+    mouse_up(button)
+
+
+def mouse_down(button: int = LEFT) -> None:
+    """Press a button and hold it."""
+    _xdotool("mousedown", str(button))
+
+
+def mouse_up(button: int = LEFT) -> None:
     _xdotool("mouseup", str(button))
 
 

@@ -166,6 +166,8 @@ class Window:
 
     def focus_query(self) -> None:
         self.state.show_tab("sql")
+        # Only what is on the screen can have the keyboard, and the next key may be there already.
+        self.root.update_idletasks()
         self.side.sql.focus_query()
 
     def run_query(self) -> None:
@@ -225,6 +227,8 @@ class Window:
         settings = self.state.settings
         has_room = self.root.winfo_width() >= px(self.root, _SIDE_NEEDS)
         is_wanted = settings.show_side and (has_room or self.state.is_side_asked_for)
+        if has_room:
+            self.state.is_side_asked_for = False  # so that it folds once there is none
         if is_wanted and not self._is_side_shown:
             width = (
                 max(settings.side_width, px(self.root, 240))

@@ -33,10 +33,15 @@ class FilterBar(ttk.Frame):
             self, width=9, style="Flat.TButton", command=state.switch_filter_mode
         )
         self._count = ttk.Label(self, style="Secondary.TLabel")
+        self._error = tk.Label(
+            self.winfo_toplevel(), justify="left", padx=px(self, 7), pady=px(self, 4), borderwidth=0
+        )
+        self._error.configure(highlightthickness=px(self, 1))
+        # Where there is little room, the entry gets what the others leave.
+        self._count.pack(side="right", padx=(px(self, 4), 0))
+        self._mode.pack(side="right")
+        self._terms.pack(side="right")
         self.entry.pack(side="left", fill="x", expand=True)
-        self._terms.pack(side="left")
-        self._mode.pack(side="left")
-        self._count.pack(side="left", padx=(px(self, 4), 0))
         Tooltip(self.entry, "Matches call stacks (a regular expression), sizes, lifetimes … (F2)")
         Tooltip(self._terms, "What a filter can say")
         Tooltip(self._mode, "Highlight matches, or stack only them (M)")
@@ -46,6 +51,8 @@ class FilterBar(ttk.Frame):
         self.entry.bind("<FocusOut>", lambda _: self._show_hint(), add=True)
         state.on("filter", self._show)
         state.on("look", self._show_hint)
+        state.on("look", self._show_error)
+        self.bind("<Configure>", lambda _: self._show_error())
         self._show()
 
     def _typed(self, *_: str) -> None:
@@ -70,13 +77,31 @@ class FilterBar(ttk.Frame):
         self._mode.configure(text="highlight" if now.mode == "highlight" else "only these")
         self.entry.configure(style="Wrong.TEntry" if now.error else "TEntry")
         if now.error:
-            self._count.configure(text=now.error, style="Error.TLabel")
+            self._count.configure(text="?", style="Error.TLabel")
         elif now.matches is not None:
             text = f"{now.matches.count:,}  ·  {format_bytes(now.matches.size_bytes)}"
             self._count.configure(text=text, style="Secondary.TLabel")
         elif not now.text.strip():
             self._count.configure(text="", style="Secondary.TLabel")
         self._show_hint()
+        self._show_error()
+
+    def _show_error(self) -> None:
+        """Say below the entry what is not understood: there is room for a sentence."""
+        error = self._state.filter.error.removeprefix("filter: ")
+        if not error:
+            self._error.place_forget()
+            return
+        colors = palette_of(self._state.look.theme)
+        self._error.configure(
+            text=error,
+            background=colors.raised,
+            foreground=colors.oom,
+            highlightbackground=colors.border,
+            wraplength=max(self.winfo_width() - px(self, 16), px(self, 200)),
+        )
+        self._error.place(in_=self.entry, x=0, rely=1.0, y=px(self, 2))
+        self._error.lift()
 
     def _show_hint(self) -> None:
         colors = palette_of(self._state.look.theme)

@@ -30,10 +30,12 @@ class StatusBar(ttk.Frame):
         self._work = ttk.Frame(self)
         self._title = ttk.Label(self._work, style="Secondary.TLabel")
         self._bar = ttk.Progressbar(self._work, length=px(self, 110), maximum=1.0)
-        self._stop = ttk.Button(self._work, text="✕", width=2, style="Flat.TButton")
+        self._stop = ttk.Button(self._work, text="✕", width=2, style="Tight.Flat.TButton")
         self._stop.configure(command=self._cancel)
         for part in (self._title, self._bar, self._stop):
             part.pack(side="left", padx=(px(self, 6), 0))
+        # The plot does not change its size whenever work begins and ends.
+        ttk.Frame(self, width=1, height=self._stop.winfo_reqheight()).pack(side="right")
         gap = px(self, 18)
         self._badge.pack(side="left")
         for label in (self._where, self._alive, self._under):

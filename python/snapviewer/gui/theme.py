@@ -143,6 +143,7 @@ def _style_all(style: ttk.Style, colors: Palette, root: tk.Misc) -> None:
     style.map("TButton", background=[("pressed", colors.border), ("active", colors.border)])
     style.configure("Flat.TButton", padding=pad, background=colors.panel, borderwidth=0)
     style.map("Flat.TButton", background=[("active", colors.border)])
+    style.configure("Tight.Flat.TButton", padding=(px(root, 6), 0))
     style.configure("Link.TButton", padding=0, foreground=colors.accent, background=colors.panel)
     style.map("Link.TButton", background=[("active", colors.panel)])
     entry: dict[str, Any] = {

@@ -18,6 +18,8 @@ from .words import device_text
 
 _AXES = {"event": "events", "time": "time", "busy time": "busy time"}
 _MOST_NAME = 28
+_LEAST_NAME = 16
+_WORDS_NEED = 1100  # a narrower window has no room for words beside the lists
 
 
 class Selector(ttk.Frame):
@@ -27,8 +29,7 @@ class Selector(ttk.Frame):
         self, parent: tk.Misc, word: str, about: str, choose: Callable[[int], None]
     ) -> None:
         super().__init__(parent)
-        if word:
-            ttk.Label(self, text=word, style="Secondary.TLabel").pack(side="left")
+        self._word = ttk.Label(self, text=word, style="Secondary.TLabel")
         self._box = ttk.Combobox(self, state="readonly", width=4)
         self._box.pack(side="left", padx=(px(self, 4), 0))
         self._box.bind("<<ComboboxSelected>>", lambda _: self._chosen(choose))
@@ -40,6 +41,12 @@ class Selector(ttk.Frame):
             self._box.current(which)
         else:
             self._box.set("")
+
+    def show_word(self, *, is_shown: bool) -> None:
+        if is_shown and self._word.cget("text"):
+            self._word.pack(side="left", before=self._box)
+        else:
+            self._word.pack_forget()
 
     def _chosen(self, choose: Callable[[int], None]) -> None:
         choose(self._box.current())
@@ -78,14 +85,27 @@ class Toolbar(ttk.Frame):
         self.filter = FilterBar(self, state)
         gap = px(self, 10)
         self._name.pack(side="left")
-        for selector in (self._device, self._axis, self._color, self._order):
+        self._is_narrow: bool | None = None
+        for selector in self._selectors():
             selector.pack(side="left", padx=(gap, 0))
         self.filter.pack(side="left", fill="x", expand=True, padx=(gap, 0))
         Tooltip(self._name, lambda: str(state.document.path) if state.document else "")
         state.on("document", self._show)
         state.on("device", self._show)
         state.on("look", self._show)
+        self.bind("<Configure>", self._fit)
         self._show()
+
+    def _selectors(self) -> tuple[Selector, ...]:
+        return self._device, self._axis, self._color, self._order
+
+    def _fit(self, event: tk.Event[tk.Misc]) -> None:
+        is_narrow = event.width < px(self, _WORDS_NEED)
+        if is_narrow != self._is_narrow:
+            self._is_narrow = is_narrow
+            for selector in self._selectors():
+                selector.show_word(is_shown=not is_narrow)
+            self._show()
 
     def _axes(self) -> Sequence[Axis]:
         return self._state.trace.axes() if self._state.trace else ("event",)
@@ -94,7 +114,8 @@ class Toolbar(ttk.Frame):
         state = self._state
         document, look = state.document, state.look
         name = document.name if document else "no file"
-        self._name.configure(text=name if len(name) <= _MOST_NAME else f"{name[:_MOST_NAME]}…")
+        most = _LEAST_NAME if self._is_narrow else _MOST_NAME
+        self._name.configure(text=name if len(name) <= most else f"{name[:most]}…")
         traces = document.traces if document else ()
         self._device.show([device_text(trace.device) for trace in traces], state.which)
         axes = self._axes()

@@ -13,16 +13,16 @@ from .commands import MENUS, Command
 from .theme import CODE, TITLE, px
 
 _MOUSE = (
-    ("Move over the timeline", "size, lifetime and line of code beside the pointer"),
-    ("Left click", "select an allocation and show its details"),
-    ("Left drag", "pan"),
+    ("Pointer", "size, lifetime and line of what is there"),
+    ("Left click", "select it and show its details"),
+    ("Left drag", "move"),
     ("Wheel", "zoom at the pointer"),
-    ("Ctrl + wheel", "zoom along the trace only"),
-    ("Alt + wheel", "zoom bytes only"),
-    ("Shift + wheel", "pan sideways"),
-    ("Right click", "tell memory and time at that point, and put the cursor there"),
+    ("Ctrl+wheel", "zoom along the trace only"),
+    ("Alt+wheel", "zoom bytes only"),
+    ("Shift+wheel", "move sideways"),
+    ("Right click", "tell memory and time, set the cursor"),
     ("Right drag", "zoom to a box"),
-    ("Drag in the overview", "move the part in view"),
+    ("Overview", "drag the part in view, or click"),
 )
 
 FILTER_HELP = (
@@ -42,16 +42,15 @@ FILTER_HELP = (
 
 def show_keys(root: tk.Misc, commands: Sequence[Command]) -> tk.Toplevel:
     """List every key and what the mouse does."""
-    columns: list[list[tuple[str, list[tuple[str, str]]]]] = [[], []]
-    columns[0].append(("Mouse", [(what, does) for what, does in _MOUSE]))
+    sections = [("Mouse", list(_MOUSE))]
     for menu in MENUS:
-        rows = [
-            (command.shown, command.label)
-            for command in commands
-            if command.menu.split("/")[0] == menu and command.shown
-        ]
-        shorter = min(columns, key=lambda column: sum(len(rows) + 2 for _, rows in column))
-        shorter.append((menu, rows))
+        mine = (command for command in commands if command.menu.split("/")[0] == menu)
+        sections.append((menu, [(command.shown, command.label) for command in mine]))
+    # Three columns, about as long as each other: so it fits on a small screen.
+    columns: list[list[tuple[str, list[tuple[str, str]]]]] = [[], [], []]
+    for section in sorted(sections, key=lambda section: -len(section[1])):
+        shortest = min(columns, key=lambda column: sum(len(rows) + 2 for _, rows in column))
+        shortest.append(section)
     return _window(root, "Keys and mouse", columns)
 
 
@@ -77,6 +76,7 @@ def _window(
     root: tk.Misc, title: str, columns: Sequence[Sequence[tuple[str, list[tuple[str, str]]]]]
 ) -> tk.Toplevel:
     """Show tables of two columns each under their headings; Escape closes it."""
+    before = root.focus_get()
     window = tk.Toplevel(root)
     window.title(title)
     window.transient(root.winfo_toplevel())
@@ -98,9 +98,16 @@ def _window(
                     row=row, column=1, sticky="w", padx=(px(root, 14), 0)
                 )
                 row += 1
-    close = ttk.Button(body, text="Close", command=window.destroy)
-    close.grid(row=2, column=0, columnspan=2, sticky="e", pady=(px(root, 14), 0))
-    window.bind("<Escape>", lambda _: window.destroy())
+
+    def leave() -> None:
+        """Give the keyboard back to who had it."""
+        (before or root).focus_set()
+        window.destroy()
+
+    close = ttk.Button(body, text="Close", command=leave)
+    close.grid(row=2, column=0, columnspan=len(columns), sticky="e", pady=(px(root, 14), 0))
+    window.bind("<Escape>", lambda _: leave())
+    window.protocol("WM_DELETE_WINDOW", leave)
     window.update_idletasks()
     main = root.winfo_toplevel()
     x = main.winfo_rootx() + (main.winfo_width() - window.winfo_reqwidth()) // 2
