@@ -125,7 +125,7 @@ def test_everything_is_shown(told: Pane) -> None:
         "b7f0000000000_1",
         "1,000 B",
         "model.py:77 attention",
-        "2 allocations with this stack · 66 % of the peak",
+        "2 allocations with this stack, 1.95 KiB together · 66 % of the peak",
     ]
     assert "alive\t1 – 5" in lines
     assert "for\t4 events · 2.00 ms" in lines

@@ -145,10 +145,10 @@ def test_what_is_odd_about_an_allocation_is_told(tmp_path: Path) -> None:
 
     assert flags == {
         "older": ("alive before the recording",),
-        "alive": ("never freed",),
+        "alive": ("alive at the end",),
         "lost": ("free lost",),
-        "gone": ("no block at the end", "never freed"),
-        "state": ("known only from the segments", "alive before the recording", "never freed"),
+        "gone": ("no block at the end", "alive at the end"),
+        "state": ("known only from the segments", "alive before the recording", "alive at the end"),
     }
 
 
@@ -214,7 +214,7 @@ b7f0000000000_1
   compiling   0/1
   metadata    layer 3
   during      step › forward
-  stack       1: 2 allocations with this stack · 66 % of the peak
+  stack       1: 2 allocations with this stack, 1.95 KiB together · 66 % of the peak
   its bytes   1.95 KiB (2,001 B) in all, 1.95 KiB (2,001 B) at the peak
 
 allocated by:

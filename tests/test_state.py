@@ -120,18 +120,55 @@ def test_opening_can_be_cancelled(training: Path) -> None:
     assert state.notice is None
 
 
-def test_the_filter_and_looks_stay_when_another_file_is_opened(training: Path, small: Path) -> None:
+def test_another_file_opens_with_the_same_looks_and_without_the_filter(
+    training: Path, small: Path
+) -> None:
     state = made(training)
     state.set_look(color="size", order="size")
     state.set_filter("size>=1MiB", "only")
 
     state.open(small)
 
-    assert state.filter.text == "size>=1MiB"
+    assert state.filter.text == ""
+    assert state.look.order == "size"
+    assert state.timeline is not None
+    assert state.device is not None
+    assert state.timeline.shown == len(state.device.allocations)
+
+
+def test_the_filter_stays_when_another_device_is_chosen(training: Path) -> None:
+    state = made(training)
+    state.set_filter("size>=1MiB", "only")
+
+    state.choose_device(1 - state.which)
+
     assert state.filter.matches is not None
     assert state.device is not None
     assert state.filter.matches.mask.shape == (len(state.device.allocations),)
-    assert state.look.order == "size"
+    assert state.timeline is not None
+    assert state.timeline.shown == state.filter.matches.count
+
+
+def test_escape_takes_back_one_thing_after_the_other(training: Path) -> None:
+    state = made(training)
+    state.set_filter("size>=1MiB", "only")
+    state.select(3)
+    state.tell("something")
+
+    state.clear()
+    assert (state.notice, state.selection, state.filter.mode) == (None, 3, "only")
+    state.clear()
+    assert (state.selection, state.filter.text) == (None, "size>=1MiB")
+    state.clear()
+    assert (state.filter.text, state.filter.mode) == ("", "highlight")
+
+
+def test_an_axis_that_was_whole_is_whole_on_the_other_axes_too(training: Path) -> None:
+    state = made(training)
+
+    for axis in ("time", "busy time", "event"):
+        state.set_look(axis=axis)
+        assert state.view == state.world.whole()
 
 
 def test_a_device_without_events_has_one_moment(tmp_path: Path) -> None:
@@ -281,7 +318,7 @@ def test_selecting_tells_what_is_known_of_it(training: Path) -> None:
     assert state.facts is None
 
 
-def test_what_is_revealed_is_in_view_and_large_enough_to_see(training: Path) -> None:
+def test_what_is_revealed_is_in_view_at_the_same_scale(training: Path) -> None:
     state = made(training)
     assert state.device is not None
     a = state.device.allocations
@@ -293,9 +330,7 @@ def test_what_is_revealed_is_in_view_and_large_enough_to_see(training: Path) -> 
     first, last = state.visible_events()
     assert a.alloc_event[late] < last
     assert a.free_event[late] > first
-    x0, _ = state.pixel_of(float(max(a.alloc_event[late], 0)), 0)
-    x1, _ = state.pixel_of(float(a.free_event[late]), 0)
-    assert x1 - x0 >= 2
+    assert state.view.width == pytest.approx(300)
 
 
 def test_the_selection_fits_with_room_around_it(training: Path) -> None:

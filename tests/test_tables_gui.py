@@ -177,7 +177,7 @@ def test_of_millions_of_rows_only_those_on_the_screen_are_made(
     assert all(last - first <= 60 for first, last in many.asked)
 
     click(*_point(table, 2))
-    key("End")
+    key("ctrl+End")
     _until(root, lambda: table.first > 0)
 
     assert _texts(table)[-1] == ["4,999,999", "row 4999999"]
@@ -198,8 +198,8 @@ def test_keys_go_through_a_table(root: tk.Toplevel, many: _Many) -> None:
         ("Prior", 1),
         ("Up", 0),
         ("Up", 0),
-        ("End", MANY - 1),
-        ("Home", 0),
+        ("ctrl+End", MANY - 1),
+        ("ctrl+Home", 0),
     ]:
         key(name)
         _becomes(root, lambda: many.told[-1:], [expected])
@@ -473,7 +473,7 @@ def test_the_list_leads_the_cursor_and_selects(
         _becomes(root, lambda: state.cursor, event)
         assert allocation is None or state.selection == allocation
 
-    key("End")
+    key("ctrl+End")
     _until(root, lambda: state.cursor == 6)
     assert state.selection is None
 

@@ -213,7 +213,7 @@ def _flags(bits: int, made: int, ended: int, events: int) -> tuple[str, ...]:
     flags = [words for bit, words in enumerate(_FLAGS) if bits >> bit & 1]
     if events:
         flags += ["alive before the recording"] if made < 0 else []
-        flags += ["never freed"] if ended >= events else []
+        flags += ["alive at the end"] if ended >= events else []
     return tuple(flags)
 
 

@@ -40,6 +40,9 @@ _TORCH_NAME = re.compile(r"^([\w:<>*& ]+ )?(torch|at|c10|caffe2)::|^_?THP|^pybin
 _OWN, _OTHERS, _AUTOGRAD, _PYTHON, _NATIVE, _CPP, _MACHINERY = range(7)
 
 
+NO_STACK = "no stack recorded"
+
+
 def own_frame(frames: Sequence[Frame]) -> Frame | None:
     """Find the innermost frame that the user wrote, or the nearest thing to it.
 
@@ -77,7 +80,7 @@ def frame_text(frame: Frame) -> str:
 def line_of(snapshot: Snapshot, stack: int) -> str:
     """Name the line of the user's own code that a stack leads to."""
     frame = own_frame(snapshot.frames(stack))
-    return "no stack recorded" if frame is None else frame_text(frame)
+    return NO_STACK if frame is None else frame_text(frame)
 
 
 def _rank(frame: Frame) -> int:

@@ -315,6 +315,7 @@ def _analyze(state: State, window: Actions) -> tuple[Command, ...]:
             ("<Control-BackSpace>",),
             "Ctrl+Backspace",
             state.clear_filter,
+            in_text=True,
         ),
     )
 

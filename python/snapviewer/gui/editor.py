@@ -97,6 +97,8 @@ def find_source(filename: str, environ: Mapping[str, str]) -> Path:
     for place in places:
         if os.path.isfile(place):
             return Path(place).absolute()
+    if where := environ.get(SOURCE):
+        raise EditorError(f"{_short(filename)} is neither there nor in {_short(where)} ({SOURCE}).")
     raise EditorError(
         f"{_short(filename)} is not on this machine: set {SOURCE} to the directory that its code is"
         " in."

@@ -29,6 +29,9 @@ class FilterBar(ttk.Frame):
         self._terms = ttk.Button(
             self, text="▾", width=2, style="Flat.TButton", command=self._show_terms
         )
+        self._clear = ttk.Button(
+            self, text="✕", width=2, style="Flat.TButton", command=state.clear_filter
+        )
         self._mode = ttk.Button(
             self, width=9, style="Flat.TButton", command=state.switch_filter_mode
         )
@@ -41,12 +44,15 @@ class FilterBar(ttk.Frame):
         self._count.pack(side="right", padx=(px(self, 4), 0))
         self._mode.pack(side="right")
         self._terms.pack(side="right")
+        self._clear.pack(side="right")
         self.entry.pack(side="left", fill="x", expand=True)
         Tooltip(self.entry, "Matches call stacks (a regular expression), sizes, lifetimes … (F2)")
         Tooltip(self._terms, "What a filter can say")
+        Tooltip(self._clear, "Clear the filter (Ctrl+Backspace)")
+        Tooltip(self._count, "How many allocations match, and their sizes added up")
         Tooltip(self._mode, "Highlight matches, or stack only them (M)")
         self._text.trace_add("write", self._typed)
-        self.entry.bind("<Return>", lambda _: self._apply())
+        self.entry.bind("<Return>", lambda _: self._finish())
         self.entry.bind("<FocusIn>", lambda _: self._show_hint(), add=True)
         self.entry.bind("<FocusOut>", lambda _: self._show_hint(), add=True)
         state.on("filter", self._show)
@@ -70,6 +76,11 @@ class FilterBar(ttk.Frame):
             self._typing = None
         self._state.set_filter(self._text.get())
 
+    def _finish(self) -> None:
+        """Look for it now, and give the keyboard back."""
+        self._apply()
+        self.winfo_toplevel().focus_set()
+
     def _show(self) -> None:
         now = self._state.filter
         if self._typing is None and self._text.get() != now.text:
@@ -79,7 +90,7 @@ class FilterBar(ttk.Frame):
         if now.error:
             self._count.configure(text="?", style="Error.TLabel")
         elif now.matches is not None:
-            text = f"{now.matches.count:,}  ·  {format_bytes(now.matches.size_bytes)}"
+            text = f"{now.matches.count:,} match  ·  {format_bytes(now.matches.size_bytes)}"
             self._count.configure(text=text, style="Secondary.TLabel")
         elif not now.text.strip():
             self._count.configure(text="", style="Secondary.TLabel")

@@ -18,7 +18,7 @@ C = TypeVar("C", bound=str)
 
 _TEXT_CLASSES = {"TEntry", "Entry", "Text", "TCombobox", "TSpinbox"}
 _LIST_CLASSES = {"Treeview", "Listbox"}
-_LIST_KEYS = {"Up", "Down", "Left", "Right", "Home", "End", "Prior", "Next"}
+_LIST_KEYS = {"Up", "Down", "Left", "Right", "Prior", "Next"}
 _CONTROL, _ALT = 0x4, 0x8
 
 

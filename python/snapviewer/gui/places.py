@@ -10,8 +10,6 @@ from .document import Axis, Trace
 from .views import View
 
 _MOMENTS = 8  # of a life at which its height is looked up
-_SEEN_PX = 3  # less is hardly seen, …
-_REVEALED_PX = 24  # … and is then made this large
 
 
 def rectangle_of(trace: Trace, timeline: Timeline, axis: Axis, allocation: int) -> View | None:
@@ -39,30 +37,17 @@ def with_room(rectangle: View) -> View:
     return View(rectangle.left - x, rectangle.right + x, rectangle.low - y, rectangle.high + y)
 
 
-def revealing(rectangle: View, view: View, plot_px: tuple[int, int]) -> View:
-    """Return a view in which a rectangle is seen: this one if it is, else a closer one around it.
+def revealing(rectangle: View, view: View) -> View:
+    """Return a view in which a rectangle is: this one if it is, else as large a one around it.
 
-    >>> revealing(View(40, 50, 0, 10), View(0, 100, 0, 100), (800, 400))
+    >>> revealing(View(40, 50, 0, 10), View(0, 100, 0, 100))
     View(left=0, right=100, low=0, high=100)
-    >>> revealing(View(140, 150, 0, 10), View(0, 100, 0, 100), (800, 400)).x_span
+    >>> revealing(View(140, 150, 0, 10), View(0, 100, 0, 100)).x_span
     (95.0, 195.0)
     """
-    width, height = plot_px
-    is_in = (
-        rectangle.left < view.right
-        and rectangle.right > view.left
-        and rectangle.low < view.high
-        and rectangle.high > view.low
-    )
-    wide = _length(rectangle.width, view.width, width)
-    high = _length(rectangle.height, view.height, height)
-    if is_in and (wide, high) == (view.width, view.height):
-        return view
-    x, y = (rectangle.left + rectangle.right) / 2, (rectangle.low + rectangle.high) / 2
-    return View(x - wide / 2, x + wide / 2, y - high / 2, y + high / 2)
-
-
-def _length(of_rectangle: float, of_view: float, px: int) -> float:
-    """Return how much to show along an axis, so that something on it can be seen."""
-    is_seen = of_rectangle * px >= _SEEN_PX * of_view
-    return of_view if is_seen else of_rectangle * px / _REVEALED_PX
+    x = y = 0.0
+    if not (rectangle.left < view.right and rectangle.right > view.left):
+        x = (rectangle.left + rectangle.right - view.left - view.right) / 2
+    if not (rectangle.low < view.high and rectangle.high > view.low):
+        y = (rectangle.low + rectangle.high - view.low - view.high) / 2
+    return view.moved(x, y) if x or y else view

@@ -41,6 +41,7 @@ _MOST_BACK = 100
 _CONVERT_AFTER = 0.7  # seconds: the first look at a file has the machine to itself
 _CLOSE = 20  # going to an event shows this part of the trace, and at least …
 _LEAST_CLOSE = 200
+_SELECT_FIRST = "Select an allocation first: click it."
 
 
 class State:
@@ -169,6 +170,8 @@ class State:
             self.jobs.stop(name)
         self.document, self.which, self.timeline = opened.document, opened.which, opened.timeline
         self.bundle_error = ""
+        # What was looked for in another file would hide things of this one.
+        self.filter = Filter()
         self.settings.opened(opened.document.path.absolute())
         self._begin_with_device()
         log.info(
@@ -280,15 +283,23 @@ class State:
         if new == old:
             return
         first, last = self.visible_events()
+        was_whole = self.view.x_span == self.world.whole().x_span
         self.look = new
         self.settings.theme = new.theme
         if new.axis != old.axis and self.trace is not None:
             self._back.clear()
             left, right = (self.trace.x_of(new.axis, event) for event in (first, last))
+            if was_whole:
+                left, right = self.world.whole().x_span
             self.view = self.world.cut(View(left, right, self.view.low, self.view.high))
         self.changed("look", "view")
         if new.order != old.order:
             self._restack()
+        if new.color == "category" != old.color and not self._has_categories():
+            self.tell("This file does not say what allocations are for: all are grey.")
+
+    def _has_categories(self) -> bool:
+        return self.device is None or bool(self.device.allocations.category.any())
 
     def set_pane(self, pane: Pane, *, is_shown: bool) -> None:
         """Show a pane, or hide it."""
@@ -450,14 +461,22 @@ class State:
         self._tell(Notice(f"The details could not be read: {error}"))
 
     def clear(self) -> None:
-        """Select nothing, and have nothing to tell."""
-        self.select(None)
-        self._tell(None)
+        """Take back one thing: what is told, then the selection, then the filter."""
+        if self.notice is not None:
+            self._tell(None)
+        elif self.selection is not None:
+            self.select(None)
+        elif self.filter.text:
+            self.clear_filter()
 
     def fit_selection(self) -> None:
         """Show all of the selected allocation's life, and its bytes, with some room around."""
-        if (rectangle := self._rectangle()) is not None:
+        if self.selection is None:
+            self.tell(_SELECT_FIRST)
+        elif (rectangle := self._rectangle()) is not None:
             self.go(with_room(rectangle))
+        else:
+            self.tell("The filter hides the selection.")
 
     def step_same_stack(self, step: Literal[-1, 1]) -> None:
         """Select the next or the previous allocation that the same stack made."""
@@ -475,9 +494,9 @@ class State:
             self._tell(Notice(f"This is the {which} allocation of its stack.", is_error=False))
 
     def _reveal(self) -> None:
-        """Move so that the selection is in view, and zoom if it would be too small to see."""
+        """Move so that the selection is in view; the scale stays."""
         if (rectangle := self._rectangle()) is not None:
-            view = revealing(rectangle, self.view, self.plot_px)
+            view = revealing(rectangle, self.view)
             if view != self.view:
                 self.go(view)
 
@@ -561,11 +580,15 @@ class State:
         )
 
     def filter_same_stack(self) -> None:
-        """Show only what the stack of the selection made."""
+        """Show only what the stack of the selection made, or everything again."""
         if self.device is not None and self.selection is not None:
-            self.set_filter(f"stack={self.device.allocations.stack[self.selection]}", "only")
+            text = f"stack={self.device.allocations.stack[self.selection]}"
+            if text == self.filter.text:
+                self.clear_filter()
+            else:
+                self.set_filter(text, "only")
         else:
-            self.tell("Select an allocation first: click it.")
+            self.tell(_SELECT_FIRST)
 
     def filter_alive_at_cursor(self) -> None:
         """Show only what is alive at the event that the panes tell of."""
@@ -573,7 +596,7 @@ class State:
             self.set_filter(f"alive={self.cursor}", "only")
 
     def clear_filter(self) -> None:
-        self.set_filter("")
+        self.set_filter("", "highlight")
 
     def dimmed(self) -> Mask | None:
         """Return what is to be drawn as it is while the rest is dimmed; None if all is."""

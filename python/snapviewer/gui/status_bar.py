@@ -40,7 +40,7 @@ class StatusBar(ttk.Frame):
         self._badge.pack(side="left")
         for label in (self._where, self._alive, self._under):
             label.pack(side="left", padx=(gap, 0))
-        Tooltip(self._badge, lambda: self._trust.text if self._trust else "")
+        Tooltip(self._badge, "How far the picture can be trusted; click for the reason")
         Tooltip(self._stop, "Cancel")
         Tooltip(self._alive, "Live requested bytes after this event")
         Tooltip(self._under, "How high in the stack the pointer is")
@@ -81,7 +81,7 @@ class StatusBar(ttk.Frame):
         else:
             self._where.configure(text=when_text(trace, event))
             self._alive.configure(text=f"{format_bytes(total_at(trace, timeline, event))} live")
-        under = f"under the pointer: {format_bytes(pointer.byte)}" if pointer is not None else ""
+        under = f"pointer at {format_bytes(pointer.byte)}" if pointer is not None else ""
         self._under.configure(text=under)
 
     def _show_jobs(self) -> None:

@@ -174,10 +174,11 @@ def _style_all(style: ttk.Style, colors: Palette, root: tk.Misc) -> None:
     style.configure(
         "TProgressbar", background=colors.accent, troughcolor=colors.border, thickness=px(root, 6)
     )
+    tab = (px(root, 10), px(root, 4))
     style.configure("TNotebook", background=colors.panel, tabmargins=(0, 0, 0, 0))
     style.configure(
         "TNotebook.Tab",
-        padding=(px(root, 10), px(root, 4)),
+        padding=tab,
         background=colors.panel,
         foreground=colors.secondary,
         bordercolor=colors.panel,
@@ -189,6 +190,8 @@ def _style_all(style: ttk.Style, colors: Palette, root: tk.Misc) -> None:
         background=[("selected", colors.background)],
         lightcolor=[("selected", colors.background)],
         bordercolor=[("selected", colors.border)],
+        expand=[("selected", (0, 0, 0, 0))],
+        padding=[("selected", tab)],
     )
     _style_scrollbars(style, colors, root)
 

@@ -154,8 +154,8 @@ def same_stack_text(facts: Facts) -> str:
     same = facts.same_stack
     which = "with this stack" if facts.frames else "without a stack"
     return (
-        f"{count_of(same.allocations, 'allocation')} {which}"
-        f" · {_percent(same.peak_share)} of the peak"
+        f"{count_of(same.allocations, 'allocation')} {which}, {format_bytes(same.size_bytes)}"
+        f" together · {_percent(same.peak_share)} of the peak"
     )
 
 

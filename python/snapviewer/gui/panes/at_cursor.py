@@ -12,6 +12,7 @@ from tkinter import ttk
 import numpy as np
 import numpy.typing as npt
 
+from snapviewer.frames import NO_STACK
 from snapviewer.gui.state import State
 from snapviewer.gui.theme import hex_of, px
 from snapviewer.gui.words import when_text
@@ -57,7 +58,7 @@ class AtCursor(ttk.Frame):
             _GROUP_COLUMNS,
             self._group_texts,
             sorting=most_first,
-            on_select=lambda place: state.select(self._groups[place].largest, reveal=True),
+            on_select=lambda place: state.select(self._groups[place].largest),
             on_open=self._filter_to,
             bar_of=self._group_bar,
             bar_heading="Share",
@@ -69,6 +70,7 @@ class AtCursor(ttk.Frame):
             self._living_texts,
             sorting=most_first,
             on_select=lambda place: state.select(self._largest[place].index, reveal=True),
+            on_open=lambda _: state.show_tab("details"),
             bar_of=self._living_bar,
             tip_of=self._living_tip,
         )
@@ -107,6 +109,8 @@ class AtCursor(ttk.Frame):
         self.largest.set_rows(
             [(one.size_bytes, one.line, one.alloc_event) for one in self._largest]
         )
+        for table in (self.groups, self.largest):
+            table.to_top()
         self._mark()
 
     def _show_title(self) -> None:
@@ -124,6 +128,8 @@ class AtCursor(ttk.Frame):
         timeline = self._state.timeline
         if timeline is not None and timeline.shown < len(device.allocations):
             words += "  ·  only what the filter lets through"
+        if any(one.line == NO_STACK for one in moment.groups[:3]) and trace.events:
+            words += f"\n“{NO_STACK}” is older than the recording: weights and the like"
         self.subtitle.configure(text=words)
 
     def _which(self, event: int) -> str:
@@ -158,7 +164,7 @@ class AtCursor(ttk.Frame):
         if column == 1:
             return ""
         stacks = f" ({count_of(len(group.stacks), 'stack')})" if group.stacks else ""
-        return f"{group.line}{stacks}\nClick: select the largest. Double click: filter to it."
+        return f"{group.line}{stacks}\nClick: select the largest. Double click: highlight all."
 
     def _living_tip(self, place: int, column: int) -> str:
         living = self._largest[place]

@@ -5,6 +5,7 @@ Rows are known by their places in what was given, whatever order they are shown 
 
 from __future__ import annotations
 
+import re
 import tkinter as tk
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -147,4 +148,8 @@ class SortedTable(VirtualTable):
 def _key(value: Any) -> tuple[int, Any]:
     if isinstance(value, (int, float)):
         return 0, value
-    return (1, value) if isinstance(value, str) else (2, str(value))
+    if isinstance(value, str):
+        # model.py:41 comes before model.py:150.
+        parts = re.split(r"(\d{1,18})", value)
+        return 1, [(int(part), "") if part.isdigit() else (0, part) for part in parts]
+    return 2, str(value)

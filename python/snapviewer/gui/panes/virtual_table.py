@@ -152,6 +152,11 @@ class VirtualTable(ttk.Frame):
         self.count, self.row, self._anchor = count, None, None
         self.refresh()
 
+    def to_top(self) -> None:
+        """Show the first rows."""
+        self.first, self._saw, self._to_see = 0, None, None
+        self.refresh()
+
     def refresh(self) -> None:
         """Write the rows anew, soon and once."""
         self._hide_tip()
@@ -280,8 +285,11 @@ class VirtualTable(ttk.Frame):
         tree.bind("<B1-Motion>", self._drag)
         tree.bind("<Double-Button-1>", self._open_at)
         tree.bind("<Return>", self._open_marked)
-        for key in ("Up", "Down", "Prior", "Next", "Home", "End"):
+        # Home and End alone are the timeline's, wherever the keyboard is.
+        for key in ("Up", "Down", "Prior", "Next", "Control-Home", "Control-End"):
             tree.bind(f"<{key}>", self._key)
+        for key in ("Home", "End"):
+            tree.bind(f"<{key}>", lambda _: None)
         # Folding and unfolding, which a tree has and a table does not.
         for key in ("Left", "Right"):
             tree.bind(f"<{key}>", self._sideways)

@@ -91,6 +91,7 @@ class ByteAxis(Axis):
         self.configure(width=round(width_of("0,000.00")) + px(self, 14))
 
     def show(self, scales: Scales) -> None:
+        self._make_room(scales)
         width = self.winfo_width()
         half = round(self._width_of("0") * 0.9)
         right = width - px(self, 8)
@@ -110,6 +111,15 @@ class ByteAxis(Axis):
             items,
             [(edge, 0, edge, self.winfo_height()), *ticks],
         )
+
+    def _make_room(self, scales: Scales) -> None:
+        """Grow where labels are long. It does not shrink again: the plot would dance."""
+        labels = [label for _, label in scales.y]
+        labels[-1:] = [f"{label} {scales.y_unit}" for label in labels[-1:]]
+        needed = round(max((self._width_of(label) for label in labels), default=0))
+        needed += px(self, 12)
+        if needed > int(self["width"]):
+            self.configure(width=needed)
 
 
 class TimeAxis(Axis):

@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from snapviewer.gui.state import State
+from snapviewer.gui.values import Pointer
+from snapviewer.gui.words import when_text
 from snapviewer.report.marks import Mark, grid, peak_line
 from snapviewer.report.theme import THEMES, Color
 
@@ -69,12 +71,34 @@ def columns_of(state: State, events: npt.NDArray[np.int64]) -> npt.NDArray[np.in
     trace = state.trace
     if trace is None or len(events) == 0:
         return np.zeros(0, dtype=np.int64)
-    first, last = state.visible_events()
-    here = events[np.searchsorted(events, first) : np.searchsorted(events, last)]
+    here = _near(state, events)
     clock = state.clock
     x = here.astype(np.float64) if clock is None else clock.times[here].astype(np.float64)
     columns = (x - state.view.left) * state.plot_px[0] / state.view.width
     return np.unique(columns.astype(np.int64).clip(0, state.plot_px[0] - 1))
+
+
+def flag_text(state: State, pointer: Pointer, reach_px: int) -> str:
+    """Say what the flag on top is that a pointer is at; empty if it is at none."""
+    trace = state.trace
+    if trace is None or pointer.y_px > reach_px:
+        return ""
+    for events, what in (
+        (trace.oom_events, "out of memory"),
+        (trace.snapshot_events, "a snapshot was taken"),
+    ):
+        x = [state.pixel_of(trace.x_of(state.look.axis, one), 0)[0] for one in _near(state, events)]
+        near = [place for place in range(len(x)) if abs(x[place] - pointer.x_px) <= reach_px]
+        if near:
+            nearest = min(near, key=lambda place: abs(x[place] - pointer.x_px))
+            return f"{what} at {when_text(trace, int(_near(state, events)[nearest]))}"
+    return ""
+
+
+def _near(state: State, events: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return those events that are in view."""
+    first, last = state.visible_events()
+    return events[np.searchsorted(events, first) : np.searchsorted(events, last)]
 
 
 def _event_marks(

@@ -18,14 +18,14 @@ import numpy.typing as npt
 
 from snapviewer import Image
 from snapviewer.gui.state import State
-from snapviewer.gui.theme import SMALL, palette_of, px
+from snapviewer.gui.theme import SMALL, TEXT, palette_of, px
 from snapviewer.gui.values import Pointer
 from snapviewer.gui.words import alive_text, moment_text, when_text
 from snapviewer.report.picture.drawing import BACKGROUND
 from snapviewer.units import format_bytes
 
 from .axes import LabelWidth
-from .marks import Box, marks_of, peak_row
+from .marks import Box, flag_text, marks_of, peak_row
 from .scale import Scales, scales_of
 from .surface import Surface, make_surface
 from .tip import Tip
@@ -77,6 +77,7 @@ class Plot:
         self._told: tuple[str, int, int] | None = None
         self._tip = Tip(self.widget)
         self._peak = tk.Label(self.widget, font=SMALL, borderwidth=0, padx=px(parent, 4), pady=0)
+        self._empty = tk.Label(self.widget, font=TEXT, borderwidth=0)
         self._bind()
         state.ids_on_screen = self._ids_on_screen
         state.on("picture", self._redraw)
@@ -91,7 +92,7 @@ class Plot:
         tag = f"mouse of {self.widget}"
         for part in (self.widget, *self.surface.parts):
             part.bindtags((tag, *part.bindtags()))
-        for label in (self._tip.label, self._peak):
+        for label in (self._tip.label, self._peak, self._empty):
             label.bindtags((tag,))
 
         def bind(sequence: str, handle: Callable[[tk.Event[tk.Misc]], None]) -> None:
@@ -146,6 +147,7 @@ class Plot:
             1e3 * self.drawn.screen_seconds,
         )
         self._place_peak()
+        self._tell_if_empty()
         self._after_drawing(scales)
         self._point()
 
@@ -190,6 +192,18 @@ class Plot:
         x, y = -px(self.widget, 12), row - px(self.widget, 3)
         self._peak.place(anchor="se", relx=1.0, x=x, y=y)
 
+    def _tell_if_empty(self) -> None:
+        """Say why there is nothing to see."""
+        state = self._state
+        if state.timeline is None or state.timeline.shown or state.device is None:
+            self._empty.place_forget()
+            return
+        colors = palette_of(state.look.theme)
+        is_filtered = len(state.device.allocations) > 0
+        text = "No allocation matches the filter." if is_filtered else "This device has no memory."
+        self._empty.configure(text=text, background=colors.background, foreground=colors.secondary)
+        self._empty.place(relx=0.5, rely=0.45, anchor="center")
+
     def _ids_on_screen(self) -> npt.NDArray[np.int64]:
         if self._image is None:
             return np.zeros(0, dtype=np.int64)
@@ -233,6 +247,8 @@ class Plot:
         colors = palette_of(state.look.theme)
         if self._told is not None:
             self._tip.show(*self._told, colors)
+        elif pointer is not None and (text := flag_text(state, pointer, px(self.widget, 6))):
+            self._tip.show(text, pointer.x_px, pointer.y_px, colors)
         elif pointer is None or pointer.allocation is None or self._press is not None:
             self._tip.hide()
         else:
