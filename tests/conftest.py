@@ -56,10 +56,12 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def one_driver(display: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
     """The program's window: one for all tests, of which no second could take the keyboard."""
     from driver import Driver  # which needs Tk
+    from snapviewer.gui.app import Window
 
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("SNAPVIEWER_CONFIG", str(tmp_path_factory.mktemp("config")))
-        driver = Driver()
+        driver = Driver(Window())
+    driver.take_keyboard()
     yield driver
     driver.window.close()
 

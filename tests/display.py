@@ -121,6 +121,11 @@ def mouse_up(button: int = LEFT) -> None:
     _xdotool("mouseup", str(button))
 
 
+def focus_window(title: str) -> None:
+    """Wait for a window with this in its title, and give it the keyboard."""
+    _xdotool("search", "--sync", "--onlyvisible", "--name", title, "windowfocus", "--sync")
+
+
 def _xdotool(*arguments: str) -> None:
     program = shutil.which("xdotool")
     if program is None:

@@ -11,6 +11,7 @@ import tkinter as tk
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tkinter import ttk
 
 import numpy as np
 import numpy.typing as npt
@@ -20,11 +21,11 @@ from display import key_down, key_up, move, screenshot
 from oracle import SNAPSHOTS
 from snapviewer import Device, Image, Timeline
 from snapviewer.gui.app import Window
-from snapviewer.gui.document import Document, Trace
+from snapviewer.gui.document import Document, Opened, Trace
 from snapviewer.gui.plot.marks import marks_of
 from snapviewer.gui.plot.scale import scales_of
-from snapviewer.gui.state import Filter
 from snapviewer.gui.theme import px
+from snapviewer.gui.values import Filter
 
 SIZE = "1300x800+0+0"
 PATIENCE_SECONDS = 30
@@ -36,10 +37,11 @@ Pixels = npt.NDArray[np.uint8]
 class Driver:
     """A window and ways to use it."""
 
-    def __init__(self) -> None:
-        self.window = window = Window()
+    def __init__(self, window: Window) -> None:
+        self.window = window
         self.root, self.state, self.plot = window.root, window.state, window.area.plot
         self.bugs: list[BaseException] = []
+        self._opened: Opened | None = None
         tell_of_bug = self.root.report_callback_exception
 
         def note(kind: type[BaseException], error: BaseException, trace: object) -> None:
@@ -47,18 +49,21 @@ class Driver:
             tell_of_bug(kind, error, trace)  # type: ignore[arg-type]
 
         self.root.report_callback_exception = note
-        self.root.geometry(SIZE)
-        self.settle()
-        self.root.focus_force()
-        self.settle()
+
+    def take_keyboard(self) -> None:
+        """Have what is typed, as no window manager gives it to anybody here."""
+        self.until(self.root.winfo_viewable)
+        while not self.root.tk.call("focus", "-displayof", "."):
+            self.root.focus_force()
+            self.settle()
 
     # Waiting
 
     def settle(self) -> None:
         """Let the window do what it has to do, and then a little more."""
-        for _ in range(8):
+        for _ in range(6):
             self.root.update()
-            time.sleep(0.004)
+            time.sleep(0.003)
 
     def until(self, is_so: Callable[[], object]) -> None:
         """Let the window work until something is so."""
@@ -89,13 +94,20 @@ class Driver:
         state.changed("filter")
         state.set_look(axis="event", color="stack", order="allocation", theme="light")
         for pane in ("minimap", "lanes", "side"):
-            state.set_pane(pane, is_shown=True)  # type: ignore[arg-type]
+            state.set_pane(pane, is_shown=True)
         state.show_tab("cursor")
         self.window.side.sql.write("")
         self.bugs.clear()
         self.away()
+        self.take_keyboard()
         self.plot.widget.focus_set()
-        self.open(path)
+        state.close_notice()
+        if self._opened is None or self._opened.document.path != path:
+            self.open(path)
+            self._opened = Opened(self.document, state.which, self.timeline)
+        else:
+            state._show_opened(self._opened)
+            self.done()
         assert state.notice is None
 
     def open(self, path: Path) -> None:
@@ -177,7 +189,7 @@ class Driver:
         span = state.view.x_span
         where = {"events": span} if clock is None else {"time": span, "clock": clock}
         image: Image = self.timeline.image(
-            **where,  # type: ignore[arg-type]
+            **where,
             bytes=state.view.byte_span,
             size=state.plot_px,
             color=state.look.color,
@@ -225,6 +237,30 @@ def holding(name: str) -> Iterator[None]:
         yield
     finally:
         key_up(name)
+
+
+def cut_off(part: tk.Misc, root: tk.Misc) -> list[str]:
+    """The widgets of a part that are smaller than they need to be, or not wholly in the window."""
+    found = []
+    right = root.winfo_rootx() + root.winfo_width()
+    bottom = root.winfo_rooty() + root.winfo_height()
+    for widget in part.winfo_children():
+        if isinstance(widget, tk.Menu | tk.Toplevel) or not widget.winfo_manager():
+            continue
+        is_in = (
+            widget.winfo_ismapped()
+            and widget.winfo_rootx() + widget.winfo_width() <= right
+            and widget.winfo_rooty() + widget.winfo_height() <= bottom
+        )
+        has_room = (
+            isinstance(widget, ttk.Entry | ttk.Frame)
+            or widget.winfo_manager() == "place"
+            or widget.winfo_width() >= widget.winfo_reqwidth()
+        )
+        if not (is_in and has_room):
+            found.append(f"{widget}: {widget.winfo_width()} of {widget.winfo_reqwidth()}")
+        found += cut_off(widget, root)
+    return found
 
 
 def real(name: str) -> Path:

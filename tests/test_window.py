@@ -9,6 +9,7 @@ import re
 import tkinter as tk
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from threading import Event
 from tkinter import ttk
@@ -32,7 +33,7 @@ from display import (
     wheel,
     write,
 )
-from driver import BACKGROUND, Driver, holding, real
+from driver import BACKGROUND, Driver, cut_off, holding, real
 from snapviewer.gui.commands import commands_of
 from snapviewer.gui.jobs import Job
 from snapviewer.gui.keys import Direction, HeldKeys
@@ -79,12 +80,17 @@ def _type_filter(text: str) -> None:
     write(text)
 
 
+def _show_only(text: str) -> None:
+    _type_filter(text)
+    key("Escape", "m")
+
+
 LOOKS: dict[str, Callable[[Driver], None]] = {
     "as it opens": lambda _: None,
     "moved and zoomed": _move_about,
     "with a selection": _select,
     "with matches highlighted": lambda _: _type_filter("forward"),
-    "with nothing but matches": lambda _: (_type_filter("forward"), key("Escape", "m"))[0],
+    "with nothing but matches": lambda _: _show_only("forward"),
     "in dark": lambda _: key("t"),
     "along the clock": lambda _: key("x"),
     "along the clock without idle times": lambda _: key("x", "x"),
@@ -498,7 +504,7 @@ def test_a_click_selects_and_fills_the_details(driver: Driver) -> None:
 
     a = driver.device.allocations
     assert driver.state.selection == allocation
-    assert driver.window.side._book.index("current") == 0, "the details are in front"
+    assert _tab(driver) == 0, "the details are in front"
     page = driver.window.side.details._text.get("1.0", "end")
     assert f"{int(a.size[allocation]):,} B" in page
     assert f"0x{int(a.address[allocation]):x}" in page
@@ -976,6 +982,11 @@ def test_the_table_at_the_cursor_holds_what_is_alive(driver: Driver) -> None:
 # Panes and sizes
 
 
+def _tab(driver: Driver) -> int:
+    """Which tab is in front."""
+    return int(driver.window.side._book.index("current"))  # type: ignore[no-untyped-call]
+
+
 def test_keys_show_and_hide_the_panes(driver: Driver) -> None:
     area, side = driver.window.area, driver.window.side
     width, height = driver.state.plot_px
@@ -1004,11 +1015,10 @@ def test_keys_show_and_hide_the_panes(driver: Driver) -> None:
 
 
 def test_control_and_a_number_bring_a_tab_to_the_front(driver: Driver) -> None:
-    book = driver.window.side._book
     for number in (1, 3, 4, 2):
         key(f"ctrl+{number}")
         driver.settle()
-        assert book.index("current") == number - 1
+        assert _tab(driver) == number - 1
     key("F9")
     driver.settle()
     assert not driver.window.side.winfo_ismapped()
@@ -1077,37 +1087,11 @@ def test_nothing_is_cut_off(
     assert driver.state.plot_px[1] > 0.5 * size[1]
 
 
-def cut_off(part: tk.Misc, root: tk.Misc) -> list[str]:
-    """The widgets of a part that are smaller than they need to be, or not wholly in the window."""
-    found = []
-    right, bottom = (
-        root.winfo_rootx() + root.winfo_width(),
-        root.winfo_rooty() + root.winfo_height(),
-    )
-    for widget in part.winfo_children():
-        if isinstance(widget, tk.Menu | tk.Toplevel) or not widget.winfo_manager():
-            continue
-        is_in = (
-            widget.winfo_ismapped()
-            and widget.winfo_rootx() + widget.winfo_width() <= right
-            and widget.winfo_rooty() + widget.winfo_height() <= bottom
-        )
-        has_room = (
-            isinstance(widget, ttk.Entry | ttk.Frame)
-            or widget.winfo_manager() == "place"
-            or widget.winfo_width() >= widget.winfo_reqwidth()
-        )
-        if not (is_in and has_room):
-            found.append(f"{widget}: {widget.winfo_width()} of {widget.winfo_reqwidth()}")
-        found += cut_off(widget, root)
-    return found
-
-
 def test_work_aside_does_not_change_the_size_of_the_plot(driver: Driver) -> None:
     driver.until(lambda: not driver.state.jobs.running())
     size, go_on = driver.state.plot_px, Event()
 
-    driver.state.start(Job("wait", "waiting"), lambda _: go_on.wait(), lambda _: None, str)
+    driver.state.start(Job("wait", "waiting"), lambda _: go_on.wait(), print, print)
     driver.until(driver.window.status._work.winfo_ismapped)
     meanwhile, cut = driver.state.plot_px, cut_off(driver.window.status, driver.root)
     go_on.set()
@@ -1165,13 +1149,13 @@ def _typed(name: str) -> str:
 def test_every_key_runs_its_command_and_no_other(driver: Driver) -> None:
     ran: list[str] = []
     commands = [
-        replace(one, run=lambda label=one.label: ran.append(label))
+        replace(one, run=partial(ran.append, one.label))
         for one in commands_of(driver.state, driver.window)
     ]
     top = tk.Toplevel(driver.root)
     top.geometry("200x100+50+50")
     held = HeldKeys(top, driver.state)
-    held.press = lambda key, way: ran.append(str(way))  # type: ignore[method-assign]
+    held.press = lambda key, direction: ran.append(str(direction))  # type: ignore[method-assign]
     bind_keys(cast("tk.Tk", top), commands, held)
     driver.until(top.winfo_viewable)
     top.focus_force()

@@ -60,6 +60,7 @@ class Window:
         self.state.on("panes", self._show_side)
         self._theme = self.state.look.theme
         self._is_side_shown = False
+        self._plot_size = plot_size
         self._place(plot_size)
         self._retitle()
 
@@ -103,22 +104,38 @@ class Window:
         self._show_side()
         if plot_size is not None:
             self._fit_plot(plot_size)
+            self.state.on("device", self._refit_plot)
         self.area.plot.widget.focus_set()
 
     def _fit_plot(self, size: tuple[int, int]) -> None:
         """Make the window as large as it must be for a plot of this size."""
-        root, plot = self.root, self.area.plot.widget
         for _ in range(3):  # the side pane may come or go, and lines of the toolbar with it
-            root.update()
-            width = root.winfo_width() + size[0] - plot.winfo_width()
-            height = root.winfo_height() + size[1] - plot.winfo_height()
-            root.geometry(f"{width}x{height}")
-        root.update()
+            self.root.update()
+            self._resize_plot(size)
+        self.root.update()
+
+    def _refit_plot(self) -> None:
+        """Give the plot back what the annotations of the first file took from it."""
+        trace = self.state.trace
+        if self._plot_size is not None and trace is not None and trace.times is not None:
+            self.root.update_idletasks()
+            self._resize_plot(self._plot_size)
+            self._plot_size = None
+
+    def _resize_plot(self, size: tuple[int, int]) -> None:
+        root, plot = self.root, self.area.plot.widget
+        width = root.winfo_width() + size[0] - plot.winfo_width()
+        height = root.winfo_height() + size[1] - plot.winfo_height()
+        root.geometry(f"{width}x{height}")
 
     # What commands do
 
     def open_file(self) -> None:
-        name = filedialog.askopenfilename(parent=self.root, title="Open a memory snapshot")
+        name = filedialog.askopenfilename(
+            parent=self.root,
+            title="Open a memory snapshot",
+            filetypes=[("All files", "*")],  # what a file is, its content tells
+        )
         if name:
             self.state.open(Path(name))
 
