@@ -505,7 +505,7 @@ def test_the_command_line_opens_files_and_the_window_remembers(
     assert remembered["theme"] == "dark"
     assert remembered["show_minimap"] is False
     (config / "window.json").write_text(
-        json.dumps({**remembered, "side_width": 520, "geometry": "1400x810+10+10"})
+        json.dumps({**remembered, "side_width": 520, "width": 1400, "height": 810})
     )
     again = _watched(zipped)
     assert again["theme"] == "dark"
@@ -546,7 +546,7 @@ def test_on_a_screen_of_twice_the_density_everything_is_twice_as_large(
     with xvfb("-dpi", "192") as name:
         monkeypatch.setenv("DISPLAY", name)
         large = _watched(demo, "--theme", "dark")
-        settings = {**json.loads((config / "window.json").read_text()), "geometry": "1800x1200+0+0"}
+        settings = {**json.loads((config / "window.json").read_text()), "width": 1800, "height": 1200}
         (config / "window.json").write_text(json.dumps(settings))
         small = _watched(demo)
 
@@ -568,7 +568,7 @@ def test_a_file_that_is_not_there_opens_a_window_that_says_so(
     assert told["title"] == "snapviewer"
 
 
-@pytest.mark.parametrize("settings", ["not json", '{"geometry": 7, "recent": "x"}', "[]"])
+@pytest.mark.parametrize("settings", ["not json", '{"width": "7", "recent": "x"}', "[]"])
 def test_damaged_settings_do_no_harm(
     display: str, config: Path, small_demo: Path, settings: str
 ) -> None:

@@ -60,6 +60,7 @@ class Window:
         self.state.on("panes", self._show_side)
         self._theme = self.state.look.theme
         self._is_side_shown = False
+        self._is_size_given = plot_size is not None
         self._plot_size = plot_size
         self._place(plot_size)
         self._retitle()
@@ -91,14 +92,14 @@ class Window:
         least = [px(root, size) for size in _LEAST_SIZE]
         screen = root.winfo_screenwidth(), root.winfo_screenheight()
         root.minsize(min(least[0], screen[0]), min(least[1], screen[1]))
-        if settings.geometry and plot_size is None:
-            root.geometry(settings.geometry)
-        else:
-            width, height = (
-                min(px(root, size), round(0.92 * most))
-                for size, most in zip(_USUAL_SIZE, screen, strict=True)
+        # As large as last time, but not larger than this screen.
+        width, height = (
+            min(max(last, low) if last > 0 else px(root, usual), round(0.92 * most))
+            for last, low, usual, most in zip(
+                (settings.width, settings.height), least, _USUAL_SIZE, screen, strict=True
             )
-            root.geometry(f"{width}x{height}")
+        )
+        root.geometry(f"{width}x{height}")
         root.deiconify()
         root.update()
         self._show_side()
@@ -134,13 +135,21 @@ class Window:
         name = filedialog.askopenfilename(
             parent=self.root,
             title="Open a memory snapshot",
+            initialdir=self._directory(),
             filetypes=[("All files", "*")],  # what a file is, its content tells
         )
         if name:
             self.state.open(Path(name))
 
+    def _directory(self) -> str:
+        """Return where a person looks for files: beside the one that is open."""
+        document = self.state.document
+        return str(document.path.absolute().parent) if document else ""
+
     def open_directory(self) -> None:
-        name = filedialog.askdirectory(parent=self.root, title="Open a converted snapshot")
+        name = filedialog.askdirectory(
+            parent=self.root, title="Open a converted snapshot", initialdir=self._directory()
+        )
         if name:
             self.state.open(Path(name))
 
@@ -151,6 +160,7 @@ class Window:
         name = filedialog.asksaveasfilename(
             parent=self.root,
             title="Save the picture",
+            initialdir=self._directory(),
             defaultextension=".png",
             initialfile=f"{Path(self.state.document.name).stem}.png",
             filetypes=[("PNG", "*.png")],
@@ -192,10 +202,10 @@ class Window:
         self.side.sql.run()
 
     def escape(self) -> None:
-        """Leave a text field; in the plot, clear what is selected and told."""
+        """Leave a text that is being written; elsewhere, take back one thing."""
         focus = self.root.focus_get()
-        if focus is not None and focus is not self.area.plot.widget:
-            self.area.plot.widget.focus_set()
+        self.area.plot.widget.focus_set()
+        if isinstance(focus, (tk.Entry, tk.Text)) and str(focus["state"]) == "normal":
             return
         self.area.plot.forget()
         self.state.clear()
@@ -218,7 +228,8 @@ class Window:
     def close(self) -> None:
         """Remember what is to be remembered, stop what goes on, and end."""
         settings = self.state.settings
-        settings.geometry = self.root.winfo_geometry()
+        if not self._is_size_given:
+            settings.width, settings.height = self.root.winfo_width(), self.root.winfo_height()
         self._note_side()
         save_settings(settings, self._settings_file)
         self.jobs.stop_all()

@@ -24,7 +24,8 @@ class Settings:
     """What is remembered."""
 
     theme: str = "light"
-    geometry: str = ""
+    width: int = 0
+    height: int = 0
     side_width: int = 0
     show_side: bool = True
     show_minimap: bool = True
