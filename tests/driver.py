@@ -213,7 +213,8 @@ class Driver:
     def differing(self) -> int:
         """How many pixels of the plot are not the engine's, labels that lie on it left out."""
         is_other = (self.pixels() != self.expected()).any(axis=2)
-        for label in (self.plot._peak, self.plot._tip.label, self.window.cover._notice):
+        plot, notice = self.plot, self.window.cover._notice
+        for label in (plot._peak, plot._tip.label, plot._empty, notice):
             if label.winfo_ismapped():
                 x = label.winfo_rootx() - self.plot.widget.winfo_rootx()
                 y = label.winfo_rooty() - self.plot.widget.winfo_rooty()

@@ -493,7 +493,7 @@ def test_the_status_line_tells_of_the_pointer(driver: Driver) -> None:
     total = int(driver.device.totals[pointer.event])
     assert status._where.cget("text").startswith(f"event {pointer.event:,} of 9,000")
     assert status._alive.cget("text") == f"{format_bytes(total)} live"
-    assert status._under.cget("text") == f"under the pointer: {format_bytes(pointer.byte)}"
+    assert status._under.cget("text") == f"pointer at {format_bytes(pointer.byte)}"
 
 
 def test_a_click_selects_and_fills_the_details(driver: Driver) -> None:
@@ -755,7 +755,7 @@ def test_a_filter_that_is_typed_counts_and_dims(driver: Driver) -> None:
     count, size = int(mask.sum()), int(a.size[mask].sum())
     bar = driver.window.toolbar.filter
     assert count > 0
-    assert bar._count.cget("text") == f"{count:,}  ·  {format_bytes(size)}"
+    assert bar._count.cget("text") == f"{count:,} match  ·  {format_bytes(size)}"
     matches = driver.state.filter.matches
     assert matches is not None
     assert (matches.mask == mask).all()

@@ -546,7 +546,11 @@ def test_on_a_screen_of_twice_the_density_everything_is_twice_as_large(
     with xvfb("-dpi", "192") as name:
         monkeypatch.setenv("DISPLAY", name)
         large = _watched(demo, "--theme", "dark")
-        settings = {**json.loads((config / "window.json").read_text()), "width": 1800, "height": 1200}
+        settings = {
+            **json.loads((config / "window.json").read_text()),
+            "width": 1800,
+            "height": 1200,
+        }
         (config / "window.json").write_text(json.dumps(settings))
         small = _watched(demo)
 
