@@ -70,7 +70,7 @@ LEFT, MIDDLE, RIGHT, WHEEL_UP, WHEEL_DOWN = range(1, 6)
 
 def key(*names: str) -> None:
     """Press and release keys one after the other, such as "Home", "ctrl+f"."""
-    _xdotool("key", *names)
+    _xdotool("key", "--delay", "2", *names)
 
 
 def key_down(name: str) -> None:
@@ -84,7 +84,7 @@ def key_up(name: str) -> None:
 
 def write(text: str) -> None:
     """Type a text."""
-    _xdotool("type", "--", text)
+    _xdotool("type", "--delay", "2", "--", text)
 
 
 def move(x: int, y: int) -> None:

@@ -797,6 +797,21 @@ def test_keys_that_are_typed_into_the_filter_do_nothing_else(driver: Driver) -> 
     assert driver.window.toolbar.filter.entry.get() == "?wasd xcvt pfo + - g"
 
 
+def test_control_a_marks_all_of_a_text(driver: Driver) -> None:
+    _type_filter("forward")
+    key("ctrl+a")
+    write("backward")
+    driver.done()
+    key("ctrl+l")
+    write("select 1")
+    key("ctrl+a")
+    write("select 2")
+    driver.done()
+
+    assert driver.state.filter.text == "backward"
+    assert driver.window.side.sql.sql == "select 2"
+
+
 def test_escape_leaves_the_filter_and_keys_move_again(driver: Driver) -> None:
     start = _zoomed_in(driver)
     _type_filter("forward")

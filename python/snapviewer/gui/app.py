@@ -84,6 +84,9 @@ class Window:
         self.root.configure(menu=make_menus(self.root, self.state, self.commands))
         self._held = HeldKeys(self.root, self.state)
         bind_keys(self.root, self.commands, self._held)
+        # As everywhere but in Tk, where it goes to the beginning of the line.
+        self.root.event_delete("<<LineStart>>", "<Control-a>")
+        self.root.event_add("<<SelectAll>>", "<Control-a>")
         self.root.protocol("WM_DELETE_WINDOW", self.close)
         self.root.bind("<Configure>", self._resized, add=True)
 

@@ -162,6 +162,7 @@ def _style_all(style: ttk.Style, colors: Palette, root: tk.Misc) -> None:
         foreground=[("readonly", colors.text)],
         selectbackground=[("readonly", colors.panel)],
         selectforeground=[("readonly", colors.text)],
+        background=[("pressed", colors.border), ("active", colors.border)],
         bordercolor=[("focus", colors.accent)],
     )
     style.configure("TCheckbutton", indicatorsize=px(root, 12), padding=(px(root, 4), px(root, 2)))

@@ -22,6 +22,7 @@ from snapviewer.gui.theme import SMALL, TEXT, palette_of, px
 from snapviewer.gui.values import Pointer
 from snapviewer.gui.words import alive_text, moment_text, when_text
 from snapviewer.report.picture.drawing import BACKGROUND
+from snapviewer.report.picture.legend import color_text
 from snapviewer.units import format_bytes
 
 from .axes import LabelWidth
@@ -260,6 +261,8 @@ class Plot:
         assert trace is not None
         a = trace.device.allocations
         line = document.line_of(int(a.stack[allocation]))
+        if told := color_text(trace.device, self._state.look.color, allocation):
+            line += f"\n{told}"
         return (
             f"{format_bytes(int(a.size[allocation]))}  ·  {alive_text(trace, allocation)}\n{line}"
         )

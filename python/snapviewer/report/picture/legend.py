@@ -230,6 +230,18 @@ def _lifetimes(least: float, most: float, count: int) -> list[tuple[float, str]]
     return [(power * math.log2(10), count_of(10**power, "event")) for power in powers]
 
 
+def color_text(device: Device, color: str, allocation: int) -> str:
+    """Say what the colour of an allocation stands for, unless that is its stack, size or life."""
+    a = device.allocations
+    if color == "stream":
+        return _stream_text(int(a.stream[allocation]))
+    if color == "pool":
+        return _pool_text(device.pools, int(a.pool[allocation]))
+    if color == "category":
+        return _category_text(int(a.category[allocation]))
+    return ""
+
+
 def _stream_text(stream: int) -> str:
     if stream == 0:
         return "default stream"
@@ -238,13 +250,13 @@ def _stream_text(stream: int) -> str:
 
 def _pool_text(pools: Sequence[tuple[int, int]], pool: int) -> str:
     if pool == 0:
-        return "not known"
+        return "pool not known"
     first, second = pools[pool - 1]
     return "default pool" if (first, second) == (0, 0) else f"private pool {first}, {second}"
 
 
 def _category_text(category: int) -> str:
-    return _core.CATEGORIES[category - 1].replace("_", " ") if category else "not recorded"
+    return _core.CATEGORIES[category - 1].replace("_", " ") if category else "category not recorded"
 
 
 def _percent(part: int, whole: int) -> str:
