@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 _USUAL_SIZE = (1500, 900)
 _LEAST_SIZE = (900, 600)
 _SIDE_NEEDS = 1100  # a narrower window folds the side pane away
-_SIDE_WIDTH = 460
+_SIDE_WIDTH = 490
 
 
 class NoDisplayError(Exception):

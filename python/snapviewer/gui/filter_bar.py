@@ -33,7 +33,7 @@ class FilterBar(ttk.Frame):
             self, text="✕", width=2, style="Flat.TButton", command=state.clear_filter
         )
         self._mode = ttk.Button(
-            self, width=9, style="Flat.TButton", command=state.switch_filter_mode
+            self, width=8, style="Flat.TButton", command=state.switch_filter_mode
         )
         self._count = ttk.Label(self, style="Secondary.TLabel")
         self._error = tk.Label(

@@ -47,7 +47,7 @@ class StatusBar(ttk.Frame):
         self._badge.bind("<Button-1>", lambda _: self._tell_trust())
         state.on("device", self._show_trust)
         state.on("document", self._show_trust)
-        for topic in ("pointer", "cursor", "timeline"):
+        for topic in ("pointer", "cursor", "timeline", "device"):
             state.on(topic, self._show_place)
         state.on("jobs", self._show_jobs)
         self._looking: str | None = None

@@ -105,6 +105,11 @@ class Toolbar(ttk.Frame):
             self._is_narrow = is_narrow
             for selector in self._selectors():
                 selector.show_word(is_shown=not is_narrow)
+            # It is in the menus, too; a filter needs room to be typed.
+            if is_narrow:
+                self._order.pack_forget()
+            else:
+                self._order.pack(side="left", padx=(px(self, 10), 0), after=self._color)
             self._show()
 
     def _axes(self) -> Sequence[Axis]:
