@@ -406,12 +406,12 @@ def test_only_matches_are_stacked_and_fill_the_height(training: Path) -> None:
 
 
 def test_the_newest_filter_wins(training: Path) -> None:
-    jobs = InlineJobs(held={"convert", "filter"})
+    jobs = InlineJobs(held={"convert", "stack"})
     state = made(training, jobs)
 
     state.set_filter("size>=1MiB")
     state.set_filter("size>=2MiB")
-    jobs.release("filter")
+    jobs.release("stack")
 
     assert state.filter.text == "size>=2MiB"
     assert state.device is not None

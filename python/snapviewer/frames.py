@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from snapviewer._core import Frame, Snapshot
+from snapviewer.texts import MOST_SHOWN, clean
 
 FrameKind = Literal[
     "own",  # the user's
@@ -80,7 +81,7 @@ def frame_text(frame: Frame) -> str:
 def line_of(snapshot: Snapshot, stack: int) -> str:
     """Name the line of the user's own code that a stack leads to."""
     frame = own_frame(snapshot.frames(stack))
-    return NO_STACK if frame is None else frame_text(frame)
+    return NO_STACK if frame is None else clean(frame_text(frame), MOST_SHOWN) or "??"
 
 
 def _rank(frame: Frame) -> int:

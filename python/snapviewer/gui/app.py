@@ -237,6 +237,7 @@ class Window:
         save_settings(settings, self._settings_file)
         self.jobs.stop_all()
         self.root.destroy()
+        self.state.close()
 
     # How it looks
 
@@ -261,11 +262,8 @@ class Window:
         if has_room:
             self.state.is_side_asked_for = False  # so that it folds once there is none
         if is_wanted and not self._is_side_shown:
-            width = (
-                max(settings.side_width, px(self.root, 240))
-                if settings.side_width
-                else px(self.root, _SIDE_WIDTH)
-            )
+            width = settings.side_width or px(self.root, _SIDE_WIDTH)
+            width = min(max(width, px(self.root, 240)), self.root.winfo_width() // 2)
             self.side.configure(width=width)
             self.panes.add(self.side, weight=0)
             self._is_side_shown = True

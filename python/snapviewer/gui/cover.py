@@ -7,11 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from tkinter import ttk
 
+from snapviewer.texts import clean, shortened
+
 from .state import State
 from .theme import px
 
 _LOOK_MS = 50
 _MOST_RECENT = 6
+_MOST_TITLE, _MOST_NOTICE = 60, 1200  # characters; X cannot draw labels of any size
 
 
 class Cover:
@@ -68,7 +71,12 @@ class _Welcome(ttk.Frame):
             heading = ttk.Label(self._middle, text="opened lately", style="PlotSmall.TLabel")
             heading.pack(pady=(px(self, 18), px(self, 2)))
         for path in files:
-            link = ttk.Label(self._middle, text=path.name, style="PlotLink.TLabel", cursor="hand2")
+            link = ttk.Label(
+                self._middle,
+                text=clean(path.name, _MOST_TITLE),
+                style="PlotLink.TLabel",
+                cursor="hand2",
+            )
             link.bind("<Button-1>", lambda _, path=path: self._state.open(path))  # type: ignore[misc]
             link.pack(pady=px(self, 1))
         self.lift()
@@ -94,7 +102,8 @@ class _Loading(ttk.Frame):
             self.place_forget()
             return
         share = job.share
-        self._title.configure(text=f"{job.title} … {'' if share is None else f'{share:.0%}'}")
+        percent = "" if share is None else f"{share:.0%}"
+        self._title.configure(text=f"{clean(job.title, _MOST_TITLE)} … {percent}")
         self._bar.configure(value=share or 0.0)
         self.place(relx=0.5, rely=0.45, anchor="center")
         self.lift()
@@ -137,7 +146,7 @@ class _Notice(ttk.Frame):
             self.place_forget()
             return
         style = "Error.TLabel" if notice.is_error else "TLabel"
-        self._text.configure(text=notice.text, style=style)
+        self._text.configure(text=shortened(notice.text, _MOST_NOTICE), style=style)
         self.place(relx=0.5, y=px(self, 56), anchor="n")
         self.lift()
         if not notice.is_error:

@@ -18,6 +18,8 @@ from snapviewer.frames import line_of
 from .jobs import Job
 
 Axis = Literal["event", "time", "busy time"]
+# Beyond that, places on an axis are lost in rounding; the engine refuses them.
+_LONGEST_US = 8 * 10**15
 AXES: tuple[Axis, ...] = ("event", "time", "busy time")
 
 
@@ -73,7 +75,8 @@ class Trace:
 
     def axes(self) -> tuple[Axis, ...]:
         """Return what x can be."""
-        return AXES if self.clock is not None else ("event",)
+        has_times = self.clock is not None and self.clock.length_us < _LONGEST_US
+        return AXES if has_times else ("event",)
 
     def clock_of(self, axis: Axis) -> Clock | None:
         """Return the clock of an axis; None if it has events."""
@@ -101,7 +104,7 @@ class Trace:
         if clock is None:
             event = int(x)
         else:
-            event = int(np.searchsorted(clock.times, max(x, 0.0), side="right")) - 1
+            event = int(np.searchsorted(clock.times, np.uint64(max(x, 0.0)), side="right")) - 1
         return min(max(event, 0), self.events - 1)
 
     def unix_us_of(self, event: int) -> int | None:

@@ -17,6 +17,7 @@ from snapviewer.aside import written_aside
 
 MOST_RECENT = 10
 MOST_HISTORY = 50
+_MOST_BYTES = 10_000  # of a name or a query
 
 
 @dataclass(slots=True)
@@ -64,9 +65,19 @@ def load_settings(path: Path) -> Settings:
         if type(value) is not type(getattr(settings, one.name)):
             continue
         if isinstance(value, list):
-            value = [text for text in value if isinstance(text, str)]
+            value = [text for text in value if isinstance(text, str) and _is_usable(text)]
+            value = value[: MOST_RECENT if one.name == "recent" else MOST_HISTORY]
         setattr(settings, one.name, value)
     return settings
+
+
+def _is_usable(text: str) -> bool:
+    """Tell whether a text can be shown, and be the name of a file."""
+    try:
+        encoded = text.encode(errors="surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return len(encoded) <= _MOST_BYTES and 0 not in encoded
 
 
 def save_settings(settings: Settings, path: Path) -> None:

@@ -73,6 +73,7 @@ class State:
         self.is_side_asked_for = False
         self.queries = Queries(self)
         self.ids_on_screen: Callable[[], npt.NDArray[np.int64]] | None = None
+        self._stacked = ("allocation", "")
         self._back: list[View] = []
         self._moved_at = -np.inf
 
@@ -83,9 +84,16 @@ class State:
         self._listeners[topic].append(tell)
 
     def changed(self, *topics: Topic) -> None:
+        """Tell everybody; what goes wrong with one does not keep it from the others."""
+        wrong: Exception | None = None
         for topic in topics:
             for tell in tuple(self._listeners[topic]):
-                tell()
+                try:
+                    tell()
+                except Exception as error:  # noqa: BLE001 - raised below
+                    wrong = wrong or error
+        if wrong is not None:
+            raise wrong
 
     # What there is
 
@@ -166,7 +174,7 @@ class State:
 
     def _show_opened(self, opened: Opened) -> None:
         """Show a file: the picture first, then all that can be told of it."""
-        for name in ("convert", "times", "timeline", "filter", "facts", "moment", "query"):
+        for name in ("convert", "query"):
             self.jobs.stop(name)
         self.document, self.which, self.timeline = opened.document, opened.which, opened.timeline
         self.bundle_error = ""
@@ -185,20 +193,21 @@ class State:
             self._tell(Notice("There is no device in this file, so there is nothing to show."))
             return
         self._learn_of_device()
-        if self.look.order != "allocation":
-            self._restack()
         if opened.document.bundle is None:
             self.convert()
 
     def _begin_with_device(self) -> None:
         """Forget what was of another device, and show all of this one with its peak."""
+        for name in ("times", "stack", "facts", "moment", "find events"):
+            self.jobs.stop(name)
+        self._stacked = ("allocation", "")
         self.selection = self.facts = self.cursor = self.moment = self.pointer = None
         self.filter = Filter(self.filter.text, self.filter.mode)
+        # Without a clock, nothing else can be shown yet.
+        if self.look.axis not in (self.trace.axes() if self.trace else ("event",)):
+            self.look = replace(self.look, axis="event")
         if self.trace is not None:
             self.cursor = self.trace.device.peak_event
-            # Without its clock, nothing else can be shown yet.
-            if self.look.axis not in self.trace.axes():
-                self.look = replace(self.look, axis="event")
         self.view = self.world.whole()
         self._back.clear()
         self.changed("picture")
@@ -210,8 +219,8 @@ class State:
         assert document is not None
         assert trace is not None
         self._make_moment()
-        if self.filter.text:
-            self.set_filter(self.filter.text)
+        if self.filter.text or self.look.order != "allocation":
+            self._stack()
         if trace.times is not None:
             return
 
@@ -235,7 +244,10 @@ class State:
             return _core.load(path, cancel=job.cancel)
 
         def done(bundle: Snapshot) -> None:
-            document.bundle = bundle
+            if _outline(bundle) == _outline(document.snapshot):
+                document.bundle = bundle
+            else:
+                self.bundle_error = "The file has changed since it was opened; open it again."
             self.changed("bundle")
 
         def failed(error: Exception) -> None:
@@ -252,7 +264,8 @@ class State:
             return
         self.which = which
         assert self.trace is not None
-        self.timeline = self.trace.device.timeline(self.look.order)
+        # Other orders take longer, and come a moment later.
+        self.timeline = self.trace.device.timeline()
         self._begin_with_device()
         self.changed("device", "timeline")
         self._learn_of_device()
@@ -294,7 +307,7 @@ class State:
             self.view = self.world.cut(View(left, right, self.view.low, self.view.high))
         self.changed("look", "view")
         if new.order != old.order:
-            self._restack()
+            self._stack()
         if new.color == "category" != old.color and not self._has_categories():
             self.tell("This file does not say what allocations are for: all are grey.")
 
@@ -543,36 +556,10 @@ class State:
     def set_filter(self, text: str, mode: FilterMode | None = None) -> None:
         """Look for what matches, aside; the newest text wins."""
         mode = mode or self.filter.mode
-        same = text.strip() == self.filter.text.strip() and self.filter.matches is not None
-        self.filter = Filter(text, mode, self.filter.matches if same else None)
-        self.jobs.stop("filter")
+        is_same = text.strip() == self.filter.text.strip()
+        self.filter = Filter(text, mode, self.filter.matches if is_same else None)
         self.changed("filter")
-        device, order = self.device, self.look.order
-        if device is None:
-            return
-        if not text.strip():
-            self._restack()
-            return
-
-        def work(_: Job) -> tuple[Matches, Timeline | None]:
-            mask = device.mask(text)
-            size = int(device.allocations.size[mask].sum())
-            matches = Matches(mask, int(np.count_nonzero(mask)), size)
-            return matches, device.timeline(order, mask) if mode == "only" else None
-
-        def done(found: tuple[Matches, Timeline | None]) -> None:
-            self.filter = Filter(text, mode, found[0])
-            self.changed("filter")
-            if found[1] is not None:
-                self._set_timeline(found[1])
-            elif self.timeline is not None and self.timeline.shown < len(device.allocations):
-                self._restack()
-
-        def failed(error: Exception) -> None:
-            self.filter = Filter(text, mode, error=str(error))
-            self.changed("filter")
-
-        self.start(Job("filter"), work, done, failed)
+        self._stack()
 
     def switch_filter_mode(self) -> None:
         self.set_filter(
@@ -604,19 +591,38 @@ class State:
             return self.filter.matches.mask
         return None
 
-    def _restack(self) -> None:
-        """Stack again: another order, or without a filter."""
-        device, order = self.device, self.look.order
+    def _stack(self) -> None:
+        """Find what the filter lets through and stack it in the order that is wanted, aside.
+
+        One job does both, so that whichever changed last, the picture is of the two together.
+        """
+        device, order, now = self.device, self.look.order, self.filter
         if device is None:
             return
-        matches = self.filter.matches if self.filter.mode == "only" else None
-        mask = None if matches is None else matches.mask
-        self.start(
-            Job("timeline"),
-            lambda _: device.timeline(order, mask),
-            self._set_timeline,
-            lambda error: self._tell(Notice(f"It could not be stacked so: {error}")),
-        )
+        # Matches that are only highlighted change nothing in the stack.
+        wanted = (order, now.text if now.mode == "only" else "")
+        is_stacked = wanted == self._stacked
+
+        def work(_: Job) -> tuple[Matches | None, Timeline | None]:
+            matches = now.matches
+            if matches is None and now.text.strip():
+                matches = _matches_of(device, now.text)
+            mask = matches.mask if matches is not None and now.mode == "only" else None
+            return matches, None if is_stacked else device.timeline(order, mask)
+
+        def done(found: tuple[Matches | None, Timeline | None]) -> None:
+            matches, timeline = found
+            self.filter = Filter(now.text, now.mode, matches)
+            self.changed("filter")
+            if timeline is not None:
+                self._stacked = wanted
+                self._set_timeline(timeline)
+
+        def failed(error: Exception) -> None:
+            self.filter = Filter(now.text, now.mode, error=str(error))
+            self.changed("filter")
+
+        self.start(Job("stack"), work, done, failed)
 
     def _set_timeline(self, timeline: Timeline) -> None:
         was_whole = self.view.height >= 0.999 * self.world.high
@@ -668,3 +674,22 @@ class State:
 
         self.jobs.start(job, work, finish, fail)
         self.changed("jobs")
+
+    def close(self) -> None:
+        """Forget everything and everybody."""
+        self._listeners.clear()
+        self.document = self.timeline = self.moment = self.facts = None
+
+
+def _matches_of(device: Device, text: str) -> Matches:
+    mask = device.mask(text)
+    size = int(device.allocations.size[mask].sum())
+    return Matches(mask, int(np.count_nonzero(mask)), size)
+
+
+def _outline(snapshot: Snapshot) -> list[tuple[int, ...]]:
+    """Return what tells a snapshot from another one."""
+    return [
+        (one.index, int(one.events), len(one.allocations), one.peak_bytes, one.final_bytes)
+        for one in snapshot.devices
+    ]

@@ -6,6 +6,7 @@ timeline cannot be lost.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 MOST_BYTES = 2**64 - 1
@@ -88,7 +89,8 @@ class World:
 
 
 def _cut(start: float, end: float, least: float, most: float) -> tuple[float, float]:
-    length = min(max(end - start, least), most)
+    # Far from 0, numbers are further apart than what is asked for.
+    length = min(max(end - start, least, 8 * math.ulp(most)), most)
     if length != end - start:
         start = (start + end - length) / 2
     start = min(max(start, 0.0), most - length)

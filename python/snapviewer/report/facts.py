@@ -10,9 +10,13 @@ from dataclasses import dataclass
 
 from snapviewer.facts import Facts, FrameFact, Length, When
 from snapviewer.frames import frame_text
+from snapviewer.texts import MOST_SHOWN, clean
 from snapviewer.units import count_of, format_bytes, format_duration_us, format_unix_us
 
 _FOLD_FROM = 2
+_MOST_SAID = 2000  # characters of what may be long, such as a function of C++
+_MOST_AROUND = 20
+_MOST_FORWARD = 500
 _MOST_IN_A_ROW, _KEPT_FIRST, _KEPT_LAST = 40, 30, 5
 
 
@@ -49,18 +53,10 @@ class Run:
         return bool(self.words)
 
 
-def clean(text: str) -> str:
-    r"""Put a text of strangers on one line, without anything that a terminal would obey.
-
-    >>> clean("a\n\tb\x1b[31m")
-    'a b?[31m'
-    """
-    return "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
-
-
 def full_text(frame: FrameFact) -> str:
     """Say where a frame is, in full: `attention (/home/a/model.py:77)`."""
-    name, filename = clean(frame.frame.name), clean(frame.frame.filename)
+    name = clean(frame.frame.name, _MOST_SAID)
+    filename = clean(frame.frame.filename, _MOST_SAID)
     if not filename or filename == "??":
         return name or "??"
     place = f"{filename}:{frame.frame.line}" if frame.frame.line else filename
@@ -69,7 +65,7 @@ def full_text(frame: FrameFact) -> str:
 
 def short_text(frame: FrameFact) -> str:
     """Say where a frame is, in a few words."""
-    return clean(frame_text(frame.frame)) or "??"
+    return clean(frame_text(frame.frame), MOST_SHOWN) or "??"
 
 
 def size_values(facts: Facts) -> tuple[Value, ...]:
@@ -101,12 +97,32 @@ def _rows(facts: Facts) -> Iterator[Row]:
         ("metadata", facts.user_metadata),
     ):
         if said is not None:
-            yield _row(label, clean(said))
+            yield _row(label, clean(said, _MOST_SAID))
     if facts.annotations:
-        names = (clean(name) for name in facts.annotations)
-        yield Row("during", tuple(Value(name, name) for name in names), " › ")
+        yield Row("during", tuple(Value(name, name) for name in _around(facts)), " › ")
     if facts.flags:
         yield Row("note", tuple(Value(flag, flag) for flag in facts.flags))
+
+
+def _around(facts: Facts) -> list[str]:
+    """Name the annotations around it, outermost first; of very many, those at both ends."""
+    names = facts.annotations
+    if len(names) <= _MOST_AROUND:
+        return [clean(name, MOST_SHOWN) for name in names]
+    outer, inner = names[: _MOST_AROUND // 4], names[-_MOST_AROUND * 3 // 4 :]
+    left_out = f"… {len(names) - len(outer) - len(inner):,} more"
+    return [
+        *(clean(name, MOST_SHOWN) for name in outer),
+        left_out,
+        *(clean(name, MOST_SHOWN) for name in inner),
+    ]
+
+
+def forward_lines(facts: Facts) -> list[str]:
+    """Return the lines of the forward pass; of very many, the first."""
+    lines = [clean(line, MOST_SHOWN) for line in facts.forward_frames[:_MOST_FORWARD]]
+    more = len(facts.forward_frames) - len(lines)
+    return [*lines, f"… {more:,} more"] if more else lines
 
 
 def _life(facts: Facts) -> Iterator[Row]:
@@ -222,7 +238,7 @@ def as_text(facts: Facts) -> str:
     width = max(len(label) for label, _ in rows)
     lines = [facts.name, *(f"  {label:<{width}}  {text}" for label, text in rows)]
     lines += _section("allocated by", [full_text(frame) for frame in facts.frames])
-    lines += _section("in the forward pass", [clean(line) for line in facts.forward_frames])
+    lines += _section("in the forward pass", forward_lines(facts))
     lines += _section("freed by", [full_text(frame) for frame in facts.free_frames or ()])
     return "\n".join(lines) + "\n"
 

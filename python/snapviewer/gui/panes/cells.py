@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, cast
@@ -50,7 +51,8 @@ def cell_text(column: str, value: object) -> str:
             return f"0x{value % 2**64:x}"
         return format_bytes(value) if is_bytes(column) else f"{value:,}"
     if isinstance(value, float):
-        return format_bytes(round(value)) if is_bytes(column) else f"{value:,.6g}"
+        is_size = is_bytes(column) and math.isfinite(value)
+        return format_bytes(round(value)) if is_size else f"{value:,.6g}"
     text = str(value)
     if column.lower() == "callstack":
         text = _own_line(text)

@@ -24,7 +24,7 @@ from snapviewer.report.facts import (
     Run,
     Value,
     as_text,
-    clean,
+    forward_lines,
     full_text,
     rows_of,
     runs_of,
@@ -32,6 +32,7 @@ from snapviewer.report.facts import (
     short_text,
     size_values,
 )
+from snapviewer.texts import clean
 from snapviewer.units import format_bytes
 
 EMPTY = "Click an allocation to see what it is."
@@ -205,7 +206,7 @@ class Details(ttk.Frame):
             self._row(page, row)
         self._stack(page, "Call stack", "stack", facts.frames)
         if facts.forward_frames:
-            self._lines(page, "Forward pass", "forward", facts.forward_frames)
+            self._lines(page, "Forward pass", "forward", forward_lines(facts))
         if facts.free_frames:
             self._stack(page, "Freed by", "free", facts.free_frames, is_folded=True)
 
@@ -296,7 +297,7 @@ class Details(ttk.Frame):
             return
         page.link("fold", lambda: self._fold([key]), "small")
         page.end()
-        for line in map(clean, lines):
+        for line in lines:
             page.add(line, "code", "frame", spot=_Spot(line))
             page.end("frame")
 
@@ -434,7 +435,7 @@ class Details(ttk.Frame):
 
     def _copy(self, text: str) -> None:
         self._to_clipboard(text)
-        self._state.tell(f"Copied {_cut(clean(text), _MOST_TOLD)}")
+        self._state.tell(f"Copied {clean(text, _MOST_TOLD)}")
 
     def _to_clipboard(self, text: str) -> None:
         self.clipboard_clear()

@@ -9,6 +9,7 @@ from tkinter import ttk
 from snapviewer.gui.queries import Answer
 from snapviewer.gui.state import State
 from snapviewer.gui.theme import CODE, palette_of, px
+from snapviewer.texts import clean
 from snapviewer.units import count_of
 
 from .cells import cell_text, cell_tip, is_number_column, table_text
@@ -19,6 +20,8 @@ from .virtual_table import Column
 _PLACEHOLDER = "select idx, size from at_peak order by size desc"
 _HELP = "Ctrl+Return runs the query. Examples and Tables show what can be asked."
 _NO_FILE = "Open a file to ask about it."
+_MOST_COLUMNS = 200  # each is a column of Tk's, whether it is seen or not
+_MOST_ERROR = 600
 _MOST_SAMPLE = 60  # letters that a column is made wide for
 _SAMPLED = 100  # rows that are looked at for that
 
@@ -233,17 +236,20 @@ class SqlPane(ttk.Frame):
         if queries.is_running:
             return "Running …", False
         if queries.error or self._state.bundle_error:
-            return queries.error or self._state.bundle_error, True
+            return clean(queries.error or self._state.bundle_error, _MOST_ERROR), True
         if queries.is_cancelled:
             return "Cancelled.", False
         if answer is None:
             return _HELP, False
         rows = f"{'first ' if answer.is_truncated else ''}{count_of(len(answer.rows), 'row')}"
-        return f"{rows} in {answer.seconds:.2f} s", False
+        more = len(answer.columns) - _MOST_COLUMNS
+        left_out = f" · {more:,} more columns are copied, but not shown" if more > 0 else ""
+        return f"{rows} in {answer.seconds:.2f} s{left_out}", False
 
     def _show_answer(self, answer: Answer | None) -> None:
         self._answer = answer
         columns, rows = ((), ()) if answer is None else (answer.columns, answer.rows)
+        columns = columns[:_MOST_COLUMNS]
         self.results.set_rows((), sorting=Sorting())
         self.results.set_columns([self._column(place) for place in range(len(columns))])
         self.results.set_rows(rows)
@@ -260,9 +266,9 @@ class SqlPane(ttk.Frame):
         assert self._answer is not None
         name, rows = self._answer.columns[place], self._answer.rows[:_SAMPLED]
         texts = (cell_text(name, row[place])[:_MOST_SAMPLE] for row in rows)
-        is_last = place == len(self._answer.columns) - 1
+        is_last = place == min(len(self._answer.columns), _MOST_COLUMNS) - 1
         return Column(
-            name,
+            clean(name, _MOST_SAMPLE),
             max(texts, key=len, default=""),
             is_number=is_number_column(place, rows),
             grows=is_last,
@@ -272,7 +278,10 @@ class SqlPane(ttk.Frame):
         assert self._answer is not None
         row = self._answer.rows[place]
         return tuple(
-            cell_text(name, value) for name, value in zip(self._answer.columns, row, strict=True)
+            cell_text(name, value)
+            for name, value in zip(
+                self._answer.columns[:_MOST_COLUMNS], row[:_MOST_COLUMNS], strict=True
+            )
         )
 
     def _tip(self, place: int, column: int) -> str:

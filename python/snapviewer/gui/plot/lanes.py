@@ -25,7 +25,7 @@ from snapviewer.gui.document import Axis, Trace
 from snapviewer.gui.state import State
 from snapviewer.gui.theme import SMALL, palette_of, px
 from snapviewer.gui.views import View
-from snapviewer.report.facts import clean
+from snapviewer.texts import clean
 from snapviewer.units import count_of, format_duration_us
 
 from .axes import LabelWidth
@@ -331,4 +331,4 @@ class Lanes(ttk.Frame):
 
 
 def _name(span: Span) -> str:
-    return clean(span.name)[:_MOST_NAME]
+    return clean(span.name, _MOST_NAME)

@@ -71,11 +71,15 @@ def columns_of(state: State, events: npt.NDArray[np.int64]) -> npt.NDArray[np.in
     trace = state.trace
     if trace is None or len(events) == 0:
         return np.zeros(0, dtype=np.int64)
-    here = _near(state, events)
+    return np.unique(_columns(state, _near(state, events)))
+
+
+def _columns(state: State, events: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the column of each of some events in view."""
     clock = state.clock
-    x = here.astype(np.float64) if clock is None else clock.times[here].astype(np.float64)
+    x = events.astype(np.float64) if clock is None else clock.times[events].astype(np.float64)
     columns = (x - state.view.left) * state.plot_px[0] / state.view.width
-    return np.unique(columns.astype(np.int64).clip(0, state.plot_px[0] - 1))
+    return columns.astype(np.int64).clip(0, state.plot_px[0] - 1)
 
 
 def flag_text(state: State, pointer: Pointer, reach_px: int) -> str:
@@ -87,11 +91,10 @@ def flag_text(state: State, pointer: Pointer, reach_px: int) -> str:
         (trace.oom_events, "out of memory"),
         (trace.snapshot_events, "a snapshot was taken"),
     ):
-        x = [state.pixel_of(trace.x_of(state.look.axis, one), 0)[0] for one in _near(state, events)]
-        near = [place for place in range(len(x)) if abs(x[place] - pointer.x_px) <= reach_px]
-        if near:
-            nearest = min(near, key=lambda place: abs(x[place] - pointer.x_px))
-            return f"{what} at {when_text(trace, int(_near(state, events)[nearest]))}"
+        here = _near(state, events)
+        away = np.abs(_columns(state, here) - pointer.x_px)
+        if len(here) and away.min() <= reach_px:
+            return f"{what} at {when_text(trace, int(here[away.argmin()]))}"
     return ""
 
 

@@ -1,0 +1,36 @@
+"""The words of strangers, made fit to be shown.
+
+Names in a file may have any length, lines without end, and characters that a terminal obeys.
+"""
+
+from __future__ import annotations
+
+MOST_SHOWN = 300  # characters of a name
+
+
+def clean(text: str, most: int | None = None) -> str:
+    r"""Put a text on one line, without anything that a terminal would obey.
+
+    Args:
+        text: Whatever a file says.
+        most: How many characters are enough.
+
+    >>> clean("a\n\tb\x1b[31m"), clean("abcdef", 4)
+    ('a b?[31m', 'abc…')
+    """
+    if most is not None:
+        # Cut first: the rest of a megabyte need not be looked at.
+        text = text if len(text) <= 4 * most else f"{text[: 4 * most]}…"
+    text = "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
+    return text if most is None or len(text) <= most else f"{text[: most - 1]}…"
+
+
+def shortened(text: str, most: int) -> str:
+    r"""Cut a text of several lines, keeping its lines; very many lines are cut, too.
+
+    >>> shortened("ab\ncd", 100), shortened("abcdef", 4)
+    ('ab\ncd', 'abc…')
+    """
+    lines = text[:most].splitlines()[: most // 20 + 2]
+    kept = "\n".join(lines)
+    return kept if kept == text else f"{kept[: most - 1]}…"
