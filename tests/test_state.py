@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections import Counter
 from collections.abc import Callable
@@ -473,3 +474,120 @@ def test_recent_files_have_the_newest_first_and_no_file_twice() -> None:
         settings.opened(Path(name))
 
     assert settings.recent == list("kjihgfedca")
+
+
+# What must not be mixed up
+
+
+def test_order_and_filter_changed_together_are_both_seen(training: Path) -> None:
+    jobs = InlineJobs(held={"convert", "stack"})
+    state = made(training, jobs)
+
+    state.set_filter("size>=1MiB", "only")
+    state.set_look(order="size")
+    jobs.release("stack")
+
+    assert state.timeline is not None
+    assert state.filter.matches is not None
+    assert state.timeline.shown == state.filter.matches.count
+    ids, _ = state.timeline.stack(state.timeline.peak_event)
+    assert state.device is not None
+    sizes = state.device.allocations.size[ids].tolist()
+    assert sizes == sorted(sizes, reverse=True)
+
+
+@pytest.mark.parametrize("job", ["stack", "facts", "moment", "times"])
+def test_what_was_begun_for_one_device_never_reaches_another(training: Path, job: str) -> None:
+    jobs = InlineJobs(held={"convert"})
+    state = made(training, jobs)
+    jobs.held.add(job)
+    state.set_look(order="stack")
+    state.select(5)
+    state.set_cursor(17)
+    jobs.held.discard(job)
+
+    state.choose_device(1 - state.which)
+
+    assert state.device is not None
+    assert state.timeline is not None
+    assert state.timeline.totals.shape == state.device.totals.shape
+    assert np.array_equal(state.timeline.totals, state.device.totals)
+    assert state.facts is None
+    assert state.moment is not None
+    assert state.moment.total_bytes == state.device.peak_bytes
+    assert all(one.name == "convert" for one in jobs.running())
+
+
+def test_a_file_without_devices_leaves_nothing_of_the_one_before(
+    training: Path, tmp_path: Path
+) -> None:
+    state = made(training)
+    state.set_look(axis="time")
+    path = tmp_path / "none.pickle"
+    path.write_bytes(pickle.dumps({"segments": [], "device_traces": []}))
+
+    state.open(path)
+
+    assert state.document is not None
+    assert state.document.path == path
+    assert (state.trace, state.timeline, state.moment, state.selection) == (None,) * 4
+    assert state.look.axis == "event"
+    assert state.notice is not None
+    state.set_look(color="size")
+    state.fit_all()
+
+
+def test_a_file_that_changed_since_answers_no_queries(training: Path, tmp_path: Path) -> None:
+    path = tmp_path / "changing.pickle"
+    path.write_bytes(training.read_bytes())
+    jobs = InlineJobs(held={"convert"})
+    state = made(path, jobs)
+
+    path.write_bytes(pickle.dumps(hostile.small_snapshot()))
+    jobs.release("convert")
+
+    assert state.document is not None
+    assert state.document.bundle is None
+    assert "has changed" in state.bundle_error
+
+
+def test_a_listener_that_fails_does_not_keep_others_from_hearing(training: Path) -> None:
+    state = made(training)
+    told: list[str] = []
+
+    def fail() -> None:
+        raise LookupError
+
+    state.on("notice", fail)
+    state.on("notice", lambda: told.append("heard"))
+
+    with pytest.raises(LookupError):
+        state.tell("something")
+
+    assert told == ["heard"]
+
+
+def test_times_that_no_axis_can_show_are_not_offered(tmp_path: Path) -> None:
+    snapshot = hostile.small_snapshot()
+    for trace in snapshot["device_traces"]:
+        for place, event in enumerate(trace):
+            event["time_us"] = place * 2**58
+    path = tmp_path / "long.pickle"
+    path.write_bytes(pickle.dumps(snapshot))
+
+    state = made(path)
+
+    assert state.trace is not None
+    assert state.trace.clock is not None
+    assert state.trace.axes() == ("event",)
+
+
+def test_settings_of_strangers_do_no_harm(tmp_path: Path) -> None:
+    path = tmp_path / "window.json"
+    recent = ["\ud800x", "a\0b", "x" * 100_000, *(str(number) for number in range(1000))]
+    path.write_text(json.dumps({"recent": recent, "queries": ["\ud800"], "width": 10**30}))
+
+    settings = load_settings(path)
+
+    assert settings.recent == [str(number) for number in range(10)]
+    assert settings.queries == []

@@ -57,3 +57,11 @@ def test_the_whole_has_room_above_the_peak() -> None:
     assert whole.x_span == (0, 1000)
     assert whole.low == 0
     assert whole.high > 10**9
+
+
+def test_far_up_a_view_still_has_a_height() -> None:
+    world = World(1, 2**60)
+
+    cut = world.cut(View(0, 1, 1.2e18, 1.2e18 + 100))
+
+    assert cut.height > 0
