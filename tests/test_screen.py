@@ -347,3 +347,20 @@ def test_a_server_that_ends_is_told(timeline: Timeline) -> None:
         with pytest.raises(OSError, match="lost"):
             screen.show(_whole(timeline))
     screen.close()
+
+
+def test_memory_can_be_made_ready_before_the_first_picture(
+    timeline: Timeline, window: tkinter.Frame, screen: Screen
+) -> None:
+    image = _whole(timeline)
+
+    screen.prepare(2 * WIDTH, 2 * HEIGHT)
+    screen.prepare(WIDTH, HEIGHT)
+    screen.show(image, MARKS)
+
+    assert (_shown(window) == image.marked(MARKS)[:, :, :3]).all()
+    screen.close()
+    with pytest.raises(OSError, match="closed"):
+        screen.prepare(WIDTH, HEIGHT)
+    with pytest.raises(OverflowError):
+        screen.prepare(70_000, 1)

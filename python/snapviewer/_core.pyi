@@ -386,6 +386,13 @@ class Screen:
     """
 
     def __new__(cls, window: int, display: str | None = None) -> Screen: ...
+    def prepare(self, width: int, height: int) -> None:
+        """Have memory for pictures of a size ready, so that the first one comes sooner.
+
+        Raises:
+            OSError: The screen was closed, or the system has no such memory.
+            OverflowError: No window is that large.
+        """
     def show(self, image: Image, marks: Sequence[_Mark] = (), *, x: int = 0, y: int = 0) -> None:
         """Put a picture into the window, and return when it is there.
 

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
 
-use super::timeline::{PyImage, PyMark, marks};
+use super::timeline::{self, PyImage, PyMark, marks};
 use crate::error::Error;
 use crate::screen::Screen;
 
@@ -24,6 +24,18 @@ impl PyScreen {
     fn new(py: Python<'_>, window: u64, display: Option<String>) -> PyResult<Self> {
         let screen = py.detach(|| Screen::new(window, display.as_deref()))?;
         Ok(Self { screen: Mutex::new(Some(screen)) })
+    }
+
+    /// Has memory for pictures of a size ready.
+    fn prepare(&self, py: Python<'_>, width: u16, height: u16) -> PyResult<()> {
+        py.detach(|| {
+            let (width, height) = (usize::from(width).max(1), usize::from(height).max(1));
+            let mut screen = self.screen.lock().unwrap_or_else(PoisonError::into_inner);
+            let closed = || Error::screen("the screen is closed");
+            screen.as_mut().ok_or_else(closed)?.prepare(width * height)?;
+            timeline::prepare(width, height);
+            Ok(())
+        })
     }
 
     /// Puts a picture into the window, with rectangles painted on, and waits until it is there.

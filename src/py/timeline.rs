@@ -3,7 +3,7 @@
 #![allow(clippy::needless_pass_by_value)] // PyO3 hands arguments over by value.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use numpy::ndarray::{ArrayView2, ArrayView3, s};
 use numpy::{PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray1};
@@ -97,7 +97,6 @@ pub(super) struct PyTimeline {
     timeline: Arc<Timeline>,
     /// Of the last picture: pans keep them.
     style: Mutex<Option<(Look, Style)>>,
-    canvases: Arc<Mutex<Vec<Canvas>>>,
 }
 
 /// What a style is made of.
@@ -122,7 +121,6 @@ impl PyTimeline {
             which,
             timeline: Arc::new(timeline),
             style: Mutex::default(),
-            canvases: Arc::default(),
         })
     }
 
@@ -328,18 +326,11 @@ impl PyTimeline {
             let frame = match previous {
                 Some(frame) => scene.pan(frame, &view),
                 None => {
-                    let mut spare = self.canvases.lock().unwrap_or_else(PoisonError::into_inner);
-                    let canvas = spare.pop().unwrap_or_default();
-                    drop(spare);
+                    let canvas = spares().pop().unwrap_or_default();
                     scene.draw(&view, canvas)
                 }
             };
-            let held = Held {
-                frame: Some(frame),
-                timeline: Arc::clone(&self.timeline),
-                clock,
-                home: Arc::clone(&self.canvases),
-            };
+            let held = Held { frame: Some(frame), timeline: Arc::clone(&self.timeline), clock };
             Ok(PyImage { held: Mutex::new(Some(Arc::new(held))) })
         })
     }
@@ -386,17 +377,36 @@ struct Held {
     frame: Option<Frame>,
     timeline: Arc<Timeline>,
     clock: Option<Arc<Clock>>,
-    home: Arc<Mutex<Vec<Canvas>>>,
 }
 
-/// Canvases that are kept for the next picture.
-const SPARE: usize = 2;
+/// Canvases that are kept for the next picture, of whatever timeline: new memory takes the system
+/// as long as drawing.
+static SPARES: Mutex<Vec<Canvas>> = Mutex::new(Vec::new());
+const MOST_SPARES: usize = 2;
+/// Larger ones are for files, not for screens.
+const LARGEST_SPARE: usize = 1 << 23;
+
+fn spares() -> MutexGuard<'static, Vec<Canvas>> {
+    SPARES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn keep(canvas: Canvas) {
+    let mut spares = spares();
+    if spares.len() < MOST_SPARES && canvas.pixels.len() <= LARGEST_SPARE {
+        spares.push(canvas);
+    }
+}
+
+/// Has memory for a picture of this size ready.
+pub(super) fn prepare(width: usize, height: usize) {
+    spares().clear();
+    keep(Canvas::new(width, height));
+}
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let mut spare = self.home.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(frame) = self.frame.take().filter(|_| spare.len() < SPARE) {
-            spare.push(frame.canvas);
+        if let Some(frame) = self.frame.take() {
+            keep(frame.canvas);
         }
     }
 }

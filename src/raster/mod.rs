@@ -69,6 +69,14 @@ pub struct Canvas {
 }
 
 impl Canvas {
+    /// A canvas for pictures of this size.
+    #[must_use]
+    pub fn new(width: usize, height: usize) -> Self {
+        let mut canvas = Self::default();
+        canvas.resize(width, height);
+        canvas
+    }
+
     fn resize(&mut self, width: usize, height: usize) {
         self.ids.resize(2 * width * height, BACKGROUND);
         self.first = width / 2;

@@ -41,6 +41,11 @@ mod elsewhere {
         }
 
         /// Cannot be called.
+        pub fn prepare(&mut self, _pixels: usize) -> Result<()> {
+            match *self {}
+        }
+
+        /// Cannot be called.
         pub fn show(&mut self, _: &Frame, _: &[Mark], _: (i64, i64)) -> Result<()> {
             match *self {}
         }

@@ -72,6 +72,13 @@ impl Screen {
         Ok(Self { connection, window, context, segment: None })
     }
 
+    /// Has memory for a picture of so many pixels ready: the first one need not wait for it.
+    pub fn prepare(&mut self, pixels: usize) -> Result<(), Error> {
+        let segment = with_room(&self.connection, &mut self.segment, pixels);
+        segment.map_err(Failed::told)?.memory.pixels()[..pixels].fill([0; 4]);
+        Ok(())
+    }
+
     /// Puts a picture into the window, with marks on it and its upper left corner at a place, and
     /// waits until it is there. What lies outside of the window is left out.
     pub fn show(&mut self, frame: &Frame, marks: &[Mark], place: (i64, i64)) -> Result<(), Error> {

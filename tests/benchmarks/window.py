@@ -35,7 +35,8 @@ SIZE = (2400, 1000)
 PRESSES = 200
 MEDIAN_LIMIT_MS, MOST_LIMIT_MS = 20.0, 33.0
 OPEN_LIMIT = 0.15
-SMOOTH_LIMIT = 1.5
+OPENINGS = 5
+SMOOTH_LIMIT = 1.25
 EVENTS = (100_000, 1_000_000, 5_000_000)
 _WAIT_SECONDS = 0.5
 
@@ -64,6 +65,7 @@ def _print_tables(folder: Path) -> None:
     width, height = SIZE
     print(f"\nthe window, plot of {width} × {height}; milliseconds, median / 95th percentile")
     pans: dict[int, float] = {}
+    held: dict[int, float] = {}
     for events in EVENTS:
         path = folder / f"demo-{events}.pickle"
         if not path.exists():
@@ -72,17 +74,21 @@ def _print_tables(folder: Path) -> None:
         pump(window, 0.5)
         assert window.state.plot_px == SIZE, window.state.plot_px
         baseline = best(partial(pickle_load, path), repeats=2)
-        opening = _open(window, path)
-        verdict = "" if opening / baseline <= OPEN_LIMIT or events != 1_000_000 else "   OVER"
+        openings = [_open(window, path) for _ in range(OPENINGS)]
+        first, usual = openings[0], float(np.median(openings))
+        is_over = events == 1_000_000 and usual / baseline > OPEN_LIMIT
         print(
-            f"  {events:,} events: first picture {1e3 * opening:.0f} ms after opening, "
-            f"{opening / baseline:.3f}× of pickle.load (limit {OPEN_LIMIT}){verdict}"
+            f"  {events:,} events: picture {1e3 * usual:.0f} ms after opening, "
+            f"{usual / baseline:.3f}× of pickle.load (limit {OPEN_LIMIT})"
+            f"{'   OVER' if is_over else ''}; the very first {1e3 * first:.0f}, "
+            f"{first / baseline:.3f}×"
         )
         wait_for_jobs(window)
         frames = list(_press(window))
         _print_frames("key to pixels", frames, is_limited=events == 1_000_000)
-        print(f"    a key held             {_frames_while_held(window):.0f} frames a second")
         pans[events] = float(np.median([frame.whole for frame in frames]))
+        held[events] = _frames_while_held(window)
+        print(f"    a key held             {held[events]:.0f} frames a second")
         if events == 1_000_000:
             paste = _paste_seconds(window)
             ratio = pans[events] / paste
@@ -90,9 +96,12 @@ def _print_tables(folder: Path) -> None:
                 f"    Pillow's paste alone   {1e3 * paste:.1f}; a whole press is {ratio:.2f}× that"
             )
         window.close()
-    growth = pans[EVENTS[-1]] / pans[EVENTS[0]]
-    verdict = "" if growth <= SMOOTH_LIMIT else "   OVER"
-    print(f"  a press at 5M against 100k: {growth:.2f}× (limit {SMOOTH_LIMIT}){verdict}")
+    slower = held[EVENTS[0]] / held[EVENTS[-1]]
+    verdict = "" if slower <= SMOOTH_LIMIT else "   OVER"
+    print(
+        f"  5M against 100k: frames while a key is held {slower:.2f}× as long (limit "
+        f"{SMOOTH_LIMIT}){verdict}, a press {pans[EVENTS[-1]] / pans[EVENTS[0]]:.2f}×"
+    )
 
 
 def _print_frames(name: str, frames: list[Frame], *, is_limited: bool) -> None:
@@ -153,12 +162,14 @@ def _frames_while_held(window: Window) -> float:
 
 def _open(window: Window, path: Path) -> float:
     """Open a file, and return the seconds until its first picture is on the screen."""
-    plot, before = window.area.plot, window.area.plot.drawn.number
+    wait_for_jobs(window)
+    plot, seen = window.area.plot, []
+    window.state.on("document", lambda: seen.append(plot.drawn.at))
     gc.collect()
     start = time.perf_counter()
     window.state.open(path)
-    _until(window, lambda: plot.drawn.number > before)
-    return plot.drawn.at - start
+    _until(window, lambda: bool(seen))
+    return seen[0] - start
 
 
 def _paste_seconds(window: Window) -> float:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from .jobs import Job
 
 T = TypeVar("T")
-_LOOK_MS = 8
+_LOOK_MS = 4
 
 
 class Background:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import tkinter as tk
 from collections.abc import Callable
 from pathlib import Path
+from time import monotonic
 from tkinter import ttk
 
 from snapviewer.texts import clean, shortened
 
+from .jobs import Job
 from .state import State
 from .theme import px
 
 _LOOK_MS = 50
+_CARD_AFTER = 0.15  # seconds
 _MOST_RECENT = 6
 _MOST_TITLE, _MOST_NOTICE = 60, 1200  # characters; X cannot draw labels of any size
 
@@ -95,11 +98,20 @@ class _Loading(ttk.Frame):
         self._bar.pack(fill="x", pady=px(area, 10))
         self._stop.pack(anchor="e")
         self._looking: str | None = None
+        self._job: Job | None = None
+        self._since = 0.0
 
     def show_or_hide(self) -> None:
         job = next((job for job in self._state.jobs.running() if job.name == "open"), None)
+        if job is not self._job:
+            self._job, self._since = job, monotonic()
         if job is None:
             self.place_forget()
+            return
+        if self._looking is None:
+            self._looking = self.after(_LOOK_MS, self._look)
+        # What is there at once needs no card, which would only flicker.
+        if monotonic() - self._since < _CARD_AFTER:
             return
         share = job.share
         percent = "" if share is None else f"{share:.0%}"
@@ -107,8 +119,6 @@ class _Loading(ttk.Frame):
         self._bar.configure(value=share or 0.0)
         self.place(relx=0.5, rely=0.45, anchor="center")
         self.lift()
-        if self._looking is None:
-            self._looking = self.after(_LOOK_MS, self._look)
 
     def _look(self) -> None:
         self._looking = None

@@ -11,11 +11,12 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from snapviewer import Clock, Device, Snapshot, Timeline, _core
+from snapviewer import Clock, Device, Image, Snapshot, Timeline, _core
 from snapviewer.annotations import Span, spans_of
 from snapviewer.frames import line_of
 
 from .jobs import Job
+from .views import View, World
 
 Axis = Literal["event", "time", "busy time"]
 # Beyond that, places on an axis are lost in rounding; the engine refuses them.
@@ -137,12 +138,24 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture that was drawn ahead, and of what."""
+
+    view: View
+    size: tuple[int, int]
+    color: str
+    theme: str
+    image: Image
+
+
+@dataclass(frozen=True, slots=True)
 class Opened:
-    """A file, which of its devices to show first, and that one's timeline."""
+    """A file, which of its devices to show first, that one's timeline, and a picture of it."""
 
     document: Document
     which: int
     timeline: Timeline | None
+    picture: Picture | None = None
 
 
 def open_document(
@@ -173,10 +186,9 @@ def open_document(
     timeline = device.timeline()
     if axis != "event":
         traces[which].times = times_of(snapshot, device)
-    # Colours are made with the first picture, and its memory is used again by the next: here that
-    # keeps nobody waiting.
-    end = max(int(device.events), 1)
-    timeline.image(
-        events=(0, end), bytes=(0, timeline.peak_bytes + 1), size=size, color=color, theme=theme
+    # With the first picture, colours are made, too: here that keeps nobody waiting.
+    view = World(traces[which].end_of("event"), timeline.peak_bytes).whole()
+    image = timeline.image(
+        events=view.x_span, bytes=view.byte_span, size=size, color=color, theme=theme
     )
-    return Opened(document, which, timeline)
+    return Opened(document, which, timeline, Picture(view, size, color, theme, image))

@@ -24,7 +24,7 @@ from snapviewer.facts import Facts, facts_of
 from snapviewer.moment import Moment, moment_of
 from snapviewer.report.picture.options import Coloring, Order, ThemeName
 
-from .document import Axis, Document, Opened, Times, Trace, open_document, times_of
+from .document import Axis, Document, Opened, Picture, Times, Trace, open_document, times_of
 from .jobs import Job, Jobs
 from .places import rectangle_of, revealing, with_room
 from .queries import Queries
@@ -73,6 +73,7 @@ class State:
         self.is_side_asked_for = False
         self.queries = Queries(self)
         self.ids_on_screen: Callable[[], npt.NDArray[np.int64]] | None = None
+        self.drawn_ahead: Picture | None = None
         self._stacked = ("allocation", "")
         self._back: list[View] = []
         self._moved_at = -np.inf
@@ -181,7 +182,9 @@ class State:
         # What was looked for in another file would hide things of this one.
         self.filter = Filter()
         self.settings.opened(opened.document.path.absolute())
+        self.drawn_ahead = opened.picture
         self._begin_with_device()
+        self.drawn_ahead = None
         log.info(
             "opened %s: %s, %d devices",
             opened.document.path,

@@ -126,6 +126,8 @@ class Plot:
         size = (max(event.width, 1), max(event.height, 1))
         if size != self._state.plot_px:
             self._state.plot_px = size
+            if self._image is None:
+                self.surface.prepare(*size)
             self.redraw_soon()
 
     def _redraw(self) -> None:
@@ -165,7 +167,15 @@ class Plot:
             state.filter.matches,
             state.selection,
         )
-        if self._image is None or what != self._what:
+        ahead = state.drawn_ahead if clock is None else None
+        if ahead is not None and (ahead.view, ahead.size, ahead.color, ahead.theme) == (
+            view,
+            state.plot_px,
+            state.look.color,
+            state.look.theme,
+        ):
+            self._image, self._what = ahead.image, what
+        elif self._image is None or what != self._what:
             self._image = state.timeline.image(
                 **span,
                 bytes=view.byte_span,

@@ -30,6 +30,9 @@ class Surface(Protocol):
     widget: tk.Frame
     parts: Sequence[tk.Misc]
 
+    def prepare(self, width: int, height: int) -> None:
+        """Be ready for a first picture of this size."""
+
     def show(self, image: Image, marks: Sequence[Mark]) -> None:
         """Put a picture on the screen."""
 
@@ -58,6 +61,11 @@ class SharedSurface:
             raise
         self.widget.bind("<Expose>", self._show_again_soon, add=True)
         self.widget.bind("<Destroy>", lambda _: self._screen.close(), add=True)
+
+    def prepare(self, width: int, height: int) -> None:
+        """Get the memory now: new memory takes the system as long as a picture."""
+        with suppress(OSError, OverflowError):
+            self._screen.prepare(width, height)
 
     def show(self, image: Image, marks: Sequence[Mark]) -> None:
         self._last = image, marks
@@ -91,6 +99,9 @@ class PhotoSurface:
         self._label.place(x=0, y=0)
         self.parts: Sequence[tk.Misc] = (self._label,)
         self._photo: ImageTk.PhotoImage | None = None
+
+    def prepare(self, width: int, height: int) -> None:
+        """Do nothing: Tk gets its memory with the first picture."""
 
     def show(self, image: Image, marks: Sequence[Mark]) -> None:
         pixels = image.marked(marks)
