@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from display import key_down, key_up, move, screenshot
+from display import click, key, key_down, key_up, move, screenshot, write
 from oracle import SNAPSHOTS
 from snapviewer import Device, Image, Timeline
 from snapviewer.gui.app import Window
@@ -26,6 +26,7 @@ from snapviewer.gui.plot.marks import marks_of
 from snapviewer.gui.plot.scale import scales_of
 from snapviewer.gui.theme import px
 from snapviewer.gui.values import Filter
+from snapviewer.gui.views import View
 
 SIZE = "1300x800+0+0"
 PATIENCE_SECONDS = 30
@@ -270,3 +271,29 @@ def real(name: str) -> Path:
     if not path.exists():
         pytest.skip(f"{SNAPSHOTS} is absent")
     return path
+
+
+# What tests do again and again
+
+
+def zoom_in(driver: Driver) -> View:
+    """The middle of the trace, so that there is room to go anywhere."""
+    world = driver.state.world
+    driver.state.go(View(world.right * 0.4, world.right * 0.5, world.high * 0.2, world.high * 0.6))
+    driver.settle()
+    return driver.state.view
+
+
+def select_one(driver: Driver) -> None:
+    x, y, _ = driver.pixel_with(lambda _: True)
+    click(*driver.at(x, y))
+
+
+def type_filter(text: str) -> None:
+    key("slash")
+    write(text)
+
+
+def tab_of(driver: Driver) -> int:
+    """Which tab is in front."""
+    return int(driver.window.side._book.index("current"))  # type: ignore[no-untyped-call]
