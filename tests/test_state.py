@@ -18,6 +18,7 @@ from snapviewer.gui.settings import Settings, load_settings, save_settings
 from snapviewer.gui.state import State
 from snapviewer.gui.values import Topic
 from snapviewer.gui.views import View
+from snapviewer.gui.windows import FILTER_HELP
 
 PLOT = (800, 400)
 
@@ -591,3 +592,11 @@ def test_settings_of_strangers_do_no_harm(tmp_path: Path) -> None:
 
     assert settings.recent == [str(number) for number in range(10)]
     assert settings.queries == []
+
+
+def test_every_filter_that_the_help_shows_is_understood(training: Path) -> None:
+    state = made(training)
+    assert state.device is not None
+
+    for text, _ in FILTER_HELP:
+        state.device.mask(text)

@@ -27,7 +27,7 @@ _MOUSE = (
 
 FILTER_HELP = (
     ("attention|mlp", "a frame of the call stack matches this regular expression"),
-    ('"forward (model.py:7', "in quotes, it may have spaces; frames are: name (file:line)"),
+    (r'"forward \(model.py:7"', "in quotes, it may have spaces; frames are: name (file:line)"),
     ("!backward", "the opposite: no frame matches"),
     ("size>=1MiB", "requested bytes; also size<4KiB, size=1KiB..2KiB"),
     ("lifetime<100", "for how many events it lives; lifetime>2ms by the clock"),
