@@ -383,9 +383,6 @@ class State:
             self._moved_at = -np.inf
             self._set_view(self._back.pop())
 
-    def can_go_back(self) -> bool:
-        return bool(self._back)
-
     def go_to_peak(self) -> None:
         """Show the peak of what is shown, closer than now if it is in view already."""
         if self.timeline is not None and self.timeline.peak_event >= 0:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import tkinter as tk
 from tkinter import ttk
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from snapviewer import SnapshotError
+from snapviewer import Event, SnapshotError
 from snapviewer.gui.jobs import Job
 from snapviewer.gui.state import State
 from snapviewer.gui.theme import palette_of, px
@@ -20,9 +20,6 @@ from snapviewer.moment import made_or_freed
 from snapviewer.units import format_bytes
 
 from .virtual_table import Column, Rows, VirtualTable
-
-if TYPE_CHECKING:
-    from snapviewer import Event
 
 _ACTIONS = (
     "alloc",
