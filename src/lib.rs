@@ -14,8 +14,10 @@ pub mod error;
 pub mod progress;
 
 pub mod column;
+pub mod dtype;
 pub mod source;
 pub mod stack_texts;
+pub mod strided;
 
 pub mod pickle;
 pub mod snapshot;
@@ -37,6 +39,8 @@ pub mod bundle;
 pub mod filter;
 
 pub mod recording;
+
+pub mod checkpoint;
 
 #[cfg(feature = "python")]
 mod py;
