@@ -12,6 +12,9 @@
 //!
 //! `O(bytes of headers and pickles)`, whatever the size of the tensors.
 
+pub mod archive;
+pub mod files;
+
 use crate::dtype::DType;
 use crate::strided::Strided;
 
