@@ -26,12 +26,12 @@ pub enum Error {
         offset: u64,
     },
 
-    /// The bytes are not a checkpoint that we understand.
+    /// The bytes are not a checkpoint that we understand, or one that we trust.
     #[error("{reason} (at byte {offset})")]
     Checkpoint {
         /// What is wrong with them.
         reason: Cow<'static, str>,
-        /// Where in the file, or in the pickle that is meant.
+        /// Where in the file.
         offset: u64,
     },
 
@@ -110,8 +110,8 @@ impl Error {
     }
 
     /// The checkpoint is wrong, for this reason, at this offset.
-    pub fn checkpoint(reason: impl Into<Cow<'static, str>>, offset: usize) -> Self {
-        Self::Checkpoint { reason: reason.into(), offset: offset as u64 }
+    pub fn checkpoint(reason: impl Into<Cow<'static, str>>, offset: u64) -> Self {
+        Self::Checkpoint { reason: reason.into(), offset }
     }
 
     /// The bundle is wrong, for this reason.

@@ -43,7 +43,7 @@ pub(super) fn read(bytes: &[u8], file: u32, progress: &Progress<'_>) -> Result<C
         let Some((index, dtype)) = key.as_deref().and_then(|key| table.get(key)) else {
             let key = key.unwrap_or_else(|| "?".to_owned());
             let reason = format!("it has a storage {key} of which no tensor tells the type");
-            return Err(Error::checkpoint(reason, stream.at));
+            return Err(Error::checkpoint(reason, stream.at as u64));
         };
         let dtype = dtype.unwrap_or(DType::UInt8);
         let (start, length) = stream.storage(dtype, is_big_endian)?;
@@ -124,7 +124,7 @@ impl Stream<'_> {
                 let reason = format!(
                     "it is cut off: a storage of {count} elements should follow, and {left} bytes do"
                 );
-                Err(Error::checkpoint(reason, self.at))
+                Err(Error::checkpoint(reason, self.at as u64))
             }
         }
     }
@@ -132,7 +132,7 @@ impl Stream<'_> {
     /// A number of eight bytes.
     pub fn number(&mut self, is_big_endian: bool) -> Result<i64> {
         let Some(&bytes) = self.bytes[self.at..].first_chunk() else {
-            return Err(Error::checkpoint("it is cut off", self.bytes.len()));
+            return Err(Error::checkpoint("it is cut off", self.bytes.len() as u64));
         };
         self.took(8, Class::Archive);
         Ok(if is_big_endian { i64::from_be_bytes(bytes) } else { i64::from_le_bytes(bytes) })

@@ -12,7 +12,9 @@
 //!
 //! `O(bytes of headers and pickles)`, whatever the size of the tensors.
 
+pub mod archive;
 pub mod describe;
+pub mod files;
 pub mod imports;
 mod legacy;
 mod numpy;

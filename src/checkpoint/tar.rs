@@ -64,7 +64,7 @@ fn storages(
         let (values, root, _) = stream.pickle(progress)?;
         imports.add(&values, false);
         let Some(&[Value::Int(key), _, class]) = values.as_items(root) else {
-            return Err(Error::checkpoint("a storage without a key and a type", at));
+            return Err(Error::checkpoint("a storage without a key and a type", at as u64));
         };
         let dtype = values.as_global(class).and_then(|(_, class)| DType::from_storage(class));
         let (start, bytes) = stream.storage(dtype.unwrap_or(DType::UInt8), false)?;
@@ -96,12 +96,12 @@ fn tensors(
         let (values, root, _) = stream.pickle(progress)?;
         imports.add(&values, false);
         let Some(&[Value::Int(key), storage, class]) = values.as_items(root) else {
-            return Err(Error::checkpoint("a tensor without a key and a storage", at));
+            return Err(Error::checkpoint("a tensor without a key and a storage", at as u64));
         };
         let head = stream.number(false)?;
         let dimensions = head as u32 as usize;
         if dimensions > 64 {
-            return Err(Error::checkpoint("a tensor of more than 64 dimensions", at));
+            return Err(Error::checkpoint("a tensor of more than 64 dimensions", at as u64));
         }
         let mut numbers = Vec::with_capacity(2 * dimensions + 1);
         for _ in 0..=2 * dimensions {
@@ -111,12 +111,12 @@ fn tensors(
         let (stride, offset) = rest.split_at(dimensions);
         let shape: Option<Vec<u64>> = sizes.iter().map(|&size| u64::try_from(size).ok()).collect();
         let (Some(shape), Ok(offset)) = (shape, u64::try_from(offset[0])) else {
-            return Err(Error::checkpoint("a tensor of a negative size", at));
+            return Err(Error::checkpoint("a tensor of a negative size", at as u64));
         };
         let name = values.as_global(class).map_or("", |(_, name)| name);
         let tensor = tensor(table, storage, name, shape, stride.to_vec(), offset);
         let Some(tensor) = tensor else {
-            return Err(Error::checkpoint("a tensor of a storage that is not there", at));
+            return Err(Error::checkpoint("a tensor of a storage that is not there", at as u64));
         };
         table.tensors.insert(key, tensor);
     }
@@ -147,7 +147,7 @@ fn counted(stream: &mut Stream<'_>, progress: &Progress<'_>) -> Result<i64> {
     let at = stream.at;
     match stream.pickle(progress)?.1 {
         Value::Int(count @ 0..) => Ok(count),
-        _ => Err(Error::checkpoint("a list without its length", at)),
+        _ => Err(Error::checkpoint("a list without its length", at as u64)),
     }
 }
 
@@ -165,7 +165,7 @@ impl<'a> Archive<'a> {
         while let Some((name, length)) = header(self.bytes, at) {
             let start = at + BLOCK;
             let Some(end) = start.checked_add(length).filter(|&end| end <= self.bytes.len()) else {
-                return Err(Error::checkpoint(format!("it is cut off in its member {name}"), at));
+                return Err(Error::checkpoint(format!("it is cut off in its member {name}"), at as u64));
             };
             let known = ["storages", "tensors", "pickle"].contains(&name.as_str());
             let taken = if known { BLOCK } else { end - at };
@@ -176,7 +176,7 @@ impl<'a> Archive<'a> {
                 class: Class::Archive,
             });
             if self.members.len() == MAX_MEMBERS || self.members.iter().any(|have| have.0 == name) {
-                return Err(Error::checkpoint("more members than such a file has", at));
+                return Err(Error::checkpoint("more members than such a file has", at as u64));
             }
             self.members.push((name, start, end));
             at = end.next_multiple_of(BLOCK);

@@ -248,7 +248,7 @@ impl Values {
         self.held += bytes;
         if self.held > MAX_HELD {
             let reason = "its pickle holds more Python values than fit into 512 MiB";
-            return Err(Error::checkpoint(reason, at));
+            return Err(Error::checkpoint(reason, at as u64));
         }
         Ok(())
     }
