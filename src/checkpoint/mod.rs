@@ -12,6 +12,8 @@
 //!
 //! `O(bytes of headers and pickles)`, whatever the size of the tensors.
 
+pub mod reach;
+
 use crate::dtype::DType;
 use crate::strided::Strided;
 
