@@ -46,7 +46,7 @@ pub(super) fn read(bytes: &[u8], file: u32, progress: &Progress<'_>) -> Result<C
             return Err(Error::checkpoint(reason, stream.at as u64));
         };
         let dtype = dtype.unwrap_or(DType::UInt8);
-        let (start, length) = stream.storage(dtype, is_big_endian)?;
+        let (start, length) = stream.storage(index, dtype, is_big_endian)?;
         let storage = &mut table.storages[index as usize];
         storage.start = start;
         storage.bytes = length;
@@ -110,14 +110,14 @@ impl Stream<'_> {
     }
 
     /// The next storage: how many elements, then their bytes. Returns where they are.
-    pub fn storage(&mut self, dtype: DType, is_big_endian: bool) -> Result<(u64, u64)> {
+    pub fn storage(&mut self, index: u32, dtype: DType, is_big_endian: bool) -> Result<(u64, u64)> {
         let count = self.number(is_big_endian)?;
         let length = u64::try_from(count).ok().and_then(|count| dtype.bytes_of(count));
         let left = (self.bytes.len() - self.at) as u64;
         match length {
             Some(length) if length <= left => {
                 let start = self.at as u64;
-                self.at += length as usize;
+                self.took(length as usize, Class::Storage(index));
                 Ok((start, length))
             }
             _ => {
@@ -138,7 +138,7 @@ impl Stream<'_> {
         Ok(if is_big_endian { i64::from_be_bytes(bytes) } else { i64::from_le_bytes(bytes) })
     }
 
-    /// Takes bytes that are not of a storage.
+    /// Takes bytes that are for something.
     pub fn took(&mut self, length: usize, class: Class) {
         let (start, bytes) = (self.at as u64, length as u64);
         self.stretches.push(Stretch { file: self.file, start, bytes, class });

@@ -19,9 +19,11 @@ pub mod imports;
 mod legacy;
 mod numpy;
 pub mod parts;
+pub mod reach;
 mod table;
 mod tar;
 pub mod tensors;
+mod torch_zip;
 pub mod values;
 pub mod walk;
 
@@ -201,7 +203,7 @@ pub struct Tree {
 pub(crate) struct Content {
     pub format: &'static str,
     pub storages: Vec<Storage>,
-    /// What is not of a storage.
+    /// What every byte is for.
     pub stretches: Vec<Stretch>,
     pub tensors: Vec<Tensor>,
     pub trees: Vec<Tree>,

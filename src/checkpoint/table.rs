@@ -18,6 +18,8 @@ pub(super) struct Table {
     by_key: HashMap<String, u32>,
     /// Of each storage, the type that the pickle calls it by.
     dtypes: Vec<Option<DType>>,
+    /// What comes before a key: the tensors of a script's code have numbers of their own.
+    pub prefix: &'static str,
     /// Whether a key that is new stands for a storage whose bytes are found later.
     grows: bool,
     is_checked: Vec<bool>,
@@ -86,7 +88,11 @@ impl Table {
 
 impl Storages for Table {
     fn find(&mut self, id: &StorageId<'_>) -> Option<u32> {
-        if let Some(&index) = self.by_key.get(id.key) {
+        let found = match self.prefix {
+            "" => self.by_key.get(id.key),
+            prefix => self.by_key.get(format!("{prefix}{}", id.key).as_str()),
+        };
+        if let Some(&index) = found {
             self.check(index, id);
             return Some(index);
         }

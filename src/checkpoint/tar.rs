@@ -67,7 +67,8 @@ fn storages(
             return Err(Error::checkpoint("a storage without a key and a type", at as u64));
         };
         let dtype = values.as_global(class).and_then(|(_, class)| DType::from_storage(class));
-        let (start, bytes) = stream.storage(dtype.unwrap_or(DType::UInt8), false)?;
+        let index = table.storages.len() as u32;
+        let (start, bytes) = stream.storage(index, dtype.unwrap_or(DType::UInt8), false)?;
         let storage = Storage {
             key: key.to_string(),
             file: stream.file,
@@ -165,7 +166,10 @@ impl<'a> Archive<'a> {
         while let Some((name, length)) = header(self.bytes, at) {
             let start = at + BLOCK;
             let Some(end) = start.checked_add(length).filter(|&end| end <= self.bytes.len()) else {
-                return Err(Error::checkpoint(format!("it is cut off in its member {name}"), at as u64));
+                return Err(Error::checkpoint(
+                    format!("it is cut off in its member {name}"),
+                    at as u64,
+                ));
             };
             let known = ["storages", "tensors", "pickle"].contains(&name.as_str());
             let taken = if known { BLOCK } else { end - at };

@@ -111,6 +111,16 @@ pub fn read(input: &[u8], progress: &Progress<'_>) -> Result<(Values, Value, usi
     Ok((values, root, end))
 }
 
+/// What a pickle names before it ends, or before it cannot be read any further: a loader would have
+/// imported that much.
+#[must_use]
+pub fn names(input: &[u8]) -> Values {
+    let mut values = Values::default();
+    // What is wrong with it does not matter here.
+    drop(pickle::run(input, &mut values, &Progress::none()));
+    values
+}
+
 impl Values {
     /// A text.
     #[must_use]

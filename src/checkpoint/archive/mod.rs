@@ -89,6 +89,12 @@ impl<'f> Archive<'f> {
         Ok(Self { file, members, sorted, around: around.stretches, warnings })
     }
 
+    /// The file that it is in.
+    #[must_use]
+    pub fn file(&self) -> &'f CheckpointFile {
+        self.file
+    }
+
     /// The members, in order of their places in the file.
     #[must_use]
     pub fn members(&self) -> &[Member] {
