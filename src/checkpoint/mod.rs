@@ -14,6 +14,8 @@
 
 pub mod archive;
 pub mod files;
+mod json;
+pub mod safetensors;
 
 use crate::dtype::DType;
 use crate::strided::Strided;
