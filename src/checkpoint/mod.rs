@@ -15,6 +15,7 @@
 pub mod archive;
 pub mod files;
 mod json;
+pub mod ledger;
 pub mod safetensors;
 
 use crate::dtype::DType;
