@@ -14,6 +14,7 @@
 
 pub mod archive;
 pub mod files;
+pub mod index;
 mod json;
 pub mod ledger;
 pub mod safetensors;
