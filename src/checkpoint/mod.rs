@@ -26,6 +26,10 @@ pub mod tensors;
 mod torch_zip;
 pub mod values;
 pub mod walk;
+pub mod index;
+mod json;
+pub mod ledger;
+pub mod safetensors;
 
 use self::imports::Imports;
 use self::values::Values;
