@@ -3,7 +3,7 @@
 use hashbrown::{HashMap, HashSet};
 
 use super::parts::Label;
-use super::values::{Node, Values};
+use super::values::{Call, Node, Values};
 use super::walk::TensorOf;
 use crate::pickle::{Handle, Value};
 
@@ -72,6 +72,26 @@ fn result_type(values: &Values, module: &str, name: &str, args: Value) -> String
             "numpy.ndarray".to_owned()
         }
         (module, name) => format!("{module}.{name}"),
+    }
+}
+
+/// Whether a value consists of others: a collection, or an object with something in it.
+#[must_use]
+pub fn is_container(values: &Values, value: Value) -> bool {
+    match values.node(value) {
+        Some(Node::List(_) | Node::Tuple(_) | Node::Dict(_) | Node::Set { .. }) => true,
+        Some(Node::Call(call)) => {
+            let global = values.as_global(call.callable);
+            let is_collection = matches!(
+                global,
+                Some(("collections", _) | ("builtins" | "__builtin__", "set" | "frozenset"))
+            );
+            let is_plain = |arg: &Value| !matches!(arg, Value::Object(_));
+            let args = values.as_items(call.args).unwrap_or_default();
+            let is_more = call.then.is_some() || !args.iter().all(is_plain);
+            is_collection || is_more && leaf_bytes(values, call).is_none()
+        }
+        _ => false,
     }
 }
 
@@ -158,15 +178,49 @@ pub fn own_bytes(values: &Values, value: Value) -> u64 {
             Some(Node::Set { items, .. }) => table_bytes(216, items.len(), 16, 5),
             Some(Node::Dict(entries)) => table_bytes(64, entries.len() / 2, 24, 0),
             Some(Node::Bytes(bytes)) => 33 + bytes.len as u64,
-            Some(Node::Call(call)) => {
-                let then = call.then.as_deref();
-                let items = then.map_or(0, |then| then.items.len() + then.entries.len());
-                48 + slots(items)
-            }
+            Some(Node::Call(call)) => leaf_bytes(values, call).unwrap_or_else(|| {
+                let count = values.parts(value).len();
+                match values.as_global(call.callable) {
+                    Some(("builtins" | "__builtin__", "set" | "frozenset")) => {
+                        table_bytes(216, count, 16, 5)
+                    }
+                    _ => table_bytes(64, count, 24, 0),
+                }
+            }),
             // Classes and functions are there anyway.
             _ => 0,
         },
     }
+}
+
+/// How many bytes an object takes that is no container to Python, though a pickle makes it by a call.
+fn leaf_bytes(values: &Values, call: &Call) -> Option<u64> {
+    let (module, name) = values.as_global(call.callable)?;
+    let args = values.as_items(call.args).unwrap_or_default();
+    let length = || match args.first() {
+        Some(&Value::Text(id)) => values.text_of(id).chars().count() as u64,
+        Some(&value) => match values.node(value) {
+            Some(Node::Bytes(bytes)) => bytes.len as u64,
+            Some(Node::Tuple(items) | Node::List(items)) => items.len() as u64,
+            // A bytearray of bytes that protocol 2 wrote as a text.
+            Some(Node::Call(inner)) => leaf_bytes(values, inner).unwrap_or(33).saturating_sub(33),
+            _ => 0,
+        },
+        None => 0,
+    };
+    Some(match (module, name) {
+        ("_codecs", "encode") => 33 + length(),
+        ("builtins" | "__builtin__", "bytearray") => 57 + length(),
+        ("builtins" | "__builtin__", "complex") => 32,
+        ("builtins" | "__builtin__", "slice") => 56,
+        ("builtins" | "__builtin__", "range" | "xrange") => 48,
+        ("torch", "Size") => 40 + 8 * length(),
+        ("torch", "device") => 16,
+        ("torch.serialization", "_get_layout") => 0,
+        (module, "scalar") if module.starts_with("numpy") => 32,
+        ("numpy", "dtype") => 96,
+        _ => return None,
+    })
 }
 
 /// A string: a header, and one, two or four bytes a character.
@@ -226,8 +280,8 @@ impl Sizes {
                     Some(&index) => tensor(index),
                     None => own_bytes(values, value),
                 };
-                let is_container = is_new && index.is_none() && handle.is_some();
-                if is_container && !values.parts(value).is_empty() {
+                let is_open = is_new && index.is_none() && is_container(values, value);
+                if is_open && !values.parts(value).is_empty() {
                     open.push((value, 0, own));
                 } else {
                     if let (true, Some(handle)) = (is_new, handle) {

@@ -65,6 +65,7 @@ pub(super) fn read(bytes: &[u8], file: u32, progress: &Progress<'_>) -> Result<C
         stretches: stream.stretches,
         tensors,
         trees: vec![Tree { values, root, tensor_of, pickle: at }],
+        root_tree: 0,
         imports,
         warnings: table.warnings,
         metadata: Vec::new(),

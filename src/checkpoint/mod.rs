@@ -16,20 +16,23 @@ pub mod archive;
 pub mod describe;
 pub mod files;
 pub mod imports;
+pub mod index;
+mod json;
+pub mod ledger;
 mod legacy;
+mod numbers;
 mod numpy;
+pub mod open;
 pub mod parts;
+mod plain_pickle;
 pub mod reach;
+pub mod safetensors;
 mod table;
 mod tar;
 pub mod tensors;
 mod torch_zip;
 pub mod values;
 pub mod walk;
-pub mod index;
-mod json;
-pub mod ledger;
-pub mod safetensors;
 
 use self::imports::Imports;
 use self::values::Values;
@@ -144,6 +147,8 @@ pub enum Quantized {
 /// Where the numbers of an array are that is part of the pickle.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct InPickle {
+    /// Which of the checkpoint's trees.
+    pub tree: u32,
     /// A bytes object or a text.
     pub value: Value,
     /// Whether each character of a text stands for a byte.
@@ -157,7 +162,7 @@ pub struct InPickle {
 }
 
 /// The bytes of the files, by what they are for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Ledger {
     /// Bytes that some tensor reaches.
     pub tensors: u64,
@@ -211,6 +216,8 @@ pub(crate) struct Content {
     pub stretches: Vec<Stretch>,
     pub tensors: Vec<Tensor>,
     pub trees: Vec<Tree>,
+    /// Which of the trees is what torch would return.
+    pub root_tree: usize,
     pub imports: Imports,
     pub warnings: Vec<String>,
     pub metadata: Vec<(String, String)>,

@@ -41,7 +41,7 @@ pub(super) fn array(
     };
     let in_pickle = known.and_then(|dtype| {
         let (value, is_latin1) = raw(values, data)?;
-        Some(InPickle { value, is_latin1, dtype, is_big_endian, is_fortran })
+        Some(InPickle { tree: 0, value, is_latin1, dtype, is_big_endian, is_fortran })
     });
     Some(Tensor {
         name: String::new(),

@@ -100,6 +100,7 @@ pub(super) fn read(
         stretches,
         tensors,
         trees,
+        root_tree: 0,
         imports,
         warnings,
         metadata: Vec::new(),
