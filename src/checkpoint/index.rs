@@ -35,7 +35,7 @@ pub struct Index {
 struct Document {
     #[serde(default)]
     metadata: Option<serde_json::Map<String, serde_json::Value>>,
-    weight_map: Pairs,
+    weight_map: Pairs<String>,
 }
 
 /// Reads an index.

@@ -1,6 +1,7 @@
 //! JSON of strangers: what headers, indexes and configurations have in common.
 
 use std::fmt;
+use std::marker::PhantomData;
 
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
 
@@ -15,25 +16,25 @@ pub(super) fn parse<T: DeserializeOwned>(text: &[u8], what: &str, offset: u64) -
     })
 }
 
-/// The strings of an object, in the file's order.
-pub(super) struct Pairs(pub Vec<(String, String)>);
+/// The values of an object by their names, in the file's order; names that occur twice included.
+pub(super) struct Pairs<T>(pub Vec<(String, T)>);
 
-impl<'de> Deserialize<'de> for Pairs {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Pairs<T> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
-        from.deserialize_map(PairsVisitor)
+        from.deserialize_map(PairsVisitor(PhantomData))
     }
 }
 
-struct PairsVisitor;
+struct PairsVisitor<T>(PhantomData<T>);
 
-impl<'de> Visitor<'de> for PairsVisitor {
-    type Value = Pairs;
+impl<'de, T: Deserialize<'de>> Visitor<'de> for PairsVisitor<T> {
+    type Value = Pairs<T>;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("strings by name")
+        out.write_str("values by name")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Pairs, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Pairs<T>, A::Error> {
         let mut pairs = Vec::new();
         while let Some(pair) = map.next_entry()? {
             pairs.push(pair);

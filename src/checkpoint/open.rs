@@ -13,7 +13,7 @@ use super::torch_zip::{self, TorchZip};
 use super::values::Values;
 use super::walk::TensorOf;
 use super::{Class, Content, Ledger, PickleAt, Storage, Stretch, Tensor, Tree, View};
-use super::{index, ledger, legacy, plain_pickle, tar};
+use super::{index, ledger, legacy, plain_pickle, pt2, tar};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 
@@ -167,7 +167,7 @@ fn zip(
 ) -> Result<Content> {
     let zip = TorchZip::open(file, within)?;
     if zip.text("archive_format").is_some_and(|format| format == "pt2") {
-        return Err(Error::checkpoint("pt2 is not there yet", 0));
+        return pt2::content(&zip, number, progress);
     }
     torch_zip::read(&zip, number, "", progress)
 }

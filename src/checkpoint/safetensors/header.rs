@@ -45,7 +45,7 @@ impl<'de> Visitor<'de> for HeaderVisitor {
             } else if std::mem::replace(&mut has_metadata, true) {
                 return Err(serde::de::Error::duplicate_field("__metadata__"));
             } else {
-                header.metadata = map.next_value::<Pairs>()?.0;
+                header.metadata = map.next_value::<Pairs<String>>()?.0;
             }
         }
         Ok(header)

@@ -15,6 +15,7 @@ use header::Info;
 
 use super::files::CheckpointFile;
 use super::json::{self, shortened};
+use super::tensors::{elements, plain};
 use super::{Class, Storage, Stretch, Tensor, View};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -59,7 +60,10 @@ pub fn read(file: &CheckpointFile, index: u32, first_storage: u32) -> Result<Saf
         let dtype = check(&name, &info)?;
         data_bytes = data_bytes.max(end);
         let shape = info.shape;
-        let layout = Strided { stride: contiguous(&shape), shape: shape.clone(), offset: 0 };
+        let Some(layout) = Strided::contiguous(shape.clone()) else {
+            let reason = format!("the tensor {} is larger than can be", shortened(&name));
+            return Err(Error::checkpoint(reason, LENGTH_BYTES));
+        };
         let storage = first_storage + found.storages.len() as u32;
         let bytes = end - start;
         found.storages.push(Storage {
@@ -73,16 +77,9 @@ pub fn read(file: &CheckpointFile, index: u32, first_storage: u32) -> Result<Saf
         });
         found.tensors.push(Tensor {
             name,
-            kind: "tensor",
-            dtype: dtype.name().to_owned(),
-            shape,
-            device: "cpu".to_owned(),
-            requires_grad: false,
             views: vec![View { role: String::new(), storage, dtype, layout }],
             logical_bytes: bytes,
-            class: None,
-            quantized: None,
-            in_pickle: None,
+            ..plain("tensor", dtype, shape, "cpu".to_owned())
         });
     }
     let (announced, has) = (data_start.saturating_add(data_bytes), file.len());
@@ -131,12 +128,7 @@ fn check(name: &str, info: &Info) -> Result<DType> {
     let Some(bytes) = end.checked_sub(start) else {
         return wrong(format!("ends at {end}, before it begins at {start}"));
     };
-    let elements = if info.shape.contains(&0) {
-        Some(0)
-    } else {
-        info.shape.iter().try_fold(1_u64, |product, &size| product.checked_mul(size))
-    };
-    match elements.and_then(|elements| dtype.bytes_of(elements)) {
+    match elements(&info.shape).and_then(|elements| dtype.bytes_of(elements)) {
         Some(needed) if needed == bytes => Ok(dtype),
         Some(needed) => wrong(format!("needs {needed} bytes and has {bytes}")),
         None => wrong("has more elements than can be counted".to_owned()),
@@ -198,21 +190,4 @@ fn account(
     }
     found.stretches = stretches;
     Ok(())
-}
-
-/// The strides of elements that lie one after the other.
-fn contiguous(shape: &[u64]) -> Vec<i64> {
-    let mut stride = 1_i64;
-    let mut strides: Vec<i64> = shape
-        .iter()
-        .rev()
-        .map(|&size| {
-            let size = i64::try_from(size.max(1)).unwrap_or(i64::MAX);
-            let here = stride;
-            stride = stride.saturating_mul(size);
-            here
-        })
-        .collect();
-    strides.reverse();
-    strides
 }
