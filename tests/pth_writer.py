@@ -258,13 +258,15 @@ def zip_of(
     for name, data in members:
         packed = _deflated(data) if deflate else data
         encoded, start, method = name.encode("utf-8", "surrogateescape"), len(file), 8 * deflate
+        flags = 0x808 if packed else 0x800  # an empty member is not followed by its sizes
         filling = b"Z" * (-(start + 30 + len(encoded) + 4) % align)
         extra = b"FB" + struct.pack("<H", len(filling)) + filling
         sizes = struct.pack("<III", zlib.crc32(data), len(packed), len(data))
-        file += b"PK\3\4" + struct.pack("<HHHHH", 0, 0x808, method, 0, 0) + b"\0" * 12
+        file += b"PK\3\4" + struct.pack("<HHHHH", 0, flags, method, 0, 0) + b"\0" * 12
         file += struct.pack("<HH", len(encoded), len(extra)) + encoded + extra + packed
-        file += b"PK\7\x08" + sizes
-        directory += b"PK\1\2" + struct.pack("<HHHHHH", 0, 0, 0x808, method, 0, 0) + sizes
+        if packed:
+            file += b"PK\7\x08" + sizes
+        directory += b"PK\1\2" + struct.pack("<HHHHHH", 0, 0, flags, method, 0, 0) + sizes
         directory += struct.pack("<HHHHHII", len(encoded), 0, 0, 0, 0, 0, start) + encoded
     begin, end, count = len(file), len(file) + len(directory), len(members)
     large = struct.pack("<QHHIIQQQQ", 44, 0x31E, 45, 0, 0, count, count, len(directory), begin)
