@@ -59,7 +59,7 @@ run: build
 # download. Then Python; its tests alone, because some of them watch a window.
 test:
 	@$(MAKE) --no-print-directory -j3 rust-fmt rust-test compile $(VENV)/.tools screen
-	@$(MAKE) --no-print-directory -j2 python-lint python-types python-stubs
+	@$(MAKE) --no-print-directory python-lint python-types python-stubs
 	@$(MAKE) --no-print-directory python-test
 	@echo '== all good'
 
