@@ -1,0 +1,159 @@
+"""From the inert tree of a checkpoint to the nested dicts that the analyzer returns.
+
+What is met again (a cycle, or an object that is in two places) is named with `same_as` and not
+followed. Levels below `max_depth`, and items beyond a limit, are not dropped in silence: their
+container has `truncated` and `hidden_items`.
+
+# Invariants
+
+`num_items` and `num_variables` are exact, whatever is hidden. The sizes of all variables add up to
+the total.
+
+# Cost
+
+`O(entries)`, of which there are at most `MOST_ENTRIES`, plus one look at each variable.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from .table import format_size
+
+if TYPE_CHECKING:
+    from snapviewer._core import Checkpoint, Tensor, Value
+
+MOST_VARIABLES = 100_000
+MOST_ITEMS = 10_000  # of a nested container: a model's state has thousands
+MOST_ENTRIES = 200_000  # of a file
+_CHUNK = 1024
+
+Entry = dict[str, Any]
+
+
+class Variables:
+    """What `analyze_pth_file` tells of a checkpoint's tree."""
+
+    def __init__(self, checkpoint: Checkpoint, max_depth: int) -> None:
+        self.variables: OrderedDict[str, Entry] = OrderedDict()
+        self.count = 0
+        self.total_bytes = 0
+        self._max_depth = max_depth
+        self._entries = 0
+        self._tensors: tuple[Tensor, ...] = checkpoint.tensors
+        self._first_on_storage = _first_on_storage(checkpoint)
+        self._paths: dict[Value, str] = {}  # of containers and tensors that were met
+        self._read(checkpoint.root)
+
+    @property
+    def hidden(self) -> int:
+        """How many variables are beyond the limit."""
+        return self.count - len(self.variables)
+
+    def _read(self, root: Value) -> None:
+        is_one = not root.is_container or root.tensor is not None
+        if not is_one:
+            self._paths[root] = "the file itself"
+        for label, value in [("root", root)] if is_one else _items(root, None):
+            self.count += 1
+            if len(self.variables) == MOST_VARIABLES:
+                # Only the total needs it. It may be an object that is counted already.
+                self.total_bytes += 0 if value in self._paths else value.size_bytes
+                continue
+            entry = self._add(self.variables, label, value, path=label, level=1)
+            self.total_bytes += entry["size_bytes"]
+
+    def _add(
+        self, contents: OrderedDict[str, Entry], label: str, value: Value, *, path: str, level: int
+    ) -> Entry:
+        """Add a value, and below it what it holds; a stack instead of recursion."""
+        top = self._entry(value, path)
+        contents[_free(contents, label)] = top
+        stack = [(top, path, level, self._inside(top, value, level))]
+        while stack:
+            owner, path, level, items = stack[-1]
+            item = next(items, None)
+            if item is None:
+                stack.pop()
+                continue
+            label, value = item
+            below = f"{path}{label}" if label.startswith("[") else f"{path}.{label}"
+            entry = self._entry(value, below)
+            owner["contents"][_free(owner["contents"], label)] = entry
+            inside = self._inside(entry, value, level + 1)
+            if "contents" in entry:
+                stack.append((entry, below, level + 1, inside))
+        return top
+
+    def _inside(self, entry: Entry, value: Value, level: int) -> Iterator[tuple[str, Value]]:
+        """Return the items to show of a container, and note how many are hidden."""
+        count = entry.get("num_items")
+        if count is None or "same_as" in entry or not value.is_container:
+            return iter(())
+        room = max(MOST_ENTRIES - self._entries, 0)
+        shown = min(count, MOST_ITEMS, room) if level < self._max_depth else 0
+        # Room is taken at once: what comes later in the file cannot take it from this container.
+        self._entries += shown
+        entry["contents"] = OrderedDict()
+        if shown < count:
+            entry["truncated"] = True
+            entry["hidden_items"] = count - shown
+        return _items(value, shown)
+
+    def _entry(self, value: Value, path: str) -> Entry:
+        entry: Entry = {"type": value.type}
+        is_kept = value.tensor is not None or value.is_container
+        first = self._paths.get(value) if is_kept else None
+        if value.tensor is not None:
+            entry |= self._tensor_entry(value.tensor)
+        size = 0 if first is not None else value.size_bytes
+        entry |= {"size_bytes": size, "size_formatted": format_size(size)}
+        if value.preview is not None:
+            entry |= {"value_preview": value.preview, "preview": value.preview}
+        if value.count is not None:
+            entry["num_items"] = value.count
+        if first is not None:
+            entry["same_as"] = first
+            entry.pop("shares_storage_with", None)
+        elif is_kept:
+            self._paths[value] = path
+        return entry
+
+    def _tensor_entry(self, index: int) -> Entry:
+        tensor = self._tensors[index]
+        entry: Entry = {
+            "kind": tensor.kind,
+            "shape": tuple(tensor.shape),
+            "dtype": tensor.dtype,
+            "device": tensor.device,
+            "requires_grad": tensor.requires_grad,
+            "logical_bytes": tensor.logical_bytes,
+        }
+        if (first := self._first_on_storage.get(index)) is not None:
+            entry["shares_storage_with"] = self._tensors[first].name
+        return entry
+
+
+def _first_on_storage(checkpoint: Checkpoint) -> dict[int, int]:
+    """Map tensors to the first tensor on their storage, where that is another one."""
+    shared = [storage.tensors for storage in checkpoint.storages if len(storage.tensors) > 1]
+    return {index: users[0] for users in shared for index in users[1:] if index != users[0]}
+
+
+def _items(value: Value, most: int | None) -> Iterator[tuple[str, Value]]:
+    """Yield the items of a container, in chunks: it may have millions."""
+    count = value.count or 0
+    end = count if most is None else min(count, most)
+    for start in range(0, end, _CHUNK):
+        yield from value.items(start, min(start + _CHUNK, end))
+
+
+def _free(contents: OrderedDict[str, Entry], label: str) -> str:
+    """Keep apart what is only alike as text, such as the keys 1 and "1"."""
+    name, number = label, 2
+    while name in contents:
+        name = f"{label} ({number})"
+        number += 1
+    return name
