@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from snapviewer.texts import clean
+from snapviewer.texts import clean, shortened_in_middle
 
 UNITS = ("B", "KB", "MB", "GB", "TB", "PB", "EB")
 MOST_ROWS = 1000  # of one container; the results have more
@@ -107,18 +107,6 @@ def _size_text(entry: Mapping[str, Any]) -> str:
         if key in entry:
             return f"{size}  {words} {shortened_in_middle(clean(entry[key], 400), _NAME)}"
     return str(size)
-
-
-def shortened_in_middle(text: str, most: int) -> str:
-    """Cut a text in its middle, so that beginning and end stay.
-
-    >>> shortened_in_middle("model.layers.0.attention.weight", 16)
-    'model.l…n.weight'
-    """
-    if len(text) <= most:
-        return text
-    end = most // 2
-    return f"{text[: most - end - 1]}…{text[len(text) - end :]}"
 
 
 def write_out(text: str) -> None:
