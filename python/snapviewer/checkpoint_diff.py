@@ -21,6 +21,7 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from snapviewer import CancelledError, SnapshotError
+from snapviewer.progress import part_of
 
 if TYPE_CHECKING:
     from snapviewer._core import Checkpoint, Difference, Tensor
@@ -105,8 +106,9 @@ def diff_of(
     done = 0
     changed, uncompared, equal = [], [], []
     for i, j in comparable:
+        report = part_of(progress, done, old[i].logical_bytes, total)
         try:
-            difference = before.difference(i, after, j, cancel=cancel)
+            difference = before.difference(i, after, j, progress=report, cancel=cancel)
         except CancelledError:
             raise
         except SnapshotError as error:

@@ -14,6 +14,7 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from snapviewer import CancelledError, SnapshotError
+from snapviewer.progress import part_of
 
 if TYPE_CHECKING:
     from snapviewer._core import Checkpoint, Stats, Tensor
@@ -49,7 +50,7 @@ def measure(
     for index, tensor in enumerate(tensors):
         view = _view_of(tensor, index)
         if view not in known:
-            report = _part_of(progress, done, tensor.logical_bytes, total)
+            report = part_of(progress, done, tensor.logical_bytes, total)
             try:
                 known[view] = checkpoint.stats(index, bins=bins, progress=report, cancel=cancel)
             except CancelledError:
@@ -69,16 +70,3 @@ def _view_of(tensor: Tensor, index: int) -> object:
         return index
     place = (tensor.file, tensor.storage, tensor.offset, tensor.stride)
     return (*place, tensor.kind, tensor.dtype, tensor.shape)
-
-
-def _part_of(
-    progress: Callable[[int, int], object] | None, before: int, size: int, total: int
-) -> Callable[[int, int], object] | None:
-    """Return a progress of one tensor that tells of all of them."""
-    if progress is None:
-        return None
-
-    def report(done: int, whole: int) -> None:
-        progress(before + (size * done // whole if whole else 0), total)
-
-    return report
