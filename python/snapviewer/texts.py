@@ -37,12 +37,12 @@ def shortened(text: str, most: int) -> str:
 
 
 def shortened_in_middle(text: str, most: int) -> str:
-    """Cut a text in its middle, so that beginning and end stay.
+    """Cut a text in its middle, so that its beginning stays, and more of its end, which tells most.
 
     >>> shortened_in_middle("model.layers.0.attention.weight", 16)
-    'model.l…n.weight'
+    'model…ion.weight'
     """
     if len(text) <= most:
         return text
-    end = most // 2
+    end = 2 * most // 3
     return f"{text[: most - end - 1]}…{text[len(text) - end :]}"

@@ -165,5 +165,5 @@ def _list(
         return []
     lines = lay_out([head, *rows], right=right, width=width)
     if count > len(rows):
-        lines.append(f"  … {count_of(count - len(rows), 'tensor')} more (--top 0 shows all)")
+        lines.append(f"  … {count_of(count - len(rows), 'more tensor')} (--top 0 shows all)")
     return lines

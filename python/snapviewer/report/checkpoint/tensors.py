@@ -74,7 +74,7 @@ def letter(place: int) -> str:
 
 
 def _rest(count: int, what: str, size: int) -> str:
-    return f"  … {count_of(count, what)} more, {format_bytes(size)} (--top 0 shows all)"
+    return f"  … {count_of(count, f'more {what}')}, {format_bytes(size)} (--top 0 shows all)"
 
 
 def group_table(
@@ -177,5 +177,5 @@ def alarms(tensors: Sequence[Tensor], measured: Measured) -> list[str]:
         what = " and ".join(f"{number:,} {kind}" for number, kind in kinds if number)
         lines.append(f"  ! {named(name)}: {what} of {count_of(stats.count, 'element')}")
     if len(bad) > _MOST_ALARMS:
-        lines.append(f"  … {count_of(len(bad) - _MOST_ALARMS, 'tensor')} more")
+        lines.append(f"  … {count_of(len(bad) - _MOST_ALARMS, 'more tensor')}")
     return lines

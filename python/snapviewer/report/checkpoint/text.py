@@ -124,8 +124,8 @@ def _advice(summary: Summary) -> list[str]:
     head = f"what would save {format_bytes(summary.checkpoint.wasted_bytes)}"
     more = sum(advice.saved_bytes for advice in summary.advice[_MOST_LINES:])
     if more:
-        rest = count_of(len(summary.advice) - len(shown), "storage")
-        lines.append(f"  … {rest} more: {format_bytes(more)}")
+        rest = count_of(len(summary.advice) - len(shown), "more storage")
+        lines.append(f"  … {rest}: {format_bytes(more)}")
     if any(advice.tensors for advice in summary.advice):
         lines.append("  (a view is saved with all of its storage; x = x.clone() has its own)")
     return [head, *lines]
@@ -161,4 +161,4 @@ def _notes(summary: Summary) -> Iterator[str]:
 
 
 def _more(count: int, what: str, shown: int = _MOST_LINES) -> list[str]:
-    return [f"  … {count_of(count - shown, what)} more"] if count > shown else []
+    return [f"  … {count_of(count - shown, f'more {what}')}"] if count > shown else []
