@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .table import format_size
 
@@ -30,7 +30,27 @@ MOST_ITEMS = 10_000  # of a nested container: a model's state has thousands
 MOST_ENTRIES = 200_000  # of a file
 _CHUNK = 1024
 
+_MOST_PLACE = 300  # labels of the way to a value
+
 Entry = dict[str, Any]
+
+
+class _Place(NamedTuple):
+    """The way to a value. As text, the ways to values that nest deeply would fill the memory."""
+
+    above: _Place | None
+    label: str
+
+    def __str__(self) -> str:
+        labels: list[str] = []
+        place: _Place | None = self
+        while place is not None and len(labels) < _MOST_PLACE:
+            labels.append(place.label)
+            place = place.above
+        if place is not None:
+            labels.append("…")
+        first, *others = reversed(labels)
+        return first + "".join(label if label.startswith("[") else f".{label}" for label in others)
 
 
 class Variables:
@@ -44,7 +64,7 @@ class Variables:
         self._entries = 0
         self._tensors: tuple[Tensor, ...] = checkpoint.tensors
         self._first_on_storage = _first_on_storage(checkpoint)
-        self._paths: dict[Value, str] = {}  # of containers and tensors that were met
+        self._places: dict[Value, _Place] = {}  # of containers and tensors that were met
         self._read(checkpoint.root)
 
     @property
@@ -55,36 +75,35 @@ class Variables:
     def _read(self, root: Value) -> None:
         is_one = not root.is_container or root.tensor is not None
         if not is_one:
-            self._paths[root] = "the file itself"
+            self._places[root] = _Place(None, "the file itself")
         for label, value in [("root", root)] if is_one else _items(root, None):
             self.count += 1
             if len(self.variables) == MOST_VARIABLES:
                 # Only the total needs it. It may be an object that is counted already.
-                self.total_bytes += 0 if value in self._paths else value.size_bytes
+                self.total_bytes += 0 if value in self._places else value.size_bytes
                 continue
-            entry = self._add(self.variables, label, value, path=label, level=1)
+            entry = self._add(self.variables, label, value)
             self.total_bytes += entry["size_bytes"]
 
-    def _add(
-        self, contents: OrderedDict[str, Entry], label: str, value: Value, *, path: str, level: int
-    ) -> Entry:
-        """Add a value, and below it what it holds; a stack instead of recursion."""
-        top = self._entry(value, path)
+    def _add(self, contents: OrderedDict[str, Entry], label: str, value: Value) -> Entry:
+        """Add a variable, and below it what it holds; a stack instead of recursion."""
+        place = _Place(None, label)
+        top = self._entry(value, place)
         contents[_free(contents, label)] = top
-        stack = [(top, path, level, self._inside(top, value, level))]
+        stack = [(top, place, self._inside(top, value, 1))]
         while stack:
-            owner, path, level, items = stack[-1]
+            owner, place, items = stack[-1]
             item = next(items, None)
             if item is None:
                 stack.pop()
                 continue
             label, value = item
-            below = f"{path}{label}" if label.startswith("[") else f"{path}.{label}"
+            below = _Place(place, label)
             entry = self._entry(value, below)
             owner["contents"][_free(owner["contents"], label)] = entry
-            inside = self._inside(entry, value, level + 1)
+            inside = self._inside(entry, value, len(stack) + 1)
             if "contents" in entry:
-                stack.append((entry, below, level + 1, inside))
+                stack.append((entry, below, inside))
         return top
 
     def _inside(self, entry: Entry, value: Value, level: int) -> Iterator[tuple[str, Value]]:
@@ -102,10 +121,10 @@ class Variables:
             entry["hidden_items"] = count - shown
         return _items(value, shown)
 
-    def _entry(self, value: Value, path: str) -> Entry:
+    def _entry(self, value: Value, place: _Place) -> Entry:
         entry: Entry = {"type": value.type}
         is_kept = value.tensor is not None or value.is_container
-        first = self._paths.get(value) if is_kept else None
+        first = self._places.get(value) if is_kept else None
         if value.tensor is not None:
             entry |= self._tensor_entry(value.tensor)
         size = 0 if first is not None else value.size_bytes
@@ -115,10 +134,10 @@ class Variables:
         if value.count is not None:
             entry["num_items"] = value.count
         if first is not None:
-            entry["same_as"] = first
+            entry["same_as"] = str(first)
             entry.pop("shares_storage_with", None)
         elif is_kept:
-            self._paths[value] = path
+            self._places[value] = place
         return entry
 
     def _tensor_entry(self, index: int) -> Entry:
