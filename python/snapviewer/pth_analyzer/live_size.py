@@ -22,6 +22,8 @@ import numpy as np
 
 from .address_runs import Reached
 
+# They hold nothing; subclasses of them may.
+_PLAIN = frozenset({int, float, complex, bool, str, bytes, bytearray})
 # Shared by the whole program: they are there whether or not this object is.
 _OF_THE_PROGRAM = (
     type,
@@ -89,7 +91,7 @@ def _look_at(item: Any, reached: Reached) -> tuple[int, list[Any]]:
         return 0, []
     if _is_of_torch(kind, "TypedStorage"):
         return 0, [item.untyped()]
-    if issubclass(kind, _OF_THE_PROGRAM):
+    if kind in _PLAIN or issubclass(kind, _OF_THE_PROGRAM):
         return _own_bytes(item), []
     return _own_bytes(item), [*_items(item, kind), *_attributes(item, kind)]
 
