@@ -307,6 +307,31 @@ def test_an_object_in_two_places_is_named_and_not_counted_again(save: Save) -> N
     assert "same as wte" in table_of(results)
 
 
+def test_what_is_hidden_is_not_counted_again_elsewhere(save: Save) -> None:
+    shared = ["x" * 1000]
+    storage = S("0", bytes(400))
+    path = save(
+        {
+            "deep": {"list": shared, "tensor": T("float32", (100,), storage=storage)},
+            "list": shared,
+            "view": T("float32", (50,), storage=storage),
+        }
+    )
+
+    results = analyzed(path, 1)
+
+    variables = results["variables"]
+    assert (variables["list"]["same_as"], variables["list"]["size_bytes"]) == ("deep.list", 0)
+    assert variables["view"]["size_bytes"] == 0
+    assert results["total_size_bytes"] == analyzed(path, 9)["total_size_bytes"]
+
+
+def test_parameters_are_tensors(save: Save) -> None:
+    info = analyzed(save({"x": T("float32", (3,), is_parameter=True)}))["variables"]["x"]
+
+    assert (info["type"], info["kind"], info["size_bytes"]) == ("torch.Tensor", "parameter", 12)
+
+
 def test_a_cycle_ends_where_it_began(save: Save) -> None:
     loop: dict[str, Any] = {"x": 1}
     loop["inner"] = [loop]
