@@ -101,6 +101,10 @@ def picked_device(snapshot: Snapshot, index: int | None) -> Device:
 
 def print_json(document: object) -> None:
     """Print one JSON document."""
+    sys.stdout.write(f"{json_text(document)}\n")
+
+
+def json_text(document: object) -> str:
+    """Return a JSON document as it can be printed."""
     is_ascii = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
-    json.dump(document, sys.stdout, indent=2, ensure_ascii=is_ascii, default=bytes.hex)
-    sys.stdout.write("\n")
+    return json.dumps(document, indent=2, ensure_ascii=is_ascii, default=bytes.hex)
