@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::describe::cut;
 use super::values::Values;
 
 /// What torch 2.13 allows without being asked (a test compares it with the installed torch).
@@ -155,6 +156,12 @@ const ALLOWED: &[&str] = &[
 /// The names of Python 2 for what Python 3 calls otherwise, as far as they are on the list.
 const OLD_MODULES: &[(&str, &str)] = &[("__builtin__", "builtins"), ("UserDict", "collections")];
 
+/// How many names are kept of each sort, and how much of each: files can name millions of long ones.
+const MAX_NAMES: usize = 10_000;
+const MAX_WORD: usize = 300;
+/// What stands for the others.
+const MORE: &str = "… and more names than are kept";
+
 /// What the pickles of a file name.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Imports {
@@ -169,18 +176,26 @@ impl Imports {
     pub fn add(&mut self, values: &Values, is_script: bool) {
         for (module, name) in values.globals() {
             let module = OLD_MODULES.iter().find(|old| old.0 == module).map_or(module, |old| old.1);
-            let full = format!("{module}.{name}");
+            let full = format!("{}.{}", cut(module, MAX_WORD), cut(name, MAX_WORD));
             let is_allowed = ALLOWED.binary_search(&full.as_str()).is_ok()
                 || is_script && (module.starts_with("__torch__") || module == "torch.jit._pickle");
             let list = if is_allowed { &mut self.allowed } else { &mut self.flagged };
-            list.insert(full);
+            insert(list, full);
         }
     }
 
     /// Adds what another file names.
     pub fn merge(&mut self, other: Self) {
-        self.allowed.extend(other.allowed);
-        self.flagged.extend(other.flagged);
+        other.allowed.into_iter().for_each(|name| insert(&mut self.allowed, name));
+        other.flagged.into_iter().for_each(|name| insert(&mut self.flagged, name));
+    }
+}
+
+fn insert(list: &mut BTreeSet<String>, name: String) {
+    if list.len() < MAX_NAMES {
+        list.insert(name);
+    } else if !list.contains(&name) {
+        list.insert(MORE.to_owned());
     }
 }
 
