@@ -212,4 +212,23 @@ mod tests {
     fn the_list_is_sorted_so_that_it_can_be_searched() {
         assert!(ALLOWED.is_sorted());
     }
+
+    #[test]
+    fn a_file_cannot_fill_the_memory_with_names() {
+        let module = "m".repeat(10_000);
+        let mut pickle = [&b"X\x10\x27\0\0"[..], module.as_bytes(), b"q\x00"].concat();
+        for number in 0..=MAX_NAMES {
+            pickle.extend(format!("0h\0U\x05{number:05}\u{0}").bytes());
+            pickle.pop();
+            pickle.extend(b"\x93");
+        }
+        pickle.push(b'.');
+
+        let mut imports = Imports::default();
+        imports.add(&super::super::values::names(&pickle), false);
+
+        assert_eq!(imports.flagged.len(), MAX_NAMES + 1);
+        assert!(imports.flagged.contains(MORE));
+        assert!(imports.flagged.iter().all(|name| name.len() < 2 * MAX_WORD));
+    }
 }

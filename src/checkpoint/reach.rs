@@ -36,6 +36,9 @@ const PIECE_RUNS: u64 = 32;
 /// With more views than this no common period is looked for: each round may take away one view only.
 const PERIODIC: usize = 64;
 
+/// How many patterns of one storage are taken apart into their periods, one dimension at a time.
+const ROUNDS: usize = 1 << 16;
+
 /// How much of a storage its views reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reach {
@@ -69,7 +72,7 @@ pub fn reach(bytes: u64, views: &[&View], budget: &mut u64) -> Reach {
         }
     }
     *budget -= (before - room) * PIECE_RUNS;
-    let mut counter = Counter { end: bytes, budget, is_exact: true };
+    let mut counter = Counter { end: bytes, budget, rounds: ROUNDS, is_exact: true };
     reach.bytes = counter.count(patterns.into_iter().collect());
     reach.is_exact &= counter.is_exact;
     reach
@@ -224,6 +227,8 @@ fn cut(mut pattern: Pattern, bytes: u64) -> Pattern {
 struct Counter<'a> {
     end: u64,
     budget: &'a mut u64,
+    /// How many more patterns are taken apart into their periods.
+    rounds: usize,
     is_exact: bool,
 }
 
@@ -271,7 +276,7 @@ impl Counter<'_> {
     /// Patterns that repeat with the same stride, one period of which holds a step of each.
     fn periods(&mut self, patterns: &[Pattern]) -> Option<u64> {
         // Each dimension of each pattern may need a round of its own inside those of the others.
-        *self.budget = self.budget.checked_sub(PIECE_RUNS * patterns.len() as u64)?;
+        self.rounds = self.rounds.checked_sub(patterns.len())?;
         let stride = patterns[0].dims.first()?.stride;
         let is_common = |pattern: &Pattern| {
             pattern.dims.first().is_some_and(|dim| dim.stride == stride && stride > 1)
@@ -409,6 +414,22 @@ mod tests {
         let imaginary = view(DType::Float32, &[(1 << 38) - 3], &[2], 1);
 
         assert_eq!(reach(8 << 38, &[&real, &imaginary], &mut 0), exactly((8 << 38) - 12));
+    }
+
+    #[test]
+    fn many_dimensions_in_common_do_not_multiply() {
+        // The shortest in each dimension is another one's shortest in what is left of it, and so on.
+        let views: Vec<View> = (0..20)
+            .map(|more: u64| {
+                let stride: Vec<i64> = (0..12).map(|power| 2 * 24_i64.pow(power)).rev().collect();
+                view(DType::UInt8, &[2 + more; 12], &stride, 0)
+            })
+            .collect();
+        let views: Vec<&View> = views.iter().collect();
+
+        let reach = reach(1 << 60, &views, &mut 1000);
+
+        assert!(reach.is_within && reach.bytes >= 21_u64.pow(12));
     }
 
     #[test]

@@ -387,3 +387,48 @@ impl Builder for Values {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_refused_whatever_it_is() {
+        for input in [
+            &b"]."[..],
+            b"}.",
+            b").",
+            b"K\x01\x85.",
+            b"U\x05hello.",
+            b"C\x01x.",
+            b"\x8f.",
+            b"(\x91.",
+            b"ca\nb\n.",
+            b"\x82\x01.",
+            b"NNR.",
+            b"NN\x81.",
+            b"NQ.",
+        ] {
+            // So full that nothing of any kind fits.
+            let mut values = Values { held: MAX_HELD, ..Values::default() };
+
+            let result = pickle::run(input, &mut values, &Progress::none());
+
+            let error = result.unwrap_err().to_string();
+            assert!(error.contains("than fit into 512 MiB"), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_put_into_an_object_counts_too() {
+        for more in [&b"}b"[..], b"Na", b"(NNu"] {
+            let input = [b"NNR", more, b"."].concat();
+            let mut values = Values::default();
+            pickle::run(&input, &mut values, &Progress::none()).unwrap();
+            assert!(values.held() > size_of::<Call>() + size_of::<Then>());
+
+            let mut full = Values { held: MAX_HELD + 1 - values.held(), ..Values::default() };
+            assert!(pickle::run(&input, &mut full, &Progress::none()).is_err());
+        }
+    }
+}

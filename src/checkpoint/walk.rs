@@ -46,14 +46,16 @@ pub fn tensors(
     storages: &mut dyn Storages,
     progress: &Progress<'_>,
 ) -> Result<(Vec<Tensor>, TensorOf)> {
-    let mut list = List {
-        rebuilder: Rebuilder::new(values, storages),
-        found: Vec::new(),
-        tensor_of: TensorOf::new(),
-        entered: HashSet::new(),
-        held: 0,
-        is_full: false,
-    };
+    walk(values, root, prefix, List::new(values, storages, MAX_HELD), progress)
+}
+
+fn walk<'v>(
+    values: &'v Values,
+    root: Value,
+    prefix: &str,
+    mut list: List<'v, '_>,
+    progress: &Progress<'_>,
+) -> Result<(Vec<Tensor>, TensorOf)> {
     let mut name = prefix.to_owned();
     let mut open: Vec<Open<'_>> = Vec::new();
     let mut next = Some((root, false));
@@ -105,11 +107,23 @@ struct List<'v, 's> {
     found: Vec<Tensor>,
     tensor_of: TensorOf,
     entered: HashSet<Handle>,
-    held: usize,
+    /// How much more memory it may take.
+    left: usize,
     is_full: bool,
 }
 
-impl<'v> List<'v, '_> {
+impl<'v, 's> List<'v, 's> {
+    fn new(values: &'v Values, storages: &'s mut dyn Storages, left: usize) -> Self {
+        Self {
+            rebuilder: Rebuilder::new(values, storages),
+            found: Vec::new(),
+            tensor_of: TensorOf::new(),
+            entered: HashSet::new(),
+            left,
+            is_full: false,
+        }
+    }
+
     /// Lists a value if it is a tensor; returns what there is to look into.
     fn enter(&mut self, value: Value, name: &str) -> Option<Parts<'v>> {
         let values = self.rebuilder.values();
@@ -141,9 +155,10 @@ impl<'v> List<'v, '_> {
     /// Adds a tensor. If there are too many, says so and ends the walk.
     fn add(&mut self, tensor: Tensor, name: &str) {
         let name = if name.is_empty() { "root" } else { name };
-        self.held += held_by(&tensor) + name.len();
+        let left = self.left.checked_sub(held_by(&tensor) + name.len());
+        self.left = left.unwrap_or(0);
         self.found.push(Tensor { name: name.to_owned(), ..tensor });
-        if self.held > MAX_HELD {
+        if left.is_none() {
             self.is_full = true;
             let count = self.found.len();
             self.rebuilder.storages().warn(format!("only the first {count} tensors are listed"));
@@ -193,5 +208,36 @@ fn add_label(name: &mut String, values: &Values, label: Label) {
             None => _ = write!(name, "[{}]", describe::preview(values, key)),
         },
         Label::Word(word) => _ = write!(name, ".{word}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checkpoint::table::Table;
+    use crate::checkpoint::values;
+
+    #[test]
+    fn the_list_ends_where_its_memory_does() {
+        let id = b"(U\x07storagectorch\nFloatStorage\nU\x010U\x03cpuK\x01tQq\0";
+        let tensor = b"(h\0K\0))\x89tR".to_vec();
+        let function = b"ctorch._utils\n_rebuild_tensor_v2\nq\x01".to_vec();
+        let mut pickle = [&b"\x80\x02"[..], id, b"0", &function, b"0("].concat();
+        for _ in 0..100 {
+            pickle.extend([&b"h\x01"[..], &tensor].concat());
+        }
+        pickle.extend(b"l.");
+        let (values, root, _) = values::read(&pickle, &Progress::none()).unwrap();
+        let room = 10 * size_of::<Tensor>();
+        let mut table = Table::default();
+
+        let list = List::new(&values, &mut table, room);
+        let (tensors, tensor_of) = walk(&values, root, "", list, &Progress::none()).unwrap();
+
+        assert!((5..=10).contains(&tensors.len()), "{}", tensors.len());
+        assert_eq!(tensor_of.len(), tensors.len());
+        let count = tensors.len();
+        let said = format!("only the first {count} tensors are listed");
+        assert!(table.warnings.contains(&said), "{:?}", table.warnings);
     }
 }
