@@ -1,5 +1,6 @@
 //! What pickles of checkpoints hold, from opcodes written by hand.
 
+mod archives;
 mod describing;
 mod objects;
 mod streams;
