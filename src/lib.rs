@@ -13,6 +13,8 @@ pub mod error;
 
 pub mod progress;
 
+pub mod stats;
+
 pub mod column;
 pub mod dtype;
 pub mod source;
