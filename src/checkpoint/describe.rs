@@ -13,7 +13,8 @@ const MAX_PREVIEW: usize = 200;
 /// The beginning of a text, at most so many bytes of it.
 #[must_use]
 pub fn cut(text: &str, max: usize) -> &str {
-    &text[..text.floor_char_boundary(max)]
+    let end = (0..=max.min(text.len())).rev().find(|&end| text.is_char_boundary(end));
+    &text[..end.unwrap_or(0)]
 }
 
 /// Python's name for the type of a value; a tensor's is given elsewhere.

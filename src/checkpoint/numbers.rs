@@ -76,7 +76,7 @@ impl Checkpoint {
         let storage = &self.storages[view.storage as usize];
         let file = &self.files[storage.file as usize];
         let (source, start) = if storage.is_deflated {
-            (Source::Deflated(Inflating::new(file, storage)), 0)
+            (Source::Deflated(Box::new(Inflating::new(file, storage))), 0)
         } else {
             (Source::File(file), storage.start)
         };
@@ -210,7 +210,7 @@ impl Numbers<'_> {
 enum Source<'a> {
     File(&'a CheckpointFile),
     Memory(Cow<'a, [u8]>),
-    Deflated(Inflating<'a>),
+    Deflated(Box<Inflating<'a>>),
 }
 
 impl Bytes for Source<'_> {

@@ -227,8 +227,8 @@ fn safetensors(file: &CheckpointFile, number: u32) -> Result<Content> {
         stretches,
         tensors,
         trees,
-        metadata,
         warnings,
+        metadata,
         ..Content::default()
     })
 }
@@ -314,9 +314,9 @@ fn uses(
     for (index, tensor) in tensors.iter().enumerate() {
         for view in &tensor.views {
             views.entry(view.storage).or_default().push(view);
-            let users = &mut uses[view.storage as usize].tensors;
-            if users.last() != Some(&(index as u32)) {
-                users.push(index as u32);
+            let owners = &mut uses[view.storage as usize].tensors;
+            if owners.last() != Some(&(index as u32)) {
+                owners.push(index as u32);
             }
         }
     }

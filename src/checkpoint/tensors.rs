@@ -193,10 +193,10 @@ impl<'v, 's> Rebuilder<'v, 's> {
                 tensor
             }
             ("_rebuild_from_type_v2", &[function, class, inner, state, ..]) if is_torch => {
-                return self.from_type(function, class, inner, state, call, depth);
+                return self.of_type(function, class, inner, state, call, depth);
             }
             ("_rebuild_from_type", &[function, class, inner, state, ..]) if is_torch => {
-                return self.from_type(function, class, inner, state, call, depth);
+                return self.of_type(function, class, inner, state, call, depth);
             }
             ("_rebuild_wrapper_subclass", &[class, dtype, size, _, _, _, device, grad, ..])
                 if is_torch =>
@@ -330,9 +330,8 @@ impl<'v, 's> Rebuilder<'v, 's> {
         let Some(Node::Dict(entries)) = self.values.node(named) else { return None };
         let mut roles = Vec::new();
         for &[key, value] in entries.as_chunks().0 {
-            match self.values.as_text(key) {
-                Some(role @ ("values" | "offsets" | "lengths")) => roles.push((role, value)),
-                _ => {}
+            if let Some(role @ ("values" | "offsets" | "lengths")) = self.values.as_text(key) {
+                roles.push((role, value));
             }
         }
         self.composite("nested", "values", &roles, depth)
@@ -368,7 +367,7 @@ impl<'v, 's> Rebuilder<'v, 's> {
     }
 
     /// A tensor with a class or attributes of its own.
-    fn from_type(
+    fn of_type(
         &mut self,
         function: Value,
         class: Value,
@@ -482,6 +481,7 @@ impl<'v, 's> Rebuilder<'v, 's> {
 }
 
 /// What a persistent id says.
+#[must_use]
 pub fn storage_id(values: &Values, id: Value) -> Option<StorageId<'_>> {
     let items = values.as_items(id)?;
     let (&[kind, class, key, location, Value::Int(elements @ 0..)], more) =

@@ -57,11 +57,11 @@ pub fn tensors(
     let mut next = Some((root, false));
     let mut steps = 0_u64;
     loop {
-        if let Some((value, is_nameless)) = next.take() {
-            if let Some(parts) = list.enter(value, &name) {
-                let is_module = !is_nameless && is_module(values, &parts);
-                open.push(Open { parts, next: 0, name_len: name.len(), is_module });
-            }
+        if let Some((value, is_nameless)) = next.take()
+            && let Some(parts) = list.enter(value, &name)
+        {
+            let is_module = !is_nameless && is_module(values, &parts);
+            open.push(Open { parts, next: 0, name_len: name.len(), is_module });
         }
         let Some(top) = open.last_mut() else { break };
         name.truncate(top.name_len);
