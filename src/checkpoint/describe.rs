@@ -123,16 +123,26 @@ pub fn preview(values: &Values, value: Value) -> String {
                 format!("{}.{}", cut(module, MAX_PREVIEW), cut(name, MAX_PREVIEW))
             }
             Some(Node::Call(call)) => of_call(values, value, call.args),
+            Some(Node::Tuple(items)) if is_short(items) => {
+                let shown: Vec<_> = items.iter().map(|&item| preview(values, item)).collect();
+                let comma = if items.len() == 1 { "," } else { "" };
+                cut(&format!("({}{comma})", shown.join(", ")), MAX_PREVIEW).to_owned()
+            }
             _ => format!("{} of {}", type_name(values, value), values.parts(value).len()),
         },
     }
 }
 
+/// A few plain values.
+fn is_short(items: &[Value]) -> bool {
+    let is_plain = |item: &Value| !matches!(item, Value::Object(_));
+    matches!(items.len(), 1..=4) && items.iter().all(is_plain)
+}
+
 fn of_call(values: &Values, value: Value, args: Value) -> String {
     let name = type_name(values, value);
     let args = values.as_items(args).unwrap_or_default();
-    let is_plain = |arg: &Value| !matches!(arg, Value::Object(_));
-    if !args.is_empty() && args.len() <= 4 && args.iter().all(is_plain) {
+    if is_short(args) {
         let shown: Vec<_> = args.iter().map(|&arg| preview(values, arg)).collect();
         return cut(&format!("{name}({})", shown.join(", ")), MAX_PREVIEW).to_owned();
     }

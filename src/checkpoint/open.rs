@@ -66,7 +66,8 @@ impl Checkpoint {
 
     fn open_any(path: &Path, progress: &Progress<'_>) -> Result<Self> {
         let file = CheckpointFile::open(path)?;
-        if file.bytes().trim_ascii_start().starts_with(b"{") {
+        let head = file.part(0, file.len().min(64))?;
+        if head.trim_ascii_start().starts_with(b"{") {
             return sharded(file, progress);
         }
         Self::from_file(file, progress)
@@ -133,15 +134,14 @@ impl Checkpoint {
 
 /// Reads one file by what its first bytes say.
 fn read(file: &CheckpointFile, number: u32, progress: &Progress<'_>) -> Result<Content> {
-    let mut head = vec![0; 1024.min(file.len()) as usize];
-    file.read_at(0, &mut head)?;
-    match head.as_slice() {
+    let head = file.part(0, file.len().min(1024))?;
+    match &*head {
         [] => Err(Error::checkpoint("the file is empty", 0)),
         [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => {
             zip(file, 0..file.len(), number, progress)
         }
-        head if legacy::is_legacy(head) => legacy::read(file.bytes(), number, progress),
-        head if tar::is_tar(head) => tar::read(file.bytes(), number, progress),
+        head if legacy::is_legacy(head) => legacy::read(file.map()?, number, progress),
+        head if tar::is_tar(head) => tar::read(file.map()?, number, progress),
         [0x80, 2..=5, ..] => plain_pickle::read(file, number, progress),
         head if safetensors::looks_like_safetensors(head) => safetensors(file, number),
         [0x1f, 0x8b, ..] => Err(Error::checkpoint("it is packed with gzip; unpack it first", 0)),

@@ -140,14 +140,16 @@ impl<'v, 's> Rebuilder<'v, 's> {
                 self.strided(storage, offset, size, stride, None)?
             }
             ("_rebuild_tensor_v2", &[storage, offset, size, stride, grad, ..]) if is_torch => {
-                let tensor = self.strided(storage, offset, size, stride, None)?;
+                let mut tensor = self.strided(storage, offset, size, stride, None)?;
+                self.negate(&mut tensor, args.get(6));
                 Tensor { requires_grad: grad == Value::Bool(true), ..tensor }
             }
             ("_rebuild_tensor_v3", &[storage, offset, size, stride, grad, _, dtype, ..])
                 if is_torch =>
             {
                 let dtype = self.dtype(dtype)?;
-                let tensor = self.strided(storage, offset, size, stride, Some(dtype))?;
+                let mut tensor = self.strided(storage, offset, size, stride, Some(dtype))?;
+                self.negate(&mut tensor, args.get(7));
                 Tensor { requires_grad: grad == Value::Bool(true), ..tensor }
             }
             ("_rebuild_parameter" | "_rebuild_parameter_with_state", &[data, grad, ..])
@@ -251,6 +253,19 @@ impl<'v, 's> Rebuilder<'v, 's> {
             tensor.views.push(View { role: String::new(), storage, dtype, layout });
         }
         Some(tensor)
+    }
+
+    /// A view that only says that its numbers have the other sign (the imaginary part of a conjugate).
+    fn negate(&self, tensor: &mut Tensor, metadata: Option<&Value>) {
+        let Some(Node::Dict(entries)) = metadata.and_then(|&about| self.values.node(about)) else {
+            return;
+        };
+        let is_negative = entries.as_chunks().0.iter().any(|&[key, value]| {
+            self.values.as_text(key) == Some("neg") && value == Value::Bool(true)
+        });
+        if is_negative {
+            tensor.quantized = Some(Quantized::Tensor { scale: -1.0, zero_point: 0 });
+        }
     }
 
     /// A tensor's storage with where in it to begin; its type, its device, its length in elements.
