@@ -40,6 +40,8 @@ pub mod filter;
 
 pub mod recording;
 
+pub mod stats;
+
 pub mod checkpoint;
 
 #[cfg(feature = "python")]

@@ -1,0 +1,254 @@
+//! How the elements of two tensors of the same type and shape differ.
+//!
+//! Two elements differ if their bits do, except that 0 and −0 are equal: a NaN equals a NaN of the same
+//! bits only. Quantized elements whose scales differ are compared by what they stand for.
+//!
+//! # Cost
+//!
+//! Tensors that are equal are read once and compared as bytes. Others are read until the first chunk that
+//! differs, and then once more from the start, to be measured.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pulp::Arch;
+
+use super::moments::BLOCK;
+use super::plan::{Buffers, Grain, Part, Plan};
+use super::values::{Form, Values};
+use super::{Elements, parallel};
+use crate::error::{Error, Result};
+use crate::progress::Progress;
+
+/// How two tensors differ. The sizes are over the values that are finite in both, and 0 if all are equal.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Difference {
+    /// Whether every value is the same in both.
+    pub is_equal: bool,
+    /// How many values differ.
+    pub changed: u64,
+    /// How many values each tensor has.
+    pub count: u64,
+    /// The largest difference.
+    pub max_abs: Option<f64>,
+    /// The mean of the absolute differences.
+    pub mean_abs: Option<f64>,
+    /// The norm of the difference by that of the first tensor; none if that is 0.
+    pub relative_l2: Option<f64>,
+}
+
+/// Compares two tensors of the same type and shape; how they lie in their storages may differ.
+pub fn compare(a: &Elements<'_>, b: &Elements<'_>, progress: &Progress<'_>) -> Result<Difference> {
+    compare_by(a, b, progress, Grain::usual())
+}
+
+pub(super) fn compare_by(
+    a: &Elements<'_>,
+    b: &Elements<'_>,
+    progress: &Progress<'_>,
+    grain: Grain,
+) -> Result<Difference> {
+    if a.dtype != b.dtype || a.layout.shape != b.layout.shape {
+        return Err(Error::argument("only tensors of the same type and shape can be compared"));
+    }
+    let values = Values::of(a.dtype);
+    let plan = Plan::of([a, b], &values, grain)?;
+    let count = a.layout.elements().unwrap_or(0).saturating_mul(values.values_of_element());
+    let equal = Difference {
+        is_equal: true,
+        changed: 0,
+        count,
+        max_abs: (count > 0).then_some(0.0),
+        mean_abs: (count > 0).then_some(0.0),
+        relative_l2: (count > 0).then_some(0.0),
+    };
+    if are_same_bytes(&plan, &progress.part(0.0, 0.4))? {
+        return Ok(equal);
+    }
+    let sums = sums_of(&plan, &values, &progress.part(0.4, 1.0))?;
+    if sums.changed == 0 {
+        return Ok(equal);
+    }
+    let some = |value: f64| (sums.pairs > 0 && value.is_finite()).then_some(value);
+    Ok(Difference {
+        is_equal: false,
+        changed: sums.changed.saturating_mul(plan.copies),
+        count,
+        max_abs: some(sums.max),
+        mean_abs: some(sums.apart / sums.pairs as f64),
+        relative_l2: some((sums.apart_squares / sums.squares).sqrt()),
+    })
+}
+
+/// The first pass: whether there is no difference at all.
+fn are_same_bytes(plan: &Plan<'_, 2>, progress: &Progress<'_>) -> Result<bool> {
+    let is_different = AtomicBool::new(false);
+    let work = |buffers: &mut Buffers<2>, task| {
+        if is_different.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        plan.chunks(task, buffers, |part, [a, b], _| {
+            if !is_same(part, a, b) {
+                is_different.store(true, Ordering::Relaxed);
+            }
+        })
+    };
+    parallel::spread(plan.tasks(), plan.threads(), progress, Buffers::default, work)?;
+    Ok(!is_different.into_inner())
+}
+
+fn is_same(part: &Part<'_, 2>, a: &[u8], b: &[u8]) -> bool {
+    part.affine[0] == part.affine[1] && a == b
+}
+
+/// What is added up of pairs of values.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    changed: u64,
+    /// How many pairs are finite.
+    pairs: u64,
+    max: f64,
+    apart: f64,
+    apart_squares: f64,
+    /// The squares of the first tensor.
+    squares: f64,
+}
+
+impl Sums {
+    fn merge(&mut self, other: &Self) {
+        self.changed += other.changed;
+        self.pairs += other.pairs;
+        self.max = self.max.max(other.max);
+        self.apart += other.apart;
+        self.apart_squares += other.apart_squares;
+        self.squares += other.squares;
+    }
+}
+
+/// The second pass.
+fn sums_of(plan: &Plan<'_, 2>, values: &Values, progress: &Progress<'_>) -> Result<Sums> {
+    let start = || (Buffers::default(), Vec::new());
+    let work = |(buffers, found): &mut (Buffers<2>, Vec<(u64, Sums)>), task| {
+        let mut sums = Sums::default();
+        plan.chunks(task, buffers, |part, [a, b], [a_numbers, b_numbers]| {
+            Arch::new().dispatch(|| {
+                let block = BLOCK * values.unit_bytes;
+                for (a, b) in a.chunks(block).zip(b.chunks(block)) {
+                    let count = a.len() / values.unit_bytes * values.numbers_of_unit();
+                    let (x, y) = (&mut a_numbers[..count], &mut b_numbers[..count]);
+                    values.numbers(a, x);
+                    part.affine[0].apply(x);
+                    if is_same(part, a, b) {
+                        y.copy_from_slice(x);
+                    } else {
+                        values.numbers(b, y);
+                        part.affine[1].apply(y);
+                        sums.changed += changed(values, part, [a, b], [x, y]);
+                    }
+                    if matches!(values.form, Form::Complex(_)) {
+                        sums.merge(&complex(x, y));
+                    } else {
+                        sums.merge(&real(x, y));
+                    }
+                }
+            });
+        })?;
+        found.push((task, sums));
+        Ok(())
+    };
+    let states = parallel::spread(plan.tasks(), plan.threads(), progress, start, work)?;
+    let mut found: Vec<_> = states.into_iter().flat_map(|state| state.1).collect();
+    found.sort_unstable_by_key(|&(task, _)| task);
+    let mut all = Sums::default();
+    for (_, sums) in &found {
+        all.merge(sums);
+    }
+    Ok(all)
+}
+
+/// How many values differ.
+#[inline(always)]
+fn changed(values: &Values, part: &Part<'_, 2>, [a, b]: [&[u8]; 2], [x, y]: [&[f64]; 2]) -> u64 {
+    let is_exact = part.affine[0] == part.affine[1];
+    match values.form {
+        // Two integers of 64 bits may be one float.
+        Form::I64 | Form::U64 if is_exact => {
+            let (a, b) = (a.as_chunks::<8>().0, b.as_chunks::<8>().0);
+            a.iter().zip(b).map(|(a, b)| u64::from(a != b)).sum()
+        }
+        Form::Complex(_) => {
+            let differs = |at: usize| differs(values, [a, b], [x, y], at);
+            (0..x.len()).step_by(2).map(|at| u64::from(differs(at) || differs(at + 1))).sum()
+        }
+        _ => {
+            let unequal = x.iter().zip(y).map(|(x, y)| u64::from(x != y)).sum();
+            let is_nan = x.iter().zip(y).map(|(x, y)| u64::from(x.is_nan() & y.is_nan()));
+            if is_nan.sum::<u64>() == 0 {
+                return unequal;
+            }
+            (0..x.len()).map(|at| u64::from(differs(values, [a, b], [x, y], at))).sum()
+        }
+    }
+}
+
+/// Whether a number differs; of two that are NaN, the bits say.
+fn differs(values: &Values, [a, b]: [&[u8]; 2], [x, y]: [&[f64]; 2], at: usize) -> bool {
+    if x[at].is_nan() && y[at].is_nan() && values.form != Form::TwoInByte {
+        let bytes = at * values.part_bytes..(at + 1) * values.part_bytes;
+        return a[bytes.clone()] != b[bytes];
+    }
+    x[at] != y[at]
+}
+
+/// Adds up pairs of real numbers.
+#[inline(always)]
+fn real(x: &[f64], y: &[f64]) -> Sums {
+    const LANES: usize = 8;
+    let mut pairs = [0; LANES];
+    let mut max = [0.0; LANES];
+    let mut apart = [0.0; LANES];
+    let mut apart_squares = [0.0; LANES];
+    let mut squares = [0.0; LANES];
+    let mut add = |lane: usize, x: f64, y: f64| {
+        let is_finite = (x.abs() <= f64::MAX) & (y.abs() <= f64::MAX);
+        let (x, y) = if is_finite { (x, y) } else { (0.0, 0.0) };
+        let distance = (y - x).abs();
+        pairs[lane] += u64::from(is_finite);
+        max[lane] = if distance > max[lane] { distance } else { max[lane] };
+        apart[lane] += distance;
+        apart_squares[lane] += distance * distance;
+        squares[lane] += x * x;
+    };
+    let ((xs, last_xs), (ys, last_ys)) = (x.as_chunks::<LANES>(), y.as_chunks::<LANES>());
+    for (xs, ys) in xs.iter().zip(ys) {
+        for lane in 0..LANES {
+            add(lane, xs[lane], ys[lane]);
+        }
+    }
+    for (lane, (&x, &y)) in last_xs.iter().zip(last_ys).enumerate() {
+        add(lane, x, y);
+    }
+    Sums {
+        changed: 0,
+        pairs: pairs.iter().sum(),
+        max: max.into_iter().fold(0.0, f64::max),
+        apart: apart.iter().sum(),
+        apart_squares: apart_squares.iter().sum(),
+        squares: squares.iter().sum(),
+    }
+}
+
+/// Adds up pairs of complex numbers.
+fn complex(x: &[f64], y: &[f64]) -> Sums {
+    let mut sums = Sums::default();
+    for (x, y) in x.as_chunks::<2>().0.iter().zip(y.as_chunks::<2>().0) {
+        if x.iter().chain(y).all(|part| part.is_finite()) {
+            let distance = (y[0] - x[0]).hypot(y[1] - x[1]);
+            sums.pairs += 1;
+            sums.max = sums.max.max(distance);
+            sums.apart += distance;
+            sums.apart_squares += distance * distance;
+            sums.squares += x[0] * x[0] + x[1] * x[1];
+        }
+    }
+    sums
+}
