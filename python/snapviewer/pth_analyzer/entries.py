@@ -2,7 +2,7 @@
 
 What is met again (a cycle, or an object that is in two places) is named with `same_as` and not
 followed. The memory of a storage counts where its first tensor is. Levels below `max_depth`, and
-items beyond a limit, are not dropped in silence: their container has `truncated` and `hidden_items`.
+items beyond a limit, are not dropped in silence: `truncated` and `hidden_items` tell of them.
 
 # Invariants
 

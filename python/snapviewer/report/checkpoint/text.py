@@ -58,7 +58,7 @@ def as_text(
 
 def _danger(summary: Summary) -> Iterator[str]:
     if flagged := summary.checkpoint.flagged_imports:
-        what = names_text(flagged, 8)
+        what = names_text(flagged, 3)
         yield f"! this file would run code when loaded with weights_only=False: {what}"
 
 
