@@ -84,6 +84,7 @@ def code() -> Iterator[Code]:
 def _calls() -> dict[str, bytes]:
     """Opcodes that call `os.system`."""
     stacked = text("os") + text("system") + b"\x93"
+    framed = SYSTEM + ARGUMENTS + b"R"
     return {
         "reduce": SYSTEM + ARGUMENTS + b"R",
         "stack-global": stacked + ARGUMENTS + b"R",
@@ -100,7 +101,7 @@ def _calls() -> dict[str, bytes]:
         + ARGUMENTS + b"R",
         "memo-written-twice": text("x") + b"q\x000" + text("os") + b"q\x000h\0" + text("system")
         + b"\x93" + ARGUMENTS + b"R",
-        "in-a-frame": b"\x95" + struct.pack("<Q", 40) + SYSTEM + ARGUMENTS + b"R",
+        "in-a-frame": b"\x95" + struct.pack("<Q", len(framed) + 1) + framed,
         "only-imported": SYSTEM,
     }  # fmt: skip
 
