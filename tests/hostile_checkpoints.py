@@ -1,7 +1,7 @@
 """Checkpoints that would run code, lie about their tensors, or grow when they are read.
 
 Each is small on disk and made here. What would run, if anything ran, makes a file called `canary`.
-Archives that lie are in hostile_archives.py.
+Files that lie are in hostile_archives.py (zip) and hostile_streams.py (all others).
 """
 
 from __future__ import annotations

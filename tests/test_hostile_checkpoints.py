@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import hostile_archives
 import hostile_checkpoints
+import hostile_streams
 import program
 from hostile import Case
 from patience import PATIENT
@@ -27,7 +28,9 @@ FORMATS = tuple(hostile_archives.small_files())
 # All in a few processes, under a limit of memory and time
 
 
-@pytest.mark.parametrize("cases", [hostile_checkpoints.cases, hostile_archives.cases])
+@pytest.mark.parametrize(
+    "cases", [hostile_checkpoints.cases, hostile_archives.cases, hostile_streams.cases]
+)
 def test_a_bad_checkpoint_is_refused_with_one_sentence_or_told(
     cases: Callable[[], tuple[Case, ...]], tmp_path: Path
 ) -> None:
