@@ -3,7 +3,7 @@
 use hashbrown::{HashMap, HashSet};
 
 use super::parts::Label;
-use super::values::{Call, Node, Values};
+use super::values::{Call, Node, Values, kind};
 use super::walk::TensorOf;
 use crate::pickle::{Handle, Value};
 
@@ -263,8 +263,8 @@ fn table_bytes(header: u64, count: usize, each: u64, free: usize) -> u64 {
 #[derive(Debug)]
 pub struct Sizes {
     of: HashMap<Handle, u64>,
-    /// All of it.
-    pub total: u64,
+    /// The parts of the root, without what holds them together; of a root without parts, itself.
+    pub parts: u64,
 }
 
 impl Sizes {
@@ -280,15 +280,18 @@ impl Sizes {
         // A value, the next of its parts, and what it has so far.
         let mut open: Vec<(Value, usize, u64)> = Vec::new();
         let mut next = Some(root);
-        let mut total = 0;
+        let mut parts = 0;
         loop {
             if let Some(value) = next.take() {
                 let handle = if let Value::Object(handle) = value { Some(handle) } else { None };
                 let is_new = handle.is_none_or(|handle| met.insert(handle));
-                let index = handle.and_then(|handle| tensor_of.get(&handle));
+                let index = handle.and_then(|handle| match handle.kind {
+                    kind::TENSOR => Some(handle.id),
+                    _ => tensor_of.get(&handle).copied(),
+                });
                 let own = match index {
                     _ if !is_new => 0,
-                    Some(&index) => tensor(index),
+                    Some(index) => tensor(index),
                     None => own_bytes(values, value),
                 };
                 let is_open = is_new && index.is_none() && is_container(values, value);
@@ -298,9 +301,9 @@ impl Sizes {
                     if let (true, Some(handle)) = (is_new, handle) {
                         of.insert(handle, own);
                     }
-                    match open.last_mut() {
-                        Some(above) => above.2 += own,
-                        None => total = own,
+                    parts += if open.len() <= 1 { own } else { 0 };
+                    if let Some(above) = open.last_mut() {
+                        above.2 += own;
                     }
                 }
             }
@@ -317,13 +320,13 @@ impl Sizes {
                 if let Value::Object(handle) = value {
                     of.insert(handle, bytes);
                 }
-                match open.last_mut() {
-                    Some(above) => above.2 += bytes,
-                    None => total = bytes,
+                parts += if open.len() == 1 { bytes } else { 0 };
+                if let Some(above) = open.last_mut() {
+                    above.2 += bytes;
                 }
             }
         }
-        Self { of, total }
+        Self { of, parts }
     }
 
     /// How many bytes a value holds.

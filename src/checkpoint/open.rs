@@ -5,6 +5,7 @@ use std::path::Path;
 
 use hashbrown::HashMap;
 
+use super::describe::Sizes;
 use super::files::CheckpointFile;
 use super::imports::Imports;
 use super::reach::{self, Reach};
@@ -121,14 +122,38 @@ impl Checkpoint {
     /// How many bytes of its storages a tensor reaches, each counted once.
     #[must_use]
     pub fn reached_by(&self, tensor: &Tensor) -> u64 {
-        let mut budget = reach::BUDGET;
         let storages = self.storages_of(tensor);
-        let reached = storages.into_iter().map(|index| {
-            let views: Vec<&View> =
-                tensor.views.iter().filter(|view| view.storage == index).collect();
-            reach::reach(self.storages[index as usize].bytes, &views, &mut budget).bytes
-        });
-        reached.sum()
+        storages.into_iter().map(|index| self.reached_in(index, tensor)).sum()
+    }
+
+    /// How many bytes of one storage a tensor reaches, each counted once.
+    fn reached_in(&self, storage: u32, tensor: &Tensor) -> u64 {
+        let views: Vec<&View> =
+            tensor.views.iter().filter(|view| view.storage == storage).collect();
+        let mut budget = reach::BUDGET;
+        reach::reach(self.storages[storage as usize].bytes, &views, &mut budget).bytes
+    }
+
+    /// How much memory Python would need for what the file holds. A storage's bytes are counted where
+    /// a tensor first reaches them.
+    #[must_use]
+    pub fn sizes(&self) -> Sizes {
+        let mut left: Vec<u64> = self.uses.iter().map(|used| used.reached_bytes).collect();
+        let tree = &self.trees[self.root_tree];
+        Sizes::new(&tree.values, tree.root, &tree.tensor_of, |index| {
+            let tensor = &self.tensors[index as usize];
+            if tensor.kind == "ndarray" {
+                return tensor.logical_bytes;
+            }
+            let mut bytes = 0;
+            for storage in self.storages_of(tensor) {
+                let left = &mut left[storage as usize];
+                let own = if *left == 0 { 0 } else { self.reached_in(storage, tensor).min(*left) };
+                *left -= own;
+                bytes += own;
+            }
+            bytes
+        })
     }
 }
 
