@@ -1,6 +1,6 @@
 """From the inert tree of a checkpoint to the nested dicts that the analyzer returns.
 
-Each thing is told with its own size. What is met again (a cycle, an object that is in two places) is
+Each thing is told with its own size. What is met again (a cycle, an object in two places) is
 named with `same_as` and not followed, and a tensor on another one's storage says so; the total and
 the sizes of collections count such memory once. Levels below `max_depth`, and items beyond a limit,
 are not dropped in silence: `truncated` and `hidden_items` tell of them.
