@@ -24,9 +24,8 @@ export PYO3_PYTHON := $(abspath $(PY))
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export SNAP
 
-.PHONY: help run test bench fuzz screenshots fmt build rust-fmt rust-lint rust-test python-lint \
+.PHONY: help run test bench fuzz screenshots fmt build compile rust-fmt rust-lint rust-test python-lint \
 	python-types python-stubs python-test screen
-.NOTPARALLEL:
 .DELETE_ON_ERROR:
 
 help:
@@ -55,7 +54,13 @@ run: build
 		$(PROGRAM) render "$$from" -o "$$picture" --force; \
 	fi
 
-test: rust-fmt rust-lint rust-test python-lint python-types python-stubs python-test
+# First what takes long and needs nothing of each other, side by side: the checks of Rust (dev
+# profile), the compilation of the product (release), and the test tools, which are mostly a
+# download. Then Python; its tests alone, because some of them watch a window.
+test:
+	@$(MAKE) --no-print-directory -j3 rust-fmt rust-test compile $(VENV)/.tools screen
+	@$(MAKE) --no-print-directory python-lint python-types python-stubs
+	@$(MAKE) --no-print-directory python-test
 	@echo '== all good'
 
 bench: build $(VENV)/.tools
@@ -97,8 +102,14 @@ $(VENV)/.made: pyproject.toml
 $(VENV)/.tools: $(VENV)/.made
 	@echo '== test tools'
 	@$(REQUIREMENTS) > $(VENV)/test-requirements.txt
-	@$(PY) -m pip install --quiet -r $(VENV)/test-requirements.txt
+	@$(PY) -m pip install --quiet --no-compile -r $(VENV)/test-requirements.txt
 	@touch $@
+
+# The long part of a build. It installs nothing, so that pip can install other things meanwhile.
+compile: $(VENV)/.made
+	@echo '== compile'
+	@VIRTUAL_ENV=$(abspath $(VENV)) $(PY) -m maturin build --release --locked --quiet \
+		--auditwheel skip --out $(VENV)/wheels > $(VENV)/compile.log 2>&1 || { cat $(VENV)/compile.log; exit 1; }
 
 $(VENV)/.built: $(VENV)/.made $(SOURCES)
 	@echo '== build (about four minutes the first time)'
@@ -113,13 +124,13 @@ rust-fmt:
 	@$(CARGO) fmt --check
 	@$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
 
+# With Python, which is all of the code; that it also builds without is for the tests to show.
 rust-lint: $(VENV)/.made
 	@echo '== cargo clippy'
-	@$(CARGO) clippy --quiet --locked --all-targets -- -D warnings
-	@echo '== cargo clippy, with Python'
 	@$(CARGO) clippy --quiet --locked --all-targets --features python -- -D warnings
 
-rust-test:
+# After the lints: both want cargo's lock on target/debug.
+rust-test: rust-lint
 	@echo '== cargo test'
 	@$(CARGO) test --quiet --locked
 
@@ -138,7 +149,7 @@ python-stubs: $(VENV)/.tools build
 
 python-test: $(VENV)/.tools build screen
 	@echo '== pytest'
-	@$(PY) -m pytest --quiet
+	@$(PY) -m pytest --quiet --numprocesses 2 --dist loadfile
 
 # What tests of the window need: a screen that nobody sees, a hand that types, letters. Without them
 # these tests are skipped, and say so.

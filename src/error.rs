@@ -26,6 +26,15 @@ pub enum Error {
         offset: u64,
     },
 
+    /// The bytes are not a checkpoint that we understand, or one that we trust.
+    #[error("{reason} (at byte {offset})")]
+    Checkpoint {
+        /// What is wrong with them.
+        reason: Cow<'static, str>,
+        /// Where in the file.
+        offset: u64,
+    },
+
     /// The snapshot is fine, but has nothing for the device asked for.
     #[error("device {device} is not in this snapshot; it has: {}", list(available))]
     NoDevice {
@@ -98,6 +107,11 @@ impl Error {
     /// The bytes are wrong, for this reason, at this offset.
     pub fn malformed(reason: impl Into<Cow<'static, str>>, offset: usize) -> Self {
         Self::Malformed { reason: reason.into(), offset: offset as u64 }
+    }
+
+    /// The checkpoint is wrong, for this reason, at this offset.
+    pub fn checkpoint(reason: impl Into<Cow<'static, str>>, offset: u64) -> Self {
+        Self::Checkpoint { reason: reason.into(), offset }
     }
 
     /// The bundle is wrong, for this reason.

@@ -13,8 +13,6 @@ pub mod error;
 
 pub mod progress;
 
-pub mod stats;
-
 pub mod column;
 pub mod dtype;
 pub mod source;
@@ -41,6 +39,8 @@ pub mod bundle;
 pub mod filter;
 
 pub mod recording;
+
+pub mod stats;
 
 pub mod checkpoint;
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib.util
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,9 @@ from display import display
 
 if TYPE_CHECKING:
     from driver import Driver
+
+# Looking for doctests in a file imports it.
+collect_ignore = [] if importlib.util.find_spec("torch") else ["checkpoint_cases.py"]
 
 __all__ = ["cache", "collected", "demo", "display", "driver", "one_driver", "small"]
 

@@ -1,11 +1,13 @@
 """Runs the product as a process of its own, within limits.
 
-`python tests/program.py DIR LISTING` loads the listed files of a directory and prints one JSON line
-before and one after each, so that the parent knows which file ended a process.
+`python tests/program.py KIND DIR LISTING` loads the listed files of a directory, as snapshots or as
+checkpoints, and prints one JSON line before and one after each, so that the parent knows which file
+ended a process.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import resource
 import signal
@@ -14,7 +16,9 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+Kind = Literal["snapshot", "checkpoint"]
 
 MEMORY_LIMIT_BYTES = 3 * 2**30
 SECONDS_PER_FILE = 30
@@ -62,7 +66,7 @@ class Loaded:
     message: str
 
 
-def load_all(directory: Path, work: Path) -> dict[str, Loaded]:
+def load_all(directory: Path, work: Path, kind: Kind = "snapshot") -> dict[str, Loaded]:
     """Load every file of a directory in as few processes as it takes.
 
     A process that dies at a file is replaced by one that goes on after it.
@@ -73,6 +77,7 @@ def load_all(directory: Path, work: Path) -> dict[str, Loaded]:
         listing = work / "listing.json"
         listing.write_text(json.dumps(waiting))
         ran = run(
+            kind,
             directory,
             listing,
             program=(str(Path(__file__).resolve()),),
@@ -96,14 +101,45 @@ _STARTED = Loaded("started", "")
 
 def _load(load: Callable[[Path], Any], refusal: type[Exception], path: Path) -> Loaded:
     try:
-        snapshot = load(path)
-        for device in snapshot.devices:
-            _look_at(snapshot, device)
+        load(path)
     except refusal as error:
         return Loaded("refused", str(error))
     except BaseException as error:
         return Loaded(f"raised {type(error).__name__}", str(error)[:500])
     return Loaded("accepted", "")
+
+
+def _snapshot(path: Path) -> None:
+    import snapviewer
+
+    snapshot = snapviewer.load(path)
+    for device in snapshot.devices:
+        _look_at(snapshot, device)
+
+
+def _checkpoint(path: Path) -> None:
+    """Read a checkpoint and ask for some of everything that is told of it."""
+    from snapviewer import _core
+
+    checkpoint = _core.read_checkpoint(path)
+    ledger = checkpoint.ledger
+    parts = (ledger.tensors, ledger.unreferenced, ledger.pickle, ledger.padding, ledger.archive)
+    assert sum(parts) == checkpoint.file_bytes, f"{parts} are not {checkpoint.file_bytes} bytes"
+    str([checkpoint.metadata, checkpoint.warnings, checkpoint.flagged_imports])
+    for storage in checkpoint.storages[:1000]:
+        assert 0 <= storage.reached_bytes <= storage.bytes, storage.key
+    measured = 0
+    for number, tensor in enumerate(checkpoint.tensors[:1000]):
+        str([getattr(tensor, name) for name in dir(tensor) if not name.startswith("_")])
+        if tensor.logical_bytes < 2**20 and measured < 50:
+            measured += 1
+            with contextlib.suppress(_core.SnapshotError):  # with the reason
+                checkpoint.stats(number)
+    values, place = [checkpoint.root], 0
+    while place < len(values) < 10_000:
+        values += [inner for _, inner in values[place].items(0, 100)]
+        str([values[place].type, values[place].preview, values[place].size_bytes])
+        place += 1
 
 
 def _look_at(snapshot: Any, device: Any) -> None:
@@ -129,20 +165,21 @@ def _look_at(snapshot: Any, device: Any) -> None:
         device.timeline().image(time=span, clock=clock, bytes=(0, top), size=(64, 48))
 
 
-def main(directory: Path, listing: Path) -> None:
+def main(kind: str, directory: Path, listing: Path) -> None:
     """Load the listed files of a directory, telling before and after each what happens."""
     import snapviewer
 
+    load = {"snapshot": _snapshot, "checkpoint": _checkpoint}[kind]
     # The default action ends the process even where the native code never looks up.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     for name in json.loads(listing.read_text()):
         print(json.dumps({"name": name, "outcome": "started", "message": ""}), flush=True)
         signal.alarm(SECONDS_PER_FILE)
-        loaded = _load(snapviewer.load, snapviewer.SnapshotError, directory / name)
+        loaded = _load(load, snapviewer.SnapshotError, directory / name)
         signal.alarm(0)
         line = {"name": name, "outcome": loaded.outcome, "message": loaded.message}
         print(json.dumps(line), flush=True)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]))

@@ -103,7 +103,7 @@ def test_the_program_is_installed_under_its_name() -> None:
     assert done.stdout == f"snapviewer {snapviewer.__version__}\n"
 
 
-@pytest.mark.parametrize("command", ["convert", "info", "render", "query", "demo"])
+@pytest.mark.parametrize("command", ["convert", "info", "render", "query", "pth", "demo"])
 def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     ran = _here(capsys, command, "--help")
     overview = _here(capsys, "--help")

@@ -14,19 +14,28 @@ __all__ = [
     "FORMAT_VERSION",
     "Allocations",
     "CancelledError",
+    "Checkpoint",
     "Clock",
     "Device",
+    "Difference",
     "Event",
     "Frame",
     "Image",
+    "Ledger",
     "Screen",
     "Snapshot",
     "SnapshotError",
+    "Stats",
+    "Storage",
+    "Tensor",
+    "TensorPart",
     "Timeline",
+    "Value",
     "convert",
     "is_bundle",
     "load",
     "query",
+    "read_checkpoint",
 ]
 
 CATEGORIES: tuple[str, ...]
@@ -485,6 +494,320 @@ class Snapshot:
             CancelledError: `cancel` was set.
         """
 
+@final
+class Ledger:
+    """The bytes of a checkpoint's files by what they are for; the parts add up to their size."""
+
+    @property
+    def tensors(self) -> int:
+        """Bytes of storages that some tensor reaches."""
+    @property
+    def unreferenced(self) -> int:
+        """Bytes of storages that none reaches."""
+    @property
+    def pickle(self) -> int:
+        """Pickles."""
+    @property
+    def padding(self) -> int:
+        """Zeros and spaces that align what follows."""
+    @property
+    def archive(self) -> int:
+        """Headers, names, directories, small records, code."""
+
+@final
+class TensorPart:
+    """One of the storages' views that a tensor is made of, such as the indices of a sparse one."""
+
+    @property
+    def role(self) -> str:
+        """What it is to its tensor: "indices", "values", …."""
+    @property
+    def dtype(self) -> str:
+        """The type of its elements."""
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many elements it has along each dimension."""
+    @property
+    def stride(self) -> tuple[int, ...]:
+        """How many elements of the storage lie between neighbours, along each dimension."""
+    @property
+    def offset(self) -> int:
+        """Its first element in the storage."""
+    @property
+    def storage(self) -> str:
+        """The key of its storage."""
+
+@final
+class Tensor:
+    """A tensor of a checkpoint, or something like one."""
+
+    @property
+    def name(self) -> str:
+        """The way to it: `model.layer.weight`, `optimizer.state[0].exp_avg`."""
+    @property
+    def kind(self) -> str:
+        """What it is: "tensor", "parameter", "sparse_coo", "quantized", "nested", "meta", …."""
+    @property
+    def dtype(self) -> str:
+        """The type of its elements, such as "float32"."""
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many elements it has along each dimension."""
+    @property
+    def stride(self) -> tuple[int, ...] | None:
+        """As torch counts it; None for a kind that is made of several parts, or of none."""
+    @property
+    def offset(self) -> int | None:
+        """Its first element in the storage; None as for `stride`."""
+    @property
+    def storage(self) -> str | None:
+        """The key of its storage; None as for `stride`."""
+    @property
+    def device(self) -> str:
+        """Where it was when it was saved."""
+    @property
+    def requires_grad(self) -> bool:
+        """Whether it wants gradients."""
+    @property
+    def logical_bytes(self) -> int:
+        """Its elements, each written out."""
+    @property
+    def stored_bytes(self) -> int:
+        """All of its storages."""
+    @property
+    def unique_bytes(self) -> int:
+        """The bytes of its storages that it reaches, each once."""
+    @property
+    def wasted_bytes(self) -> int:
+        """What saving a clone of it alone would save; 0 if others need the rest."""
+    @property
+    def parts(self) -> tuple[TensorPart, ...]:
+        """What it is made of; empty for a plain tensor."""
+    @property
+    def class_name(self) -> str | None:
+        """The class that the file names, if it is not torch's own."""
+    @property
+    def file(self) -> str | None:
+        """The shard that it is in."""
+
+@final
+class Storage:
+    """The bytes of one storage, and where they are."""
+
+    @property
+    def key(self) -> str:
+        """What the file calls it."""
+    @property
+    def file(self) -> str | None:
+        """The shard that it is in."""
+    @property
+    def start(self) -> int:
+        """Where it begins in that file."""
+    @property
+    def bytes(self) -> int:
+        """How many bytes it is when unpacked."""
+    @property
+    def packed_bytes(self) -> int:
+        """How many bytes of the file it takes."""
+    @property
+    def reached_bytes(self) -> int:
+        """How many of its bytes some tensor reaches."""
+    @property
+    def clone_bytes(self) -> int:
+        """What clones of its tensors would take instead."""
+    @property
+    def tensors(self) -> tuple[int, ...]:
+        """The indexes of the tensors that are views of it."""
+
+@final
+class Value:
+    """A value of a checkpoint: what torch.load would return there, but inert.
+
+    Two are equal, and have the same hash, if they are the same object of the file.
+    """
+
+    @property
+    def type(self) -> str:
+        """Its Python type: 'torch.Tensor', 'OrderedDict', 'str', …, or the file's own class."""
+    @property
+    def tensor(self) -> int | None:
+        """The index of the tensor that it is."""
+    @property
+    def size_bytes(self) -> int:
+        """What it takes in 64-bit CPython, contents included; what occurs twice counts once."""
+    @property
+    def preview(self) -> str | None:
+        """The repr of a plain value, shortened."""
+    @property
+    def count(self) -> int | None:
+        """How many items a collection has."""
+    @property
+    def is_container(self) -> bool:
+        """Whether it has items."""
+    def items(self, start: int = 0, stop: int | None = None) -> list[tuple[str, Value]]:
+        """Some of its items: keys of a dict as text, `[0]` in a sequence, names of attributes."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __hash__(self, /) -> int: ...
+
+@final
+class Stats:
+    """Statistics of a tensor's elements; moments, norms and histogram are of the finite ones."""
+
+    @property
+    def count(self) -> int:
+        """How many elements there are."""
+    @property
+    def mean(self) -> float | None:
+        """None if no element is finite; the same below."""
+    @property
+    def std(self) -> float | None:
+        """Unbiased; None with less than two finite elements."""
+    @property
+    def min(self) -> float | None:
+        """The smallest."""
+    @property
+    def max(self) -> float | None:
+        """The largest."""
+    @property
+    def zeros(self) -> int:
+        """How many are zero, of either sign."""
+    @property
+    def nan(self) -> int:
+        """How many are no numbers."""
+    @property
+    def inf(self) -> int:
+        """How many are infinite."""
+    @property
+    def denormal(self) -> int:
+        """How many are closer to zero than normal numbers."""
+    @property
+    def l1(self) -> float:
+        """The sum of the absolute values."""
+    @property
+    def l2(self) -> float:
+        """The root of the sum of squares."""
+    @property
+    def skewness(self) -> float | None:
+        """Of the population; None if all are equal."""
+    @property
+    def kurtosis(self) -> float | None:
+        """Excess, of the population; None if all are equal."""
+    @property
+    def entropy(self) -> float | None:
+        """Of the histogram, in bits."""
+    @property
+    def histogram(self) -> tuple[int, ...]:
+        """How many elements are in each of equal bins from `min` to `max`."""
+    @property
+    def edges(self) -> tuple[float, float] | None:
+        """Where the histogram begins and ends."""
+
+@final
+class Difference:
+    """How the elements of two tensors of the same type and shape differ."""
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether all are the same."""
+    @property
+    def changed(self) -> int:
+        """How many differ."""
+    @property
+    def count(self) -> int:
+        """How many there are."""
+    @property
+    def max_abs(self) -> float | None:
+        """The largest difference; None if none is finite."""
+    @property
+    def mean_abs(self) -> float | None:
+        """The mean difference."""
+    @property
+    def relative_l2(self) -> float | None:
+        """The norm of the difference by the norm of the first; None if that is 0."""
+
+@final
+class Checkpoint:
+    """What is in a checkpoint. Its structure is read at once, bytes of tensors when needed."""
+
+    @property
+    def path(self) -> str:
+        """The file."""
+    @property
+    def format(self) -> str:
+        """What it is: "torch zip", "torchscript", "torch legacy", "pt2", "safetensors", …."""
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The file itself, then its shards."""
+    @property
+    def file_bytes(self) -> int:
+        """Of all files together."""
+    @property
+    def ledger(self) -> Ledger:
+        """What these bytes are for."""
+    @property
+    def logical_bytes(self) -> int:
+        """The sum of the tensors' `logical_bytes`."""
+    @property
+    def unique_bytes(self) -> int:
+        """Bytes that some tensor reaches, each once, unpacked."""
+    @property
+    def wasted_bytes(self) -> int:
+        """What saving clones would save."""
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """In the file's order."""
+    @property
+    def storages(self) -> tuple[Storage, ...]:
+        """In the file's order."""
+    @property
+    def allowed_imports(self) -> tuple[str, ...]:
+        """What loading would import, and torch allows without asking; sorted."""
+    @property
+    def flagged_imports(self) -> tuple[str, ...]:
+        """What else it would import: code that somebody chose; sorted."""
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is odd about the file, in sentences."""
+    @property
+    def metadata(self) -> dict[str, str]:
+        """What a safetensors file says of itself."""
+    @property
+    def value_bytes(self) -> int:
+        """What the parts of `root` take in memory; what occurs twice is counted once."""
+    @property
+    def root(self) -> Value:
+        """What torch.load would return, inert."""
+    def stats(
+        self,
+        index: int,
+        *,
+        bins: int = 64,
+        progress: Callable[[int, int], object] | None = None,
+        cancel: _Cancel | None = None,
+    ) -> Stats:
+        """Measure `tensors[index]`.
+
+        Raises:
+            SnapshotError: There is nothing to measure; the message says why.
+            CancelledError: `cancel` was set.
+        """
+    def difference(
+        self,
+        index: int,
+        other: Checkpoint,
+        other_index: int,
+        *,
+        progress: Callable[[int, int], object] | None = None,
+        cancel: _Cancel | None = None,
+    ) -> Difference:
+        """Compare `tensors[index]` with a tensor of another checkpoint, element by element.
+
+        Raises:
+            SnapshotError: They have not the same type and shape, or nothing to compare.
+            CancelledError: `cancel` was set.
+        """
+
 def load(
     path: str | PathLike[str],
     *,
@@ -535,4 +858,25 @@ def query(
 
     Returns:
         The column names, the rows, and whether rows were left off.
+    """
+
+def read_checkpoint(
+    path: str | PathLike[str],
+    *,
+    progress: Callable[[int, int], object] | None = None,
+    cancel: _Cancel | None = None,
+) -> Checkpoint:
+    """Read the structure of a checkpoint (.pth, .pt, .pt2, .safetensors, or the index of shards).
+
+    Nothing is imported or called, and the tensors' bytes are not read.
+
+    Args:
+        path: The file.
+        progress: Called with (done, total) now and then.
+        cancel: Asked now and then whether to stop, such as a `threading.Event`.
+
+    Raises:
+        SnapshotError: The file is no checkpoint that can be read; the message says why.
+        OSError: The file cannot be read.
+        CancelledError: `cancel` was set.
     """

@@ -42,3 +42,16 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
         if is_shown:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
+
+
+def part_of(
+    progress: Callable[[int, int], object] | None, before: int, size: int, total: int
+) -> Callable[[int, int], object] | None:
+    """Return a progress of one part of the work that tells of all of it."""
+    if progress is None:
+        return None
+
+    def report(done: int, whole: int) -> None:
+        progress(before + (size * done // whole if whole else 0), total)
+
+    return report

@@ -34,3 +34,15 @@ def shortened(text: str, most: int) -> str:
     lines = text[:most].splitlines()[: most // 20 + 2]
     kept = "\n".join(lines)
     return kept if kept == text else f"{kept[: most - 1]}…"
+
+
+def shortened_in_middle(text: str, most: int) -> str:
+    """Cut a text in its middle, so that its beginning stays, and more of its end, which tells most.
+
+    >>> shortened_in_middle("model.layers.0.attention.weight", 16)
+    'model…ion.weight'
+    """
+    if len(text) <= most:
+        return text
+    end = 2 * most // 3
+    return f"{text[: most - end - 1]}…{text[len(text) - end :]}"

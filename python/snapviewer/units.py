@@ -25,6 +25,15 @@ def format_bytes(count: int) -> str:
     return f"{size:,.{digits}f} {unit}"
 
 
+def format_share(part: int, whole: int) -> str:
+    """Say a share of a whole.
+
+    >>> format_share(1, 3), format_share(1, 10**6), format_share(0, 1)
+    ('33.3 %', '< 0.1 %', '0.0 %')
+    """
+    return "< 0.1 %" if 0 < part * 2000 < whole else f"{100 * part / whole:.1f} %"
+
+
 def parse_bytes(text: str) -> int:
     """Read a number of bytes as people write it; 1 KB and 1 KiB are both 1,024 bytes.
 

@@ -12,9 +12,34 @@
 //!
 //! `O(bytes of headers and pickles)`, whatever the size of the tensors.
 
+pub mod archive;
+pub mod describe;
+pub mod files;
+pub mod imports;
+pub mod index;
+mod json;
+pub mod ledger;
+mod legacy;
+mod numbers;
+mod numpy;
+pub mod open;
+pub mod parts;
+mod plain_pickle;
+mod pt2;
 pub mod reach;
+pub mod safetensors;
+mod table;
+mod tar;
+pub mod tensors;
+mod torch_zip;
+pub mod values;
+pub mod walk;
 
+use self::imports::Imports;
+use self::values::Values;
+use self::walk::TensorOf;
 use crate::dtype::DType;
+use crate::pickle::Value;
 use crate::strided::Strided;
 
 /// The bytes of one storage, and where they are.
@@ -97,10 +122,48 @@ pub struct Tensor {
     pub logical_bytes: u64,
     /// The class that the file names, if it is not torch's own.
     pub class: Option<String>,
+    /// How whole numbers stand for others.
+    pub quantized: Option<Quantized>,
+    /// Where the numbers of an array are that is part of the pickle.
+    pub in_pickle: Option<InPickle>,
+}
+
+/// How the whole numbers of a quantized tensor stand for others.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Quantized {
+    /// All in the same way.
+    Tensor {
+        /// The distance between two neighbours.
+        scale: f64,
+        /// The number that stands for 0.
+        zero_point: i64,
+    },
+    /// Each slice along an axis in its own way: the views `scales` and `zero_points` tell.
+    Channel {
+        /// The axis.
+        axis: usize,
+    },
+}
+
+/// Where the numbers of an array are that is part of the pickle.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct InPickle {
+    /// Which of the checkpoint's trees.
+    pub tree: u32,
+    /// A bytes object or a text.
+    pub value: Value,
+    /// Whether each character of a text stands for a byte.
+    pub is_latin1: bool,
+    /// The type of an element.
+    pub dtype: DType,
+    /// Whether the high byte comes first.
+    pub is_big_endian: bool,
+    /// Whether the first dimension is the densest.
+    pub is_fortran: bool,
 }
 
 /// The bytes of the files, by what they are for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Ledger {
     /// Bytes that some tensor reaches.
     pub tensors: u64,
@@ -112,4 +175,51 @@ pub struct Ledger {
     pub padding: u64,
     /// Headers, names, directories, small records, code.
     pub archive: u64,
+}
+
+/// Where the bytes of a pickle are.
+#[derive(Debug)]
+pub enum PickleAt {
+    /// In a file, as they are.
+    File {
+        /// Which of the checkpoint's files.
+        file: u32,
+        /// The first byte.
+        start: u64,
+        /// How many.
+        bytes: u64,
+    },
+    /// They were packed.
+    Unpacked(Vec<u8>),
+    /// There is none: the tree was made from a header.
+    Nowhere,
+}
+
+/// What one pickle (or header) holds.
+#[derive(Debug)]
+pub struct Tree {
+    /// Its values.
+    pub values: Values,
+    /// The value that it evaluates to.
+    pub root: Value,
+    /// Which of its values are which tensors.
+    pub tensor_of: TensorOf,
+    /// Where its bytes are.
+    pub pickle: PickleAt,
+}
+
+/// What a reader finds in one file.
+#[derive(Debug, Default)]
+pub(crate) struct Content {
+    pub format: &'static str,
+    pub storages: Vec<Storage>,
+    /// What every byte is for.
+    pub stretches: Vec<Stretch>,
+    pub tensors: Vec<Tensor>,
+    pub trees: Vec<Tree>,
+    /// Which of the trees is what torch would return.
+    pub root_tree: usize,
+    pub imports: Imports,
+    pub warnings: Vec<String>,
+    pub metadata: Vec<(String, String)>,
 }

@@ -4,7 +4,8 @@
 //! up to a [`Builder`], so that a trace of a million events can go straight into columns and never
 //! exists as a tree. A value on the stack is 16 bytes, a memo entry 8.
 //!
-//! Opcodes that would run code (`GLOBAL`, `REDUCE`, `BUILD`, …) are refused by name and offset.
+//! Opcodes that would run code (`GLOBAL`, `REDUCE`, `BUILD`, …) are refused by name and offset, unless
+//! the builder takes [`Object`]s: then what the code would be asked for becomes a value like others.
 //!
 //! # Limits
 //!
@@ -16,9 +17,11 @@
 //! `O(bytes)`, one pass, no recursion.
 
 mod memo;
+mod objects;
 pub mod op;
 
 pub use memo::Memo;
+pub use objects::Object;
 
 use crate::error::{Error, Result};
 use crate::progress::Progress;
@@ -83,6 +86,15 @@ pub trait Builder {
 
     /// A memo entry was replaced: what was learnt about the meaning of bytes is void.
     fn memo_replaced(&mut self) {}
+
+    /// Whether the pickle may name classes and functions, call them, hold sets and persistent ids, and
+    /// use the opcodes of protocols 0 and 1. If not, these are refused.
+    const TAKES_OBJECTS: bool = false;
+
+    /// What one of these opcodes stands for. Only called if the builder takes objects.
+    fn make(&mut self, _object: Object, at: usize) -> Result<Value> {
+        Err(Error::malformed("it holds more than data", at))
+    }
 }
 
 /// Where the machine is: the part of it that a shortcut may use and advance.
@@ -130,7 +142,8 @@ impl<'a, B: Builder> Machine<'a, '_, B> {
         // A list of a million events may lie on the stack at once (PyTorch's C++ pickler writes it
         // so), but each of them is longer than this.
         let max_stack = 65_536 + total / 16;
-        let max_memo = 65_536 + total / 4;
+        // An object of a protocol-4 pickle takes two bytes at least: its opcode and MEMOIZE.
+        let max_memo = 65_536 + total / if B::TAKES_OBJECTS { 2 } else { 4 };
         let mut report_at = 0;
         loop {
             if self.state.at >= report_at {
@@ -303,6 +316,7 @@ impl<'a, B: Builder> Machine<'a, '_, B> {
                 let index = self.decimal_line()?;
                 self.put(index)?;
             }
+            _ if B::TAKES_OBJECTS => return self.object_step(opcode),
             _ => return Err(refuse(opcode, at)),
         }
         Ok(())

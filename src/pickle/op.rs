@@ -46,34 +46,61 @@ pub const MEMOIZE: u8 = 0x94;
 pub const FRAME: u8 = 0x95;
 pub const BYTEARRAY8: u8 = 0x96;
 
+// What only a builder that takes objects is shown.
+pub const GLOBAL: u8 = b'c';
+pub const STACK_GLOBAL: u8 = 0x93;
+pub const INST: u8 = b'i';
+pub const OBJ: u8 = b'o';
+pub const NEWOBJ: u8 = 0x81;
+pub const NEWOBJ_EX: u8 = 0x92;
+pub const REDUCE: u8 = b'R';
+pub const BUILD: u8 = b'b';
+pub const EXT1: u8 = 0x82;
+pub const EXT2: u8 = 0x83;
+pub const EXT4: u8 = 0x84;
+pub const PERSID: u8 = b'P';
+pub const BINPERSID: u8 = b'Q';
+pub const NEXT_BUFFER: u8 = 0x97;
+pub const READONLY_BUFFER: u8 = 0x98;
+pub const EMPTY_SET: u8 = 0x8f;
+pub const ADDITEMS: u8 = 0x90;
+pub const FROZENSET: u8 = 0x91;
+pub const FLOAT: u8 = b'F';
+pub const INT: u8 = b'I';
+pub const LONG: u8 = b'L';
+pub const STRING: u8 = b'S';
+pub const BINSTRING: u8 = b'T';
+pub const SHORT_BINSTRING: u8 = b'U';
+pub const UNICODE: u8 = b'V';
+
 /// What an opcode that we refuse is called.
 pub(super) fn refused(opcode: u8) -> Option<&'static str> {
     Some(match opcode {
-        b'c' => "GLOBAL",
-        0x93 => "STACK_GLOBAL",
-        b'i' => "INST",
-        b'o' => "OBJ",
-        0x81 => "NEWOBJ",
-        0x92 => "NEWOBJ_EX",
-        b'R' => "REDUCE",
-        b'b' => "BUILD",
-        0x82 => "EXT1",
-        0x83 => "EXT2",
-        0x84 => "EXT4",
-        b'P' => "PERSID",
-        b'Q' => "BINPERSID",
-        0x97 => "NEXT_BUFFER",
-        0x98 => "READONLY_BUFFER",
-        0x8f => "EMPTY_SET",
-        0x90 => "ADDITEMS",
-        0x91 => "FROZENSET",
-        b'F' => "FLOAT",
-        b'I' => "INT",
-        b'L' => "LONG",
-        b'S' => "STRING",
-        b'T' => "BINSTRING",
-        b'U' => "SHORT_BINSTRING",
-        b'V' => "UNICODE",
+        GLOBAL => "GLOBAL",
+        STACK_GLOBAL => "STACK_GLOBAL",
+        INST => "INST",
+        OBJ => "OBJ",
+        NEWOBJ => "NEWOBJ",
+        NEWOBJ_EX => "NEWOBJ_EX",
+        REDUCE => "REDUCE",
+        BUILD => "BUILD",
+        EXT1 => "EXT1",
+        EXT2 => "EXT2",
+        EXT4 => "EXT4",
+        PERSID => "PERSID",
+        BINPERSID => "BINPERSID",
+        NEXT_BUFFER => "NEXT_BUFFER",
+        READONLY_BUFFER => "READONLY_BUFFER",
+        EMPTY_SET => "EMPTY_SET",
+        ADDITEMS => "ADDITEMS",
+        FROZENSET => "FROZENSET",
+        FLOAT => "FLOAT",
+        INT => "INT",
+        LONG => "LONG",
+        STRING => "STRING",
+        BINSTRING => "BINSTRING",
+        SHORT_BINSTRING => "SHORT_BINSTRING",
+        UNICODE => "UNICODE",
         _ => return None,
     })
 }

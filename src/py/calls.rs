@@ -51,7 +51,7 @@ impl From<Error> for PyErr {
 }
 
 /// Who hears of progress and who may cancel.
-struct Caller {
+pub(super) struct Caller {
     progress: Option<Py<PyAny>>,
     cancel: Option<Py<PyAny>>,
     /// What the caller's own code raised meanwhile.
@@ -59,7 +59,7 @@ struct Caller {
 }
 
 impl Caller {
-    fn new(progress: Option<Py<PyAny>>, cancel: Option<Py<PyAny>>) -> Self {
+    pub(super) fn new(progress: Option<Py<PyAny>>, cancel: Option<Py<PyAny>>) -> Self {
         Self { progress, cancel, raised: Mutex::new(None) }
     }
 
@@ -80,7 +80,7 @@ impl Caller {
     }
 
     /// Runs the work without the GIL.
-    fn run<T: Send>(
+    pub(super) fn run<T: Send>(
         &self,
         py: Python<'_>,
         work: impl FnOnce(&Progress<'_>) -> crate::error::Result<T> + Send,

@@ -1,6 +1,7 @@
 //! The Python module `snapviewer._core`: converts arguments, calls the core, converts results.
 
 mod calls;
+mod checkpoint;
 mod columns;
 mod device;
 mod events;
@@ -18,6 +19,11 @@ mod _core {
     /// The version of the bundle's format.
     #[pymodule_export]
     const FORMAT_VERSION: u64 = crate::store::FORMAT_VERSION;
+    #[pymodule_export]
+    use super::checkpoint::{
+        PyCheckpoint, PyDifference, PyLedger, PyStats, PyStorage, PyTensor, PyTensorPart, PyValue,
+        read_checkpoint,
+    };
     #[pymodule_export]
     use super::device::PyDevice;
     #[pymodule_export]

@@ -65,7 +65,7 @@ impl Bytes for &[u8] {
     fn read_at(&self, at: u64, into: &mut [u8]) -> Result<()> {
         let from = usize::try_from(at).ok().and_then(|at| self.get(at..));
         let bytes = from.and_then(|bytes| bytes.get(..into.len()));
-        into.copy_from_slice(bytes.ok_or_else(|| broken("a storage is cut short"))?);
+        into.copy_from_slice(bytes.ok_or_else(|| broken("a storage is cut short", at))?);
         Ok(())
     }
 }
@@ -369,7 +369,7 @@ fn stats(moments: &Moments, copies: u64, histogram: Option<Vec<u64>>) -> Stats {
     }
 }
 
-/// The file is wrong, for this reason.
-fn broken(reason: &'static str) -> Error {
-    Error::argument(reason)
+/// The file is wrong, for this reason, at this offset.
+fn broken(reason: &'static str, offset: u64) -> Error {
+    Error::checkpoint(reason, offset)
 }

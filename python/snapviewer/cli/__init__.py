@@ -14,8 +14,9 @@ from types import ModuleType
 
 from snapviewer import SnapshotError, __version__
 
-from . import convert, demo, info, query, render, report, window
+from . import convert, demo, info, pth, query, render, report, window
 from .arguments import sentence_of
+from .sentences import sentence
 
 Run = Callable[[argparse.Namespace], None]
 
@@ -27,6 +28,7 @@ _COMMANDS: dict[str, ModuleType] = {
     "report": report,
     "render": render,
     "query": query,
+    "pth": pth,
     "demo": demo,
 }
 
@@ -34,7 +36,7 @@ _COMMANDS: dict[str, ModuleType] = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit code."""
     parser = argparse.ArgumentParser(
-        prog="snapviewer", description="Look into PyTorch CUDA memory snapshots."
+        prog="snapviewer", description="Look into PyTorch CUDA memory snapshots and checkpoints."
     )
     parser.add_argument("--version", action="version", version=f"snapviewer {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -73,10 +75,8 @@ def _run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> in
         # Whoever read our output has had enough (`| head`). Nothing more may be written.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (SnapshotError, OSError) as error:
-        return _fail(_sentence(error), 1)
-    except MemoryError:
-        return _fail("there is not enough memory for this", 1)
+    except (SnapshotError, OSError, MemoryError) as error:
+        return _fail(sentence(error), 1)
     return 0
 
 
@@ -89,12 +89,6 @@ def _ready_streams() -> None:
         elif isinstance(stream, io.TextIOWrapper):
             # In JSON, that is also how a file name that is no text is written.
             stream.reconfigure(errors="backslashreplace")
-
-
-def _sentence(error: Exception) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
-    return " ".join(str(error).split())
 
 
 def _fail(sentence: str, code: int) -> int:

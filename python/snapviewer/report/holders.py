@@ -6,7 +6,7 @@ from typing import Any
 
 from snapviewer import Device
 from snapviewer.moment import Group, Moment
-from snapviewer.units import count_of, format_bytes
+from snapviewer.units import count_of, format_bytes, format_share
 
 
 def as_dict(device: Device, moment: Moment, *, file: str, top: int) -> dict[str, Any]:
@@ -49,20 +49,11 @@ def as_text(device: Device, moment: Moment, *, file: str, top: int) -> str:
         rows.append((*others, "… the rest"))
     total = max(moment.total_bytes, 1)
     lines += [
-        f"  {_percent(size, total):>7}  {format_bytes(size):>10}  {count:>9,} ×  {line}"
+        f"  {format_share(size, total):>7}  {format_bytes(size):>10}  {count:>9,} ×  {line}"
         for size, count, line in rows
     ]
     lines += [f"note: {warning}" for warning in device.warnings]
     return "\n".join(lines) + "\n"
-
-
-def _percent(part: int, whole: int) -> str:
-    """Say a share.
-
-    >>> _percent(1, 3), _percent(1, 10**6), _percent(0, 1)
-    ('33.3 %', '< 0.1 %', '0.0 %')
-    """
-    return "< 0.1 %" if 0 < part * 2000 < whole else f"{100 * part / whole:.1f} %"
 
 
 def _split(moment: Moment, top: int) -> tuple[tuple[Group, ...], tuple[int, int]]:

@@ -1,0 +1,165 @@
+"""What a checkpoint's structure says: types, storages shared or unused, what would make it smaller.
+
+# Invariants
+
+The bytes that the advice saves add up to the checkpoint's `wasted_bytes`.
+
+# Cost
+
+`O(tensors + storages)`; no byte of a tensor is read.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from snapviewer._core import Checkpoint, Storage, Tensor
+
+SORTS = ("file", "name", "size", "waste", "dtype")
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Some tensors that have something in common: a type, or the beginning of their names."""
+
+    name: str
+    tensors: int
+    elements: int
+    logical_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """Tensors that are views of one storage."""
+
+    storage: Storage
+    tensors: tuple[Tensor, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What to do about a storage that is larger than its tensors need."""
+
+    storage: Storage
+    tensors: tuple[Tensor, ...]
+    """Those to save clones of; none if no tensor uses the storage."""
+
+    @property
+    def saved_bytes(self) -> int:
+        """How many bytes that saves."""
+        return self.storage.bytes - self.storage.clone_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A checkpoint, and what follows from its structure."""
+
+    file: str
+    checkpoint: Checkpoint
+    tensors: tuple[Tensor, ...]
+    elements: int
+    dtypes: tuple[Share, ...]
+    """The most bytes first."""
+    sharing: tuple[Sharing, ...]
+    """The largest storage first."""
+    group_of: dict[int, int]
+    """From the index of a tensor to that of its first group in `sharing`."""
+    advice: tuple[Advice, ...]
+    """What saves most first."""
+
+
+def summary_of(checkpoint: Checkpoint, file: str) -> Summary:
+    """Find out what a checkpoint's structure says.
+
+    Args:
+        checkpoint: The checkpoint.
+        file: How its file is called where it is told of.
+    """
+    tensors = checkpoint.tensors
+    storages = sorted(checkpoint.storages, key=lambda storage: -storage.bytes)
+    shared = [storage for storage in storages if len(set(storage.tensors)) > 1]
+    group_of: dict[int, int] = {}
+    for group, storage in enumerate(shared):
+        for index in storage.tensors:
+            group_of.setdefault(index, group)
+    users = {id(storage): tuple(tensors[i] for i in storage.tensors) for storage in storages}
+    advice = [
+        Advice(storage, users[id(storage)])
+        for storage in storages
+        if storage.bytes > storage.clone_bytes
+    ]
+    return Summary(
+        file=file,
+        checkpoint=checkpoint,
+        tensors=tensors,
+        elements=sum(map(elements_of, tensors)),
+        dtypes=_shares(tensors, lambda tensor: tensor.dtype),
+        sharing=tuple(Sharing(storage, users[id(storage)]) for storage in shared),
+        group_of=group_of,
+        advice=tuple(sorted(advice, key=lambda item: -item.saved_bytes)),
+    )
+
+
+def elements_of(tensor: Tensor) -> int:
+    """Return how many elements a tensor has."""
+    return math.prod(tensor.shape)
+
+
+def order_of(tensors: Sequence[Tensor], sort: str) -> list[int]:
+    """Return the indexes of tensors in one of the orders `SORTS`; equals stay in the file's."""
+    keys: dict[str, Callable[[int], Any]] = {
+        "file": lambda index: index,
+        "name": lambda index: _natural(tensors[index].name),
+        "size": lambda index: -tensors[index].logical_bytes,
+        "waste": lambda index: -tensors[index].wasted_bytes,
+        "dtype": lambda index: tensors[index].dtype,
+    }
+    return sorted(range(len(tensors)), key=keys[sort])
+
+
+def groups_of(tensors: Sequence[Tensor], depth: int) -> tuple[Share, ...]:
+    """Add tensors up by the first parts of their names, in the order of the file."""
+    groups = _shares(tensors, lambda tensor: prefix_of(tensor.name, depth), is_sorted=False)
+    return tuple(groups)
+
+
+def prefix_of(name: str, depth: int) -> str:
+    """Return the first parts of a tensor's name.
+
+    >>> prefix_of("model.layers.0.weight", 3), prefix_of("optimizer.state[0].step", 2)
+    ('model.layers.0', 'optimizer.state')
+    """
+    parts = re.findall(r"\.?[^.\[]+|\[[^\]]*\]?|.", name)
+    return "".join(parts[:depth])
+
+
+def _shares(
+    tensors: Sequence[Tensor], key: Callable[[Tensor], str], *, is_sorted: bool = True
+) -> tuple[Share, ...]:
+    groups: dict[str, list[Tensor]] = defaultdict(list)
+    for tensor in tensors:
+        groups[key(tensor)].append(tensor)
+    shares = [
+        Share(
+            name,
+            len(group),
+            sum(map(elements_of, group)),
+            sum(tensor.logical_bytes for tensor in group),
+        )
+        for name, group in groups.items()
+    ]
+    return tuple(sorted(shares, key=lambda share: -share.logical_bytes) if is_sorted else shares)
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Order `layers.2` before `layers.10`: longer runs of digits are larger numbers."""
+    return [
+        (len(part.lstrip("0")), part.lstrip("0")) if part.isdecimal() else (-1, part)
+        for part in re.split(r"(\d+)", name)
+    ]

@@ -1,0 +1,127 @@
+"""`pth`: what is in checkpoints, to the byte."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from threading import Event
+
+from snapviewer import _core
+from snapviewer.checkpoint_diff import diff_of
+from snapviewer.checkpoint_stats import Measured, measure
+from snapviewer.checkpoint_summary import SORTS, summary_of
+from snapviewer.progress import progress_bar
+from snapviewer.report.checkpoint import difference as difference_report
+from snapviewer.report.checkpoint import document as document_report
+from snapviewer.report.checkpoint import text as text_report
+
+from .arguments import positive, print_json, whole
+from .pth_many import expanded, is_wildcard, run_many
+
+ABOUT = "tell what is in checkpoints: tensors, what they cost, what is wasted, what they would run"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    parser.epilog = "Checkpoints are read without torch, and nothing in them is run."
+    parser.add_argument(
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help=".pth, .pt, .pt2, .safetensors, an index of shards, or a quoted wildcard",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument(
+        "--sort", choices=SORTS, help="by what (file; size if not all tensors are shown)"
+    )
+    parser.add_argument(
+        "--depth", type=positive, metavar="N", help="add up by so many parts of the names"
+    )
+    parser.add_argument(
+        "--top", type=_top, metavar="N", help="how many tensors (40; with --json all; 0 is all)"
+    )
+    parser.add_argument("--stats", action="store_true", help="measure the tensors' elements")
+    parser.add_argument(
+        "--bins", type=_bins, default=64, metavar="N", help="of histograms (%(default)s)"
+    )
+    parser.add_argument("--diff", metavar="OTHER", help="tell what changed from FILE to OTHER")
+    parser.add_argument("--jobs", type=positive, metavar="N", help="how many files at once")
+    parser.set_defaults(run=_pth, usage_error=parser.error)
+
+
+def _top(text: str) -> int:
+    number = whole(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError("must be 0 or more")
+    return number or sys.maxsize
+
+
+def _bins(text: str) -> int:
+    number = positive(text)
+    if number > 65536:
+        raise argparse.ArgumentTypeError("must be 65536 or less")
+    return number
+
+
+def _pth(options: argparse.Namespace) -> None:
+    is_one = len(options.files) == 1 and not is_wildcard(options.files[0])
+    if options.diff is not None:
+        if not is_one:
+            options.usage_error("--diff compares one FILE with OTHER")
+        _diff(options)
+    elif is_one:
+        _one(options)
+    else:
+        files, failed = expanded(options.files)
+        run_many(
+            files,
+            failed,
+            lambda file, cancel: _analyzed(file, options, cancel),
+            options,
+            width=_width(),
+        )
+
+
+def _analyzed(
+    file: str, options: argparse.Namespace, cancel: Event
+) -> tuple[_core.Checkpoint, Measured | None]:
+    """Read one of many files, and measure it if that was asked for."""
+    checkpoint = _core.read_checkpoint(file, cancel=cancel)
+    if not options.stats:
+        return checkpoint, None
+    return checkpoint, measure(checkpoint, bins=options.bins, cancel=cancel)
+
+
+def _one(options: argparse.Namespace) -> None:
+    (file,) = options.files
+    with progress_bar("reading") as progress:
+        summary = summary_of(_core.read_checkpoint(file, progress=progress), file)
+    measured = None
+    if options.stats:
+        with progress_bar("measuring") as progress:
+            measured = measure(summary.checkpoint, bins=options.bins, progress=progress)
+    choice = {"sort": options.sort, "top": options.top, "depth": options.depth}
+    if options.json:
+        print_json(document_report.as_dict(summary, measured=measured, **choice))
+    else:
+        text = text_report.as_text(summary, measured=measured, width=_width(), **choice)
+        print(text, end="")
+
+
+def _diff(options: argparse.Namespace) -> None:
+    (file,) = options.files
+    before, after = _core.read_checkpoint(file), _core.read_checkpoint(options.diff)
+    with progress_bar("comparing") as progress:
+        diff = diff_of(before, after, progress=progress)
+    names = {"before": file, "after": options.diff}
+    if options.json:
+        print_json(difference_report.as_dict(diff, **names))
+    else:
+        top = 40 if options.top is None else options.top
+        print(difference_report.as_text(diff, top=top, width=_width(), **names), end="")
+
+
+def _width() -> int | None:
+    """Return how wide a terminal is; what goes elsewhere has no width."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None

@@ -1,0 +1,169 @@
+"""What changed from one checkpoint to another, in words and as a document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from snapviewer.checkpoint_diff import Changed, CheckpointDiff, Pair
+from snapviewer.texts import clean
+from snapviewer.units import count_of, format_bytes, format_share
+
+from .columns import lay_out, named, shape_text
+from .document import number, tensor_dict
+
+if TYPE_CHECKING:
+    from snapviewer._core import Tensor
+
+
+def as_dict(diff: CheckpointDiff, *, before: str, after: str) -> dict[str, Any]:
+    """Return the document that `pth --diff --json` prints."""
+    return {
+        "before": before,
+        "after": after,
+        "is_equal": diff.is_equal,
+        "added": [tensor_dict(tensor) for tensor in diff.added],
+        "removed": [tensor_dict(tensor) for tensor in diff.removed],
+        "reshaped": [_pair_dict(pair) for pair in diff.reshaped],
+        "retyped": [_pair_dict(pair) for pair in diff.retyped],
+        "changed": [_changed_dict(changed) for changed in diff.changed],
+        "uncompared": [
+            {"name": item.after.name, "reason": item.reason} for item in diff.uncompared
+        ],
+        "equal": len(diff.equal),
+    }
+
+
+def _pair_dict(pair: Pair) -> dict[str, Any]:
+    return {"name": pair.after.name, "before": _form(pair.before), "after": _form(pair.after)}
+
+
+def _form(tensor: Tensor) -> dict[str, Any]:
+    return {"dtype": tensor.dtype, "shape": list(tensor.shape)}
+
+
+def _changed_dict(changed: Changed) -> dict[str, Any]:
+    difference = changed.difference
+    return {
+        "name": changed.after.name,
+        **_form(changed.after),
+        "changed": difference.changed,
+        "count": difference.count,
+        "max_abs": number(difference.max_abs),
+        "mean_abs": number(difference.mean_abs),
+        "relative_l2": number(difference.relative_l2),
+    }
+
+
+def as_text(
+    diff: CheckpointDiff, *, before: str, after: str, top: int = 40, width: int | None = None
+) -> str:
+    """Tell what changed: how much first, then each tensor.
+
+    Args:
+        diff: What changed.
+        before: The first file.
+        after: The second.
+        top: How many tensors each list has.
+        width: How many characters a line may have; None for any.
+    """
+    counts = [
+        f"{len(part):,} {name}"
+        for name, part in (
+            ("added", diff.added),
+            ("removed", diff.removed),
+            ("reshaped", diff.reshaped),
+            ("retyped", diff.retyped),
+            ("changed", diff.changed),
+            ("not compared", diff.uncompared),
+            ("equal", diff.equal),
+        )
+        if part
+    ]
+    sections = [
+        [f"{clean(before)} → {clean(after)}"],
+        [", ".join(counts) or "no tensors in either"],
+        _plain("added", diff.added, top, width),
+        _plain("removed", diff.removed, top, width),
+        _pairs("reshaped", diff.reshaped, top, width),
+        _pairs("retyped", diff.retyped, top, width),
+        _changes(diff.changed, top, width),
+        [
+            f"not compared: {named(t.after.name)}: {clean(t.reason, 300)}"
+            for t in diff.uncompared[:top]
+        ],
+    ]
+    return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
+
+
+def _plain(what: str, tensors: Sequence[Tensor], top: int, width: int | None) -> list[str]:
+    rows = [
+        (
+            named(tensor.name),
+            clean(tensor.dtype, 40),
+            shape_text(tensor.shape),
+            format_bytes(tensor.logical_bytes),
+        )
+        for tensor in tensors[:top]
+    ]
+    return _list((what, "dtype", "shape", "size"), rows, len(tensors), {3}, width)
+
+
+def _pairs(what: str, pairs: Sequence[Pair], top: int, width: int | None) -> list[str]:
+    rows = [
+        (
+            named(pair.after.name),
+            _turn(clean(pair.before.dtype, 40), clean(pair.after.dtype, 40)),
+            _turn(shape_text(pair.before.shape), shape_text(pair.after.shape)),
+        )
+        for pair in pairs[:top]
+    ]
+    return _list((what, "dtype", "shape"), rows, len(pairs), set(), width)
+
+
+def _turn(before: str, after: str) -> str:
+    return before if before == after else f"{before} → {after}"
+
+
+def _changes(changes: Sequence[Changed], top: int, width: int | None) -> list[str]:
+    # What changed most first: by norm, and where there is none (from zero) before all others.
+    order = sorted(changes, key=lambda item: -(_relative(item)))
+    rows = []
+    for item in order[:top]:
+        difference = item.difference
+        relative = difference.relative_l2
+        rows.append(
+            (
+                named(item.after.name),
+                format_share(difference.changed, difference.count or 1),
+                _number(difference.max_abs),
+                _number(difference.mean_abs),
+                "–" if relative is None else f"{100 * relative:.3g} %",
+            )
+        )
+    head = ("changed", "elements", "max |Δ|", "mean |Δ|", "relative L2")
+    return _list(head, rows, len(changes), {1, 2, 3, 4}, width)
+
+
+def _relative(item: Changed) -> float:
+    value = number(item.difference.relative_l2)
+    return float("inf") if value is None else value
+
+
+def _number(value: float | None) -> str:
+    return "–" if number(value) is None else f"{value:.4g}"
+
+
+def _list(
+    head: tuple[str, ...],
+    rows: Sequence[tuple[str, ...]],
+    count: int,
+    right: set[int],
+    width: int | None,
+) -> list[str]:
+    if not rows:
+        return []
+    lines = lay_out([head, *rows], right=right, width=width)
+    if count > len(rows):
+        lines.append(f"  … {count_of(count - len(rows), 'more tensor')} (--top 0 shows all)")
+    return lines

@@ -1,0 +1,95 @@
+"""Many checkpoints: a line each, and what they come to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from snapviewer.checkpoint_stats import Measured
+from snapviewer.texts import clean
+from snapviewer.units import count_of, format_bytes
+
+from .columns import lay_out, named, names_text
+
+if TYPE_CHECKING:
+    from snapviewer._core import Checkpoint
+
+
+@dataclass(frozen=True, slots=True)
+class FileLine:
+    """The little that is kept of one checkpoint among many."""
+
+    file: str
+    format: str
+    file_bytes: int
+    tensors: int
+    wasted_bytes: int
+    flagged: tuple[str, ...]
+    bad_tensors: int
+    """With NaN or Inf; 0 if nothing was measured."""
+    warnings: int
+
+
+@dataclass(frozen=True, slots=True)
+class FailedFile:
+    """A file that could not be analyzed, and why."""
+
+    file: str
+    reason: str
+
+
+def line_of(file: str, checkpoint: Checkpoint, measured: Measured | None) -> FileLine:
+    """Keep the little of a checkpoint that its line needs."""
+    found = [stats for stats in (measured or {}).values() if not isinstance(stats, str)]
+    return FileLine(
+        file=file,
+        format=checkpoint.format,
+        file_bytes=checkpoint.file_bytes,
+        tensors=len(checkpoint.tensors),
+        wasted_bytes=checkpoint.wasted_bytes,
+        flagged=tuple(checkpoint.flagged_imports[:20]),
+        bad_tensors=sum(1 for stats in found if stats.nan or stats.inf),
+        warnings=len(checkpoint.warnings),
+    )
+
+
+def as_text(
+    files: Sequence[FileLine], failed: Sequence[FailedFile], *, width: int | None = None
+) -> str:
+    """Tell of many checkpoints: a line each, their sums, and which failed and why."""
+    sections = []
+    if files:
+        rows = [("file", "format", "size", "tensors", "wasted", "")]
+        rows += [
+            (
+                named(line.file),
+                line.format,
+                format_bytes(line.file_bytes),
+                f"{line.tensors:,}",
+                format_bytes(line.wasted_bytes) if line.wasted_bytes else "–",
+                ", ".join(_marks(line)),
+            )
+            for line in files
+        ]
+        sections.append(lay_out(rows, right={2, 3, 4}, width=width))
+    size = format_bytes(sum(line.file_bytes for line in files))
+    wasted = format_bytes(sum(line.wasted_bytes for line in files))
+    tensors = count_of(sum(line.tensors for line in files), "tensor")
+    total = f"{count_of(len(files), 'file')}: {size}, {tensors}, {wasted} wasted"
+    sections.append([f"{total}; {len(failed):,} failed" if failed else total])
+    if failed:
+        lines = [f"  {named(item.file)}: {clean(item.reason, 600)}" for item in failed]
+        sections.append(["failed", *lines])
+    return "\n\n".join("\n".join(lines) for lines in sections) + "\n"
+
+
+def _marks(line: FileLine) -> list[str]:
+    marks = []
+    if line.flagged:
+        marks.append(f"! would import {names_text(line.flagged, 2)}")
+    if line.bad_tensors:
+        marks.append(f"! NaN or Inf in {count_of(line.bad_tensors, 'tensor')}")
+    if line.warnings:
+        marks.append(count_of(line.warnings, "note"))
+    return marks

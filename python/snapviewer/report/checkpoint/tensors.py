@@ -1,0 +1,182 @@
+"""Tables of a checkpoint's tensors, of groups of them, and of their statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from snapviewer.checkpoint_stats import Measured
+from snapviewer.checkpoint_summary import Share, Summary
+from snapviewer.texts import clean
+from snapviewer.units import count_of, format_bytes, format_share
+
+from .columns import lay_out, named, shape_text
+
+if TYPE_CHECKING:
+    from snapviewer._core import Stats, Tensor
+
+_PLAIN = ("tensor", "parameter")
+_BARS = "▁▂▃▄▅▆▇█"
+_SPARK, _NARROW_SPARK = 16, 8  # cells; the latter on narrow terminals
+_MOST_ALARMS = 10
+
+
+def tensor_table(summary: Summary, order: Sequence[int], most: int, width: int | None) -> list[str]:
+    """Lay tensors out: name, type, shape, size, and what is not as usual."""
+    if not order:
+        return []
+    rows = [("tensor", "dtype", "shape", "size", "")]
+    for index in order[:most]:
+        tensor = summary.tensors[index]
+        rows.append(
+            (
+                named(tensor.name),
+                clean(tensor.dtype, 40),
+                shape_text(tensor.shape),
+                format_bytes(tensor.logical_bytes),
+                ", ".join(_marks(summary, index)),
+            )
+        )
+    lines = lay_out(rows, right={3}, width=width)
+    if left := [summary.tensors[index].logical_bytes for index in order[most:]]:
+        lines.append(_rest(len(left), "tensor", sum(left)))
+    return lines
+
+
+def _marks(summary: Summary, index: int) -> list[str]:
+    tensor = summary.tensors[index]
+    marks = []
+    if index in summary.group_of:
+        marks.append(letter(summary.group_of[index]))
+    if tensor.class_name or tensor.kind not in _PLAIN:
+        name = (tensor.class_name or "").rpartition(".")[2] or tensor.kind
+        marks.append(clean(name, 30))
+    if tensor.device not in ("cpu", tensor.kind):
+        marks.append(clean(tensor.device, 20))
+    if tensor.requires_grad:
+        marks.append("grad")
+    if tensor.wasted_bytes:
+        marks.append(f"wastes {format_bytes(tensor.wasted_bytes)}")
+    return marks
+
+
+def letter(place: int) -> str:
+    """Name a group: A, B, …, Z, AA, AB, ….
+
+    >>> letter(0), letter(25), letter(26), letter(702)
+    ('A', 'Z', 'AA', 'AAA')
+    """
+    name = ""
+    place += 1
+    while place:
+        place, digit = divmod(place - 1, 26)
+        name = chr(ord("A") + digit) + name
+    return name
+
+
+def _rest(count: int, what: str, size: int) -> str:
+    return f"  … {count_of(count, f'more {what}')}, {format_bytes(size)} (--top 0 shows all)"
+
+
+def group_table(
+    groups: Sequence[Share], sort: str | None, most: int, width: int | None
+) -> list[str]:
+    """Lay groups of tensors out, in the order of the file, of names or of sizes."""
+    if not groups:
+        return []
+    if sort == "name":
+        groups = sorted(groups, key=lambda group: group.name)
+    elif sort in ("size", "waste") or len(groups) > most:
+        groups = sorted(groups, key=lambda group: -group.logical_bytes)
+    total = sum(group.logical_bytes for group in groups) or 1
+    rows = [("group", "tensors", "elements", "size", "")]
+    rows += [
+        (
+            named(group.name),
+            f"{group.tensors:,}",
+            f"{group.elements:,}",
+            format_bytes(group.logical_bytes),
+            format_share(group.logical_bytes, total),
+        )
+        for group in groups[:most]
+    ]
+    lines = lay_out(rows, right={1, 2, 3, 4}, width=width)
+    if left := groups[most:]:
+        lines.append(_rest(len(left), "group", sum(group.logical_bytes for group in left)))
+    return lines
+
+
+def stats_table(
+    tensors: Sequence[Tensor],
+    measured: Measured,
+    order: Sequence[int],
+    most: int,
+    width: int | None,
+) -> list[str]:
+    """Lay statistics out, with a histogram of one line."""
+    rows: list[tuple[str, ...]] = [
+        ("statistics", "mean", "std", "min", "max", "zeros", "histogram")
+    ]
+    cells = _NARROW_SPARK if width is not None and width < 100 else _SPARK
+    reasons = []
+    for index in order[:most]:
+        found = measured[index]
+        name = named(tensors[index].name)
+        if isinstance(found, str):
+            reasons.append(f"  {name}: {clean(found, 300)}")
+            continue
+        rows.append(
+            (
+                name,
+                *(_number(value) for value in (found.mean, found.std, found.min, found.max)),
+                format_share(found.zeros, found.count or 1) if found.zeros else "0",
+                spark(found.histogram, cells),
+            )
+        )
+    lines = lay_out(rows, right={1, 2, 3, 4, 5}, width=width) if len(rows) > 1 else []
+    if reasons:
+        lines += ["", "not measured", *reasons]
+    return lines
+
+
+def _number(value: float | None) -> str:
+    """Say a number in few characters.
+
+    >>> _number(0.123456), _number(-3.0), _number(1.5e-12), _number(None)
+    ('0.1235', '-3', '1.5e-12', '–')
+    """
+    return "–" if value is None else f"{value:.4g}"
+
+
+def spark(histogram: Sequence[int], most: int = _SPARK) -> str:
+    """Draw a histogram in a few characters; where there is nothing, there is a gap.
+
+    >>> spark([1, 0, 8])
+    '▁ █'
+    """
+    cells = min(most, len(histogram))
+    sums = [
+        sum(histogram[i * len(histogram) // cells : (i + 1) * len(histogram) // cells])
+        for i in range(cells)
+    ]
+    highest = max(sums, default=0)
+    return "".join(_BARS[(n * 8 - 1) // highest] if n else " " for n in sums)
+
+
+def alarms(tensors: Sequence[Tensor], measured: Measured) -> list[str]:
+    """Say which tensors have elements that are no finite numbers."""
+    bad: list[tuple[str, Stats]] = [
+        (tensors[index].name, found)
+        for index, found in measured.items()
+        if not isinstance(found, str) and (found.nan or found.inf)
+    ]
+    if not bad:
+        return []
+    lines = [f"! NaN or Inf in {count_of(len(bad), 'tensor')}"]
+    for name, stats in bad[:_MOST_ALARMS]:
+        kinds = [(stats.nan, "NaN"), (stats.inf, "Inf")]
+        what = " and ".join(f"{number:,} {kind}" for number, kind in kinds if number)
+        lines.append(f"  ! {named(name)}: {what} of {count_of(stats.count, 'element')}")
+    if len(bad) > _MOST_ALARMS:
+        lines.append(f"  … {count_of(len(bad) - _MOST_ALARMS, 'more tensor')}")
+    return lines

@@ -1,0 +1,199 @@
+//! A zip archive, to the byte: its members as the directory at its end tells them, and what every
+//! other byte is for.
+//!
+//! The `zip` crate is not used for reading: it tells neither where the directory's records are nor
+//! what the header before a member's data holds, and both are needed to account for every byte.
+//!
+//! Files of strangers are built to be read in one way by a scanner and in another by torch. So the
+//! directory and the headers of the members must agree, and nothing may overlap: what could be read
+//! in two ways is refused.
+//!
+//! # Invariants
+//!
+//! `stretches` cover every byte of the archive exactly once.
+//!
+//! # Cost
+//!
+//! `O(members)`: two reads of some 100 bytes each a member, whatever their sizes. About 150 bytes of
+//! memory a member.
+
+mod around;
+mod directory;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::io::Read;
+use std::ops::Range;
+
+use super::files::CheckpointFile;
+use super::{Class, Stretch};
+use crate::error::{Error, Result};
+use crate::source::{ALWAYS_ALLOWED, MAX_RATIO};
+
+/// A file in an archive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// Its name, for people: what is not UTF-8 is replaced.
+    pub name: String,
+    /// Where its header begins.
+    pub header_start: u64,
+    /// Where its data begin.
+    pub start: u64,
+    /// How many bytes of the archive its data take.
+    pub packed_bytes: u64,
+    /// How many bytes they are when unpacked.
+    pub bytes: u64,
+    /// Whether they are packed.
+    pub is_deflated: bool,
+}
+
+/// The members of a zip archive, and what lies around them.
+#[derive(Debug)]
+pub struct Archive<'f> {
+    file: &'f CheckpointFile,
+    members: Vec<Member>,
+    /// The members by name.
+    sorted: Vec<u32>,
+    around: Vec<Stretch>,
+    /// What is odd about it, in sentences.
+    pub warnings: Vec<String>,
+}
+
+impl<'f> Archive<'f> {
+    /// Reads a file that is an archive.
+    pub fn read(file: &'f CheckpointFile) -> Result<Self> {
+        Self::read_within(file, 0..file.len())
+    }
+
+    /// Reads an archive that is in a part of a file, such as a member of another one that is not
+    /// packed. All offsets are those of the file.
+    pub fn read_within(file: &'f CheckpointFile, within: Range<u64>) -> Result<Self> {
+        let directory = directory::read(file, &within)?;
+        let around = around::walk(file, &within, directory)?;
+        let members = around.members;
+        let name = |index: u32| members[index as usize].name.as_str();
+        let mut sorted: Vec<u32> = (0..members.len() as u32).collect();
+        sorted.sort_unstable_by(|&a, &b| name(a).cmp(name(b)));
+        if let Some(pair) = sorted.windows(2).find(|pair| name(pair[0]) == name(pair[1])) {
+            let at = members[pair[0].max(pair[1]) as usize].header_start;
+            return Err(Error::checkpoint("two members of the archive have the same name", at));
+        }
+        let warnings = around.odd_gaps.map(|(count, first)| match count {
+            1 => format!("bytes in the archive belong to no member (at byte {first})"),
+            _ => format!(
+                "bytes in {count} places of the archive belong to no member (the first at byte {first})"
+            ),
+        });
+        let warnings = warnings.into_iter().collect();
+        Ok(Self { file, members, sorted, around: around.stretches, warnings })
+    }
+
+    /// The file that it is in.
+    #[must_use]
+    pub fn file(&self) -> &'f CheckpointFile {
+        self.file
+    }
+
+    /// The members, in order of their places in the file.
+    #[must_use]
+    pub fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// The index of the member of this name.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<usize> {
+        let found = self
+            .sorted
+            .binary_search_by(|&index| self.members[index as usize].name.as_str().cmp(name));
+        found.ok().map(|at| self.sorted[at] as usize)
+    }
+
+    /// The first bytes of a member, unpacked: at most so many.
+    pub fn head(&self, member: &Member, most: usize) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.unpack(member, &mut bytes, most as u64)?;
+        Ok(bytes)
+    }
+
+    /// A member as a whole, unpacked, if that is at most `limit` bytes and no bomb.
+    pub fn contents(&self, member: &Member, limit: u64) -> Result<Cow<'f, [u8]>> {
+        let wrong = |reason: String| Err(Error::checkpoint(reason, member.header_start));
+        let Member { bytes, packed_bytes, .. } = *member;
+        if bytes > limit {
+            return wrong(format!(
+                "a member has {bytes} bytes; more than {limit} are not read here"
+            ));
+        }
+        if !member.is_deflated {
+            return self.file.part(member.start, bytes);
+        }
+        if bytes > packed_bytes.saturating_mul(MAX_RATIO).max(ALWAYS_ALLOWED) {
+            return wrong(format!("a member unpacks to more than {MAX_RATIO} times its size"));
+        }
+        let mut unpacked = Vec::new();
+        self.unpack(member, &mut unpacked, bytes.saturating_add(1))?;
+        if unpacked.len() as u64 != bytes {
+            return wrong(format!("a member does not unpack to the {bytes} bytes it should have"));
+        }
+        Ok(Cow::Owned(unpacked))
+    }
+
+    fn unpack(&self, member: &Member, into: &mut Vec<u8>, most: u64) -> Result<()> {
+        let read = if member.is_deflated {
+            self.file.inflate(member.start, member.packed_bytes).take(most).read_to_end(into)
+        } else {
+            self.file.window(member.start, member.packed_bytes).take(most).read_to_end(into)
+        };
+        read.map(|_| ()).map_err(|error| {
+            Error::checkpoint(format!("a member is damaged: {error}"), member.header_start)
+        })
+    }
+
+    /// Every byte of the archive, in order. `class` says what a member's data are for, by its index.
+    pub fn stretches(
+        &self,
+        file: u32,
+        mut class: impl FnMut(usize, &Member) -> Class,
+    ) -> Vec<Stretch> {
+        let mut all = Vec::with_capacity(self.around.len() + self.members.len());
+        let mut members = self.members.iter().enumerate().peekable();
+        for around in &self.around {
+            while let Some((index, member)) =
+                members.next_if(|(_, member)| member.start < around.start)
+            {
+                let class = class(index, member);
+                let (start, bytes) = (member.start, member.packed_bytes);
+                around::push(&mut all, Stretch { file, start, bytes, class });
+            }
+            around::push(&mut all, Stretch { file, ..*around });
+        }
+        all
+    }
+}
+
+/// Whether bytes that are not said to be a pickle begin like one: with a protocol's number, or, in
+/// the oldest protocols, with an import. Looks at the first 64 bytes only.
+#[must_use]
+pub fn looks_like_pickle(bytes: &[u8]) -> bool {
+    let bytes = &bytes[..bytes.len().min(64)];
+    match bytes {
+        [0x80, 2..=5, ..] => true,
+        // Containers and marks may come before the first import.
+        _ => {
+            let opening = bytes.iter().take_while(|byte| b"(]})".contains(byte)).count();
+            let Some((b'c' | b'i', import)) = bytes[opening..].split_first() else { return false };
+            let mut lines = import.splitn(3, |&byte| byte == b'\n');
+            let (Some(module), Some(name)) = (lines.next(), lines.next()) else { return false };
+            let is_path = |text: &[u8]| {
+                !text.is_empty()
+                    && !text[0].is_ascii_digit()
+                    && text.iter().all(|&byte| {
+                        byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'.' || byte >= 0x80
+                    })
+            };
+            is_path(module) && is_path(name)
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! Values in words: the name of a type, a preview, and how much memory Python would need.
+
+use hashbrown::{HashMap, HashSet};
+
+use super::parts::Label;
+use super::values::{Call, Node, Values, kind};
+use super::walk::TensorOf;
+use crate::pickle::{Handle, Value};
+
+/// The longest preview.
+const MAX_PREVIEW: usize = 200;
+
+/// The beginning of a text, at most so many bytes of it.
+#[must_use]
+pub fn cut(text: &str, max: usize) -> &str {
+    let end = (0..=max.min(text.len())).rev().find(|&end| text.is_char_boundary(end));
+    &text[..end.unwrap_or(0)]
+}
+
+/// Python's name for the type of a value; a tensor's is given elsewhere.
+#[must_use]
+pub fn type_name(values: &Values, value: Value) -> String {
+    match value {
+        Value::None => "NoneType".to_owned(),
+        Value::Bool(_) => "bool".to_owned(),
+        Value::Int(_) | Value::Uint(_) | Value::Huge => "int".to_owned(),
+        Value::Float(_) => "float".to_owned(),
+        Value::Text(_) => "str".to_owned(),
+        Value::Object(_) => match values.node(value) {
+            Some(Node::List(_)) => "list".to_owned(),
+            Some(Node::Tuple(_)) => "tuple".to_owned(),
+            Some(Node::Dict(_)) => "dict".to_owned(),
+            Some(Node::Set { is_frozen: false, .. }) => "set".to_owned(),
+            Some(Node::Set { .. }) => "frozenset".to_owned(),
+            Some(Node::Bytes(_)) => "bytes".to_owned(),
+            Some(Node::Persistent(_)) => "torch.storage".to_owned(),
+            Some(Node::Tensor(_)) => "torch.Tensor".to_owned(),
+            Some(Node::Global { module, name }) => global_type(module, name).to_owned(),
+            Some(Node::Call(call)) => match values.as_global(call.callable) {
+                Some((module, name)) => result_type(values, module, name, call.args),
+                None => "object".to_owned(),
+            },
+            None => "object".to_owned(),
+        },
+    }
+}
+
+fn global_type(module: &str, name: &str) -> &'static str {
+    if module == "torch" && crate::dtype::DType::from_torch(name).is_some() {
+        "torch.dtype"
+    } else if name.starts_with(char::is_uppercase) {
+        "type"
+    } else {
+        "function"
+    }
+}
+
+fn result_type(values: &Values, module: &str, name: &str, args: Value) -> String {
+    match (module, name) {
+        ("builtins" | "__builtin__", "xrange") => "range".to_owned(),
+        ("builtins" | "__builtin__" | "collections", name) => name.to_owned(),
+        ("_codecs", "encode") => "bytes".to_owned(),
+        // What they make is an instance of their first argument.
+        ("copyreg" | "copy_reg", "_reconstructor" | "__newobj__") => {
+            let class = values.as_items(args).and_then(|args| args.first());
+            match class.and_then(|&class| values.as_global(class)) {
+                Some((module, name)) => format!("{module}.{name}"),
+                None => "object".to_owned(),
+            }
+        }
+        (module, "scalar") if module.starts_with("numpy") => "numpy scalar".to_owned(),
+        (module, "_reconstruct" | "_frombuffer") if module.starts_with("numpy") => {
+            "numpy.ndarray".to_owned()
+        }
+        (module, name) => format!("{module}.{name}"),
+    }
+}
+
+/// Whether a value consists of others: a collection, or an object with something in it.
+#[must_use]
+pub fn is_container(values: &Values, value: Value) -> bool {
+    match values.node(value) {
+        Some(Node::List(_) | Node::Tuple(_) | Node::Dict(_) | Node::Set { .. }) => true,
+        Some(Node::Call(call)) => {
+            let global = values.as_global(call.callable);
+            let is_collection = matches!(
+                global,
+                Some(("collections", _) | ("builtins" | "__builtin__", "set" | "frozenset"))
+            );
+            let is_plain = |arg: &Value| !matches!(arg, Value::Object(_));
+            let args = values.as_items(call.args).unwrap_or_default();
+            let is_more = call.then.is_some() || !args.iter().all(is_plain);
+            is_collection || is_more && leaf_bytes(values, call).is_none()
+        }
+        _ => false,
+    }
+}
+
+/// How a value would be printed, shortened; of a container, its type and its length.
+#[must_use]
+pub fn preview(values: &Values, value: Value) -> String {
+    match value {
+        Value::None => "None".to_owned(),
+        Value::Bool(true) => "True".to_owned(),
+        Value::Bool(false) => "False".to_owned(),
+        Value::Int(number) => number.to_string(),
+        Value::Uint(number) => number.to_string(),
+        Value::Huge => "an integer of more than 64 bits".to_owned(),
+        Value::Float(number) => float(number),
+        Value::Text(id) => {
+            let text = values.text_of(id);
+            let shown = cut(text, MAX_PREVIEW);
+            let dots = if shown.len() < text.len() { "…" } else { "" };
+            format!("'{}{dots}'", shown.escape_debug())
+        }
+        Value::Object(_) => match values.node(value) {
+            Some(Node::Bytes(bytes)) => {
+                let shown = &bytes.head[..bytes.len.min(bytes.head.len())];
+                let dots = if shown.len() < bytes.len { "…" } else { "" };
+                format!("b'{}{dots}'", shown.escape_ascii())
+            }
+            Some(Node::Global { module, name }) => {
+                format!("{}.{}", cut(module, MAX_PREVIEW), cut(name, MAX_PREVIEW))
+            }
+            Some(Node::Call(call)) => of_call(values, value, call.args),
+            Some(Node::Tuple(items)) if is_short(items) => {
+                let shown: Vec<_> = items.iter().map(|&item| preview(values, item)).collect();
+                let comma = if items.len() == 1 { "," } else { "" };
+                cut(&format!("({}{comma})", shown.join(", ")), MAX_PREVIEW).to_owned()
+            }
+            _ => format!("{} of {}", type_name(values, value), values.parts(value).len()),
+        },
+    }
+}
+
+/// A few plain values.
+fn is_short(items: &[Value]) -> bool {
+    let is_plain = |item: &Value| !matches!(item, Value::Object(_));
+    matches!(items.len(), 1..=4) && items.iter().all(is_plain)
+}
+
+fn of_call(values: &Values, value: Value, args: Value) -> String {
+    let name = type_name(values, value);
+    let args = values.as_items(args).unwrap_or_default();
+    if is_short(args) {
+        let shown: Vec<_> = args.iter().map(|&arg| preview(values, arg)).collect();
+        return cut(&format!("{name}({})", shown.join(", ")), MAX_PREVIEW).to_owned();
+    }
+    format!("{name} of {}", values.parts(value).len())
+}
+
+fn float(number: f64) -> String {
+    if number.is_nan() {
+        return "nan".to_owned();
+    }
+    if number.is_infinite() {
+        return if number > 0.0 { "inf" } else { "-inf" }.to_owned();
+    }
+    format!("{number:?}")
+}
+
+/// What a part is called in a list of parts.
+#[must_use]
+pub fn label(values: &Values, label: Label) -> String {
+    match label {
+        Label::Index(index) => format!("[{index}]"),
+        Label::Key(key) | Label::Attribute(key) => match values.as_text(key) {
+            Some(text) => text.to_owned(),
+            None => preview(values, key),
+        },
+        Label::Word(word) => word.to_owned(),
+    }
+}
+
+/// How many bytes a value takes by itself in 64-bit `CPython`, without what it refers to.
+#[must_use]
+pub fn own_bytes(values: &Values, value: Value) -> u64 {
+    let slots = |count: usize| 8 * count as u64;
+    match value {
+        Value::None => 16,
+        Value::Bool(_) | Value::Int(-0x3fff_ffff..=0x3fff_ffff) => 28,
+        Value::Int(number) if number.unsigned_abs() < 1 << 60 => 32,
+        Value::Int(_) | Value::Uint(_) | Value::Huge => 36,
+        Value::Float(_) => 24,
+        Value::Text(id) => text_bytes(values.text_of(id)),
+        Value::Object(_) => match values.node(value) {
+            Some(Node::List(items)) => 56 + slots(items.len()),
+            Some(Node::Tuple(items)) => 40 + slots(items.len()),
+            Some(Node::Set { items, .. }) => table_bytes(216, items.len(), 16, 5),
+            Some(Node::Dict(entries)) => table_bytes(64, entries.len() / 2, 24, 0),
+            Some(Node::Bytes(bytes)) => 33 + bytes.len as u64,
+            Some(Node::Call(call)) => leaf_bytes(values, call).unwrap_or_else(|| {
+                let count = values.parts(value).len();
+                match values.as_global(call.callable) {
+                    Some(("builtins" | "__builtin__", "set" | "frozenset")) => {
+                        table_bytes(216, count, 16, 5)
+                    }
+                    _ => table_bytes(64, count, 24, 0),
+                }
+            }),
+            // Classes and functions are there anyway.
+            _ => 0,
+        },
+    }
+}
+
+/// How many bytes an object takes that is no container to Python, though a pickle makes it by a call.
+fn leaf_bytes(values: &Values, call: &Call) -> Option<u64> {
+    let (module, name) = values.as_global(call.callable)?;
+    let args = values.as_items(call.args).unwrap_or_default();
+    let length = || match args.first() {
+        Some(&Value::Text(id)) => values.text_of(id).chars().count() as u64,
+        Some(&value) => match values.node(value) {
+            Some(Node::Bytes(bytes)) => bytes.len as u64,
+            Some(Node::Tuple(items) | Node::List(items)) => items.len() as u64,
+            // A bytearray of bytes that protocol 2 wrote as a text.
+            Some(Node::Call(inner)) => leaf_bytes(values, inner).unwrap_or(33).saturating_sub(33),
+            _ => 0,
+        },
+        None => 0,
+    };
+    Some(match (module, name) {
+        ("_codecs", "encode") => 33 + length(),
+        ("builtins" | "__builtin__", "bytearray") => 57 + length(),
+        ("builtins" | "__builtin__", "complex") => 32,
+        ("builtins" | "__builtin__", "slice") => 56,
+        ("builtins" | "__builtin__", "range" | "xrange") => 48,
+        ("torch", "Size") => 40 + 8 * length(),
+        ("torch", "device") => 16,
+        ("torch.serialization", "_get_layout") => 0,
+        (module, "scalar") if module.starts_with("numpy") => 32,
+        ("numpy", "dtype") => 96,
+        _ => return None,
+    })
+}
+
+/// A string: a header, and one, two or four bytes a character.
+fn text_bytes(text: &str) -> u64 {
+    let (mut count, mut widest) = (0, 0);
+    for letter in text.chars() {
+        count += 1;
+        widest = widest.max(u32::from(letter));
+    }
+    match widest {
+        0..=0x7f => 49 + count,
+        0x80..=0xff => 73 + count,
+        0x100..=0xffff => 74 + 2 * count,
+        _ => 76 + 4 * count,
+    }
+}
+
+/// A hash table that is at most two thirds full.
+fn table_bytes(header: u64, count: usize, each: u64, free: usize) -> u64 {
+    if count <= free {
+        return header;
+    }
+    let size = (count as u64 * 3).div_ceil(2).next_power_of_two().max(8);
+    header + size + size * 2 / 3 * each
+}
+
+/// How many bytes each container holds, its contents included; what occurs twice is counted where it
+/// comes first, so that the parts of a container add up to it.
+#[derive(Debug)]
+pub struct Sizes {
+    of: HashMap<Handle, u64>,
+    /// The parts of the root, without what holds them together; of a root without parts, itself.
+    pub parts: u64,
+}
+
+impl Sizes {
+    /// Measures everything under `root`; `tensor` tells what a tensor adds when it is met.
+    pub fn new(
+        values: &Values,
+        root: Value,
+        tensor_of: &TensorOf,
+        mut tensor: impl FnMut(u32) -> u64,
+    ) -> Self {
+        let mut of = HashMap::new();
+        let mut met = HashSet::new();
+        // A value, the next of its parts, and what it has so far.
+        let mut open: Vec<(Value, usize, u64)> = Vec::new();
+        let mut next = Some(root);
+        let mut parts = 0;
+        loop {
+            if let Some(value) = next.take() {
+                let handle = if let Value::Object(handle) = value { Some(handle) } else { None };
+                let is_new = handle.is_none_or(|handle| met.insert(handle));
+                let index = handle.and_then(|handle| match handle.kind {
+                    kind::TENSOR => Some(handle.id),
+                    _ => tensor_of.get(&handle).copied(),
+                });
+                let own = match index {
+                    _ if !is_new => 0,
+                    Some(index) => tensor(index),
+                    None => own_bytes(values, value),
+                };
+                let is_open = is_new && index.is_none() && is_container(values, value);
+                if is_open && !values.parts(value).is_empty() {
+                    open.push((value, 0, own));
+                } else {
+                    if let (true, Some(handle)) = (is_new, handle) {
+                        of.insert(handle, own);
+                    }
+                    parts += if open.len() <= 1 { own } else { 0 };
+                    if let Some(above) = open.last_mut() {
+                        above.2 += own;
+                    }
+                }
+            }
+            let Some(top) = open.last_mut() else { break };
+            if let Some((label, value)) = values.parts(top.0).get(values, top.1) {
+                top.1 += 1;
+                if let Label::Key(key) | Label::Attribute(key) = label {
+                    let is_new =
+                        if let Value::Object(handle) = key { met.insert(handle) } else { true };
+                    top.2 += if is_new { own_bytes(values, key) } else { 0 };
+                }
+                next = Some(value);
+            } else if let Some((value, _, bytes)) = open.pop() {
+                if let Value::Object(handle) = value {
+                    of.insert(handle, bytes);
+                }
+                parts += if open.len() == 1 { bytes } else { 0 };
+                if let Some(above) = open.last_mut() {
+                    above.2 += bytes;
+                }
+            }
+        }
+        Self { of, parts }
+    }
+
+    /// How many bytes a value holds.
+    #[must_use]
+    pub fn of(&self, values: &Values, value: Value) -> u64 {
+        match value {
+            Value::Object(handle) => self.of.get(&handle).copied().unwrap_or(0),
+            _ => own_bytes(values, value),
+        }
+    }
+}

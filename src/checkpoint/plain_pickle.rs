@@ -1,0 +1,39 @@
+//! A pickle that torch did not write: a dict of NumPy arrays, results of an evaluation.
+
+use super::files::CheckpointFile;
+use super::legacy::Stream;
+use super::table::Table;
+use super::walk;
+use super::{Content, Imports, Tree};
+use crate::error::Result;
+use crate::progress::Progress;
+
+/// Reads such a file.
+pub(super) fn read(file: &CheckpointFile, number: u32, progress: &Progress<'_>) -> Result<Content> {
+    let mut stream = Stream { bytes: file.map()?, at: 0, file: number, stretches: Vec::new() };
+    let (values, root, pickle) = stream.pickle(progress)?;
+    let mut imports = Imports::default();
+    imports.add(&values, false);
+    let mut table = Table::default();
+    let (tensors, tensor_of) = walk::tensors(&values, root, "", &mut table, progress)?;
+    let mut warnings = table.warnings;
+    if (stream.at as u64) < file.len() {
+        warnings.push(format!("bytes follow the pickle's end (at byte {})", stream.at));
+    }
+    let has_packed = values.globals().any(|global| global == ("torch.storage", "_load_from_bytes"));
+    if has_packed {
+        warnings.push(
+            "its tensors are packed inside its pickle, and not listed: save it with torch.save"
+                .to_owned(),
+        );
+    }
+    Ok(Content {
+        format: "pickle",
+        stretches: stream.stretches,
+        tensors,
+        trees: vec![Tree { values, root, tensor_of, pickle }],
+        imports,
+        warnings,
+        ..Content::default()
+    })
+}

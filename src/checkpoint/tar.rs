@@ -1,0 +1,226 @@
+//! The archive that torch wrote before 0.1.10: a tar with `sys_info`, `pickle`, `tensors`, `storages`.
+
+use super::legacy::Stream;
+use super::table::Table;
+use super::tensors::{elements, plain};
+use super::walk;
+use super::{Class, Content, Imports, Storage, Stretch, Tensor, Tree, View};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::pickle::Value;
+use crate::progress::Progress;
+use crate::strided::Strided;
+
+const BLOCK: usize = 512;
+/// How many members are looked at: such files have four.
+const MAX_MEMBERS: usize = 1000;
+
+/// Whether a file begins as a tar archive does.
+pub(super) fn is_tar(bytes: &[u8]) -> bool {
+    bytes.get(257..262) == Some(b"ustar") || header(bytes, 0).is_some()
+}
+
+/// Reads such an archive.
+pub(super) fn read(bytes: &[u8], file: u32, progress: &Progress<'_>) -> Result<Content> {
+    let mut archive = Archive { bytes, file, members: Vec::new(), stretches: Vec::new() };
+    archive.list()?;
+    let mut table = Table::default();
+    let mut imports = Imports::default();
+    let mut stretches = std::mem::take(&mut archive.stretches);
+    let mut stream = archive.member("storages")?;
+    storages(&mut stream, &mut table, &mut imports, progress)?;
+    stretches.append(&mut stream.stretches);
+    let mut stream = archive.member("tensors")?;
+    tensors(&mut stream, &mut table, &mut imports, progress)?;
+    stretches.append(&mut stream.stretches);
+    let mut stream = archive.member("pickle")?;
+    let (values, root, pickle) = stream.pickle(progress)?;
+    stretches.append(&mut stream.stretches);
+    imports.add(&values, false);
+
+    let (tensors, tensor_of) = walk::tensors(&values, root, "", &mut table, progress)?;
+    Ok(Content {
+        format: "torch tar",
+        storages: table.storages,
+        stretches,
+        tensors,
+        trees: vec![Tree { values, root, tensor_of, pickle }],
+        root_tree: 0,
+        imports,
+        warnings: table.warnings,
+        metadata: Vec::new(),
+    })
+}
+
+/// The storages, one after the other: (key, place, type), a length, the bytes.
+fn storages(
+    stream: &mut Stream<'_>,
+    table: &mut Table,
+    imports: &mut Imports,
+    progress: &Progress<'_>,
+) -> Result<()> {
+    let count = counted(stream, progress)?;
+    for _ in 0..count {
+        let at = stream.at;
+        let (values, root, _) = stream.pickle(progress)?;
+        imports.add(&values, false);
+        let Some(&[Value::Int(key), _, class]) = values.as_items(root) else {
+            return Err(Error::checkpoint("a storage without a key and a type", at as u64));
+        };
+        let dtype = values.as_global(class).and_then(|(_, class)| DType::from_storage(class));
+        let index = table.storages.len() as u32;
+        let (start, bytes) = stream.storage(index, dtype.unwrap_or(DType::UInt8), false)?;
+        let storage = Storage {
+            key: key.to_string(),
+            file: stream.file,
+            start,
+            packed_bytes: bytes,
+            bytes,
+            is_deflated: false,
+            is_big_endian: false,
+        };
+        table.add(storage, dtype);
+    }
+    // Which storages are parts of others; torch has not made any since, and we only read past them.
+    stream.pickle(progress).map(|_| ())
+}
+
+/// The tensors: (key, storage, type), the number of dimensions, sizes, strides, an offset.
+fn tensors(
+    stream: &mut Stream<'_>,
+    table: &mut Table,
+    imports: &mut Imports,
+    progress: &Progress<'_>,
+) -> Result<()> {
+    let count = counted(stream, progress)?;
+    for _ in 0..count {
+        let at = stream.at;
+        let (values, root, _) = stream.pickle(progress)?;
+        imports.add(&values, false);
+        let Some(&[Value::Int(key), storage, class]) = values.as_items(root) else {
+            return Err(Error::checkpoint("a tensor without a key and a storage", at as u64));
+        };
+        let head = stream.number(false)?;
+        let dimensions = head as u32 as usize;
+        if dimensions > 64 {
+            return Err(Error::checkpoint("a tensor of more than 64 dimensions", at as u64));
+        }
+        let mut numbers = Vec::with_capacity(2 * dimensions + 1);
+        for _ in 0..=2 * dimensions {
+            numbers.push(stream.number(false)?);
+        }
+        let (sizes, rest) = numbers.split_at(dimensions);
+        let (stride, offset) = rest.split_at(dimensions);
+        let shape: Option<Vec<u64>> = sizes.iter().map(|&size| u64::try_from(size).ok()).collect();
+        let (Some(shape), Ok(offset)) = (shape, u64::try_from(offset[0])) else {
+            return Err(Error::checkpoint("a tensor of a negative size", at as u64));
+        };
+        let name = values.as_global(class).map_or("", |(_, name)| name);
+        let tensor = tensor(table, storage, name, shape, stride.to_vec(), offset);
+        let Some(tensor) = tensor else {
+            return Err(Error::checkpoint("a tensor of a storage that is not there", at as u64));
+        };
+        table.tensors.insert(key, tensor);
+    }
+    Ok(())
+}
+
+fn tensor(
+    table: &Table,
+    storage: Value,
+    class: &str,
+    shape: Vec<u64>,
+    stride: Vec<i64>,
+    offset: u64,
+) -> Option<Tensor> {
+    let Value::Int(key) = storage else { return None };
+    let (storage, own) = table.get(&key.to_string())?;
+    let named = DType::from_storage(&class.replace("Tensor", "Storage"));
+    let dtype = own.or(named).unwrap_or(DType::UInt8);
+    let mut tensor = plain("tensor", dtype, shape.clone(), "cpu".to_owned());
+    tensor.logical_bytes = dtype.bytes_of(elements(&shape)?)?;
+    let layout = Strided { shape, stride, offset };
+    tensor.views.push(View { role: String::new(), storage, dtype, layout });
+    Some(tensor)
+}
+
+/// A pickle that says how many records follow.
+fn counted(stream: &mut Stream<'_>, progress: &Progress<'_>) -> Result<i64> {
+    let at = stream.at;
+    match stream.pickle(progress)?.1 {
+        Value::Int(count @ 0..) => Ok(count),
+        _ => Err(Error::checkpoint("a list without its length", at as u64)),
+    }
+}
+
+struct Archive<'a> {
+    bytes: &'a [u8],
+    file: u32,
+    /// Names, and where the bytes are.
+    members: Vec<(String, usize, usize)>,
+    stretches: Vec<Stretch>,
+}
+
+impl<'a> Archive<'a> {
+    fn list(&mut self) -> Result<()> {
+        let mut at = 0;
+        while let Some((name, length)) = header(self.bytes, at) {
+            let start = at + BLOCK;
+            let Some(end) = start.checked_add(length).filter(|&end| end <= self.bytes.len()) else {
+                return Err(Error::checkpoint(
+                    format!("it is cut off in its member {name}"),
+                    at as u64,
+                ));
+            };
+            let known = ["storages", "tensors", "pickle"].contains(&name.as_str());
+            let taken = if known { BLOCK } else { end - at };
+            self.stretches.push(Stretch {
+                file: self.file,
+                start: at as u64,
+                bytes: taken as u64,
+                class: Class::Archive,
+            });
+            if self.members.len() == MAX_MEMBERS || self.members.iter().any(|have| have.0 == name) {
+                return Err(Error::checkpoint("more members than such a file has", at as u64));
+            }
+            self.members.push((name, start, end));
+            at = end.next_multiple_of(BLOCK);
+        }
+        Ok(())
+    }
+
+    fn member(&self, name: &str) -> Result<Stream<'a>> {
+        let Some(&(_, start, end)) = self.members.iter().find(|member| member.0 == name) else {
+            let reason = format!("it is a tar archive without the member {name} of a checkpoint");
+            return Err(Error::checkpoint(reason, 0));
+        };
+        let bytes = &self.bytes[..end];
+        Ok(Stream { bytes, at: start, file: self.file, stretches: Vec::new() })
+    }
+}
+
+/// The name and the length of the member whose header is here, if there is one.
+fn header(bytes: &[u8], at: usize) -> Option<(String, usize)> {
+    let block = bytes.get(at..)?.get(..BLOCK)?;
+    let sum = octal(&block[148..156])?;
+    let blank = |index: usize| (148..156).contains(&index);
+    let summed: usize = block
+        .iter()
+        .enumerate()
+        .map(|(index, &byte)| usize::from(if blank(index) { b' ' } else { byte }))
+        .sum();
+    let name = block[..100].split(|&byte| byte == 0).next().unwrap_or_default();
+    let name = std::str::from_utf8(name).ok()?.trim_start_matches("./").to_owned();
+    (sum == summed && !name.is_empty()).then_some((name, octal(&block[124..136])?))
+}
+
+fn octal(field: &[u8]) -> Option<usize> {
+    // Beyond 8 GiB: a number with its top bit set.
+    if let [0x80, rest @ ..] = field {
+        return rest
+            .iter()
+            .try_fold(0_usize, |sum, &byte| sum.checked_mul(256)?.checked_add(usize::from(byte)));
+    }
+    let text = std::str::from_utf8(field).ok()?.trim_matches(['\0', ' ']);
+    usize::from_str_radix(text, 8).ok()
+}

@@ -1,0 +1,170 @@
+//! Finds every tensor of a tree of values, with the way to it, in the order of the file.
+//!
+//! Each container is entered once, however often it occurs: cycles end, and what many share is listed
+//! under the first way to it. A tensor that occurs twice is listed twice, since both names are true.
+//!
+//! # Cost
+//!
+//! `O(values)`; no recursion, one name is built in place.
+
+use std::fmt::Write;
+
+use hashbrown::{HashMap, HashSet};
+
+use super::parts::{Label, Parts};
+use super::tensors::{Rebuilder, Storages};
+use super::values::{Values, kind};
+use super::{Tensor, describe};
+use crate::error::Result;
+use crate::pickle::{Handle, Value};
+use crate::progress::Progress;
+
+/// Which values are tensors.
+pub type TensorOf = HashMap<Handle, u32>;
+
+/// The longest name that is kept.
+const MAX_NAME: usize = 4096;
+/// How much memory the list of tensors may take.
+const MAX_HELD: usize = 512 << 20;
+
+/// What a walk is in the middle of.
+struct Open<'v> {
+    parts: Parts<'v>,
+    next: usize,
+    /// How long the name was when it was entered.
+    name_len: usize,
+    /// A module: its three dicts of parts give no name to what is in them.
+    is_module: bool,
+}
+
+/// Lists the tensors under `root`; their names begin with `prefix`.
+pub fn tensors(
+    values: &Values,
+    root: Value,
+    prefix: &str,
+    storages: &mut dyn Storages,
+    progress: &Progress<'_>,
+) -> Result<(Vec<Tensor>, TensorOf)> {
+    let mut list = List {
+        rebuilder: Rebuilder::new(values, storages),
+        found: Vec::new(),
+        tensor_of: TensorOf::new(),
+        entered: HashSet::new(),
+        held: 0,
+    };
+    let mut name = prefix.to_owned();
+    let mut open: Vec<Open<'_>> = Vec::new();
+    let mut next = Some((root, false));
+    let mut steps = 0_u64;
+    loop {
+        if let Some((value, is_nameless)) = next.take()
+            && let Some(parts) = list.enter(value, &name)
+        {
+            let is_module = !is_nameless && is_module(values, &parts);
+            open.push(Open { parts, next: 0, name_len: name.len(), is_module });
+        }
+        let Some(top) = open.last_mut() else { break };
+        name.truncate(top.name_len);
+        match top.parts.get(values, top.next) {
+            Some((label, value)) => {
+                top.next += 1;
+                if matches!(value, Value::Object(_)) {
+                    let is_nameless = top.is_module && is_part_of_module(values, label);
+                    if !is_nameless {
+                        add_label(&mut name, values, label);
+                    }
+                    next = Some((value, is_nameless));
+                }
+                steps += 1;
+                if steps.is_multiple_of(1 << 16) {
+                    progress.at(0, 1)?;
+                }
+            }
+            None => {
+                open.pop();
+            }
+        }
+    }
+    Ok((list.found, list.tensor_of))
+}
+
+/// What a walk has found.
+struct List<'v, 's> {
+    rebuilder: Rebuilder<'v, 's>,
+    found: Vec<Tensor>,
+    tensor_of: TensorOf,
+    entered: HashSet<Handle>,
+    held: usize,
+}
+
+impl<'v> List<'v, '_> {
+    /// Lists a value if it is a tensor; returns what there is to look into.
+    fn enter(&mut self, value: Value, name: &str) -> Option<Parts<'v>> {
+        let values = self.rebuilder.values();
+        let Value::Object(handle) = value else { return None };
+        if matches!(handle.kind, kind::BYTES | kind::GLOBAL) {
+            return None;
+        }
+        if !self.entered.insert(handle) {
+            let index = *self.tensor_of.get(&handle)?;
+            let again = self.found[index as usize].clone();
+            self.add(again, name);
+            return None;
+        }
+        let Some(rebuilt) = self.rebuilder.tensor(value) else { return Some(values.parts(value)) };
+        self.tensor_of.insert(handle, self.found.len() as u32);
+        if !self.add(rebuilt.tensor, name) {
+            self.tensor_of.remove(&handle);
+        }
+        let mut parts = Parts::default();
+        parts.add_state(values, rebuilt.state?);
+        Some(parts)
+    }
+
+    /// Adds a tensor, unless there are too many; then says so once.
+    fn add(&mut self, tensor: Tensor, name: &str) -> bool {
+        let name = if name.is_empty() { "root" } else { name };
+        let was = self.held;
+        self.held += size_of::<Tensor>() + name.len() + 160 * tensor.views.len();
+        if self.held <= MAX_HELD {
+            self.found.push(Tensor { name: name.to_owned(), ..tensor });
+            return true;
+        }
+        if was <= MAX_HELD {
+            let count = self.found.len();
+            self.rebuilder.storages().warn(format!("only the first {count} tensors are listed"));
+        }
+        false
+    }
+}
+
+/// Whether an object is a `torch.nn.Module`, by what every one of them has.
+fn is_module(values: &Values, parts: &Parts<'_>) -> bool {
+    ["_parameters", "_buffers", "_modules"]
+        .iter()
+        .all(|name| parts.attribute(values, name).is_some())
+}
+
+fn is_part_of_module(values: &Values, label: Label) -> bool {
+    let Label::Attribute(key) = label else { return false };
+    matches!(values.as_text(key), Some("_parameters" | "_buffers" | "_modules"))
+}
+
+fn add_label(name: &mut String, values: &Values, label: Label) {
+    if name.len() > MAX_NAME {
+        return;
+    }
+    match label {
+        Label::Index(index) => _ = write!(name, "[{index}]"),
+        Label::Key(key) | Label::Attribute(key) => match values.as_text(key) {
+            Some(text) => {
+                if !name.is_empty() {
+                    name.push('.');
+                }
+                name.push_str(describe::cut(text, MAX_NAME));
+            }
+            None => _ = write!(name, "[{}]", describe::preview(values, key)),
+        },
+        Label::Word(word) => _ = write!(name, ".{word}"),
+    }
+}
