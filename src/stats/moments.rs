@@ -5,8 +5,9 @@
 //! and Pébay, which keeps the error near that of one rounding whatever the number of elements.
 //!
 //! The loops have no branch and use the vectors that the processor has. Written as loops over arrays of
-//! plain floats, of which the compiler should make vectors, they took over four times as long. A block with something that is not finite, or
-//! with zeros or denormals, is looked at once more, number by number.
+//! plain floats, of which the compiler should make vectors, they took over four times as long. A
+//! block with something that is not finite, or with zeros or denormals, is looked at once more, number by
+//! number.
 
 use pulp::Simd;
 
