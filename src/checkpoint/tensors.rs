@@ -216,6 +216,7 @@ impl<'v, 's> Rebuilder<'v, 's> {
                 let mut inner = self.at_depth(data, depth + 1)?;
                 let dtype = self.dtype(dtype)?;
                 dtype.name().clone_into(&mut inner.tensor.dtype);
+                inner.tensor.kind = "tensor";
                 inner.tensor.device = self.device(device);
                 inner.tensor.requires_grad = grad == Value::Bool(true);
                 return Some(inner);
