@@ -14,6 +14,8 @@ pub mod error;
 
 pub mod progress;
 
+pub mod stats;
+
 pub mod column;
 pub mod dtype;
 pub mod source;
