@@ -14,8 +14,6 @@ pub mod error;
 
 pub mod progress;
 
-pub mod stats;
-
 pub mod column;
 pub mod dtype;
 pub mod source;
