@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::describe::cut;
 use super::values::Values;
 
 /// What torch 2.13 allows without being asked, with what it adds by itself when it is imported (a test
@@ -167,6 +168,12 @@ const OLD_NAMES: &[(&str, &str, &str)] = &[
     ("long", "builtins", "int"),
 ];
 
+/// How many names are kept of each sort, and how much of each: files can name millions of long ones.
+const MAX_NAMES: usize = 10_000;
+const MAX_WORD: usize = 300;
+/// What stands for the others.
+const MORE: &str = "… and more names than are kept";
+
 /// What the pickles of a file name.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Imports {
@@ -188,18 +195,26 @@ impl Imports {
                 "copy_reg" => ("copyreg", name),
                 _ => (module, name),
             };
-            let full = format!("{module}.{name}");
+            let full = format!("{}.{}", cut(module, MAX_WORD), cut(name, MAX_WORD));
             let is_allowed = ALLOWED.binary_search(&full.as_str()).is_ok()
                 || is_script && (module.starts_with("__torch__") || module == "torch.jit._pickle");
             let list = if is_allowed { &mut self.allowed } else { &mut self.flagged };
-            list.insert(full);
+            insert(list, full);
         }
     }
 
     /// Adds what another file names.
     pub fn merge(&mut self, other: Self) {
-        self.allowed.extend(other.allowed);
-        self.flagged.extend(other.flagged);
+        other.allowed.into_iter().for_each(|name| insert(&mut self.allowed, name));
+        other.flagged.into_iter().for_each(|name| insert(&mut self.flagged, name));
+    }
+}
+
+fn insert(list: &mut BTreeSet<String>, name: String) {
+    if list.len() < MAX_NAMES {
+        list.insert(name);
+    } else if !list.contains(&name) {
+        list.insert(MORE.to_owned());
     }
 }
 

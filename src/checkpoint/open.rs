@@ -8,6 +8,7 @@ use hashbrown::HashMap;
 use super::describe::Sizes;
 use super::files::CheckpointFile;
 use super::imports::Imports;
+use super::json::shortened;
 use super::reach::{self, Reach};
 use super::safetensors::{self, Safetensors};
 use super::torch_zip::{self, TorchZip};
@@ -20,6 +21,9 @@ use crate::progress::Progress;
 
 /// How many warnings are kept.
 const MAX_WARNINGS: usize = 100;
+/// How many runs are walked to tell what one tensor reaches: milliseconds, since somebody may ask for
+/// every one. Only a tensor that is made of several in one storage is walked at all.
+const BUDGET_OF_ONE: u64 = 1 << 18;
 
 /// What is in a checkpoint.
 #[derive(Debug)]
@@ -130,7 +134,7 @@ impl Checkpoint {
     fn reached_in(&self, storage: u32, tensor: &Tensor) -> u64 {
         let views: Vec<&View> =
             tensor.views.iter().filter(|view| view.storage == storage).collect();
-        let mut budget = reach::BUDGET;
+        let mut budget = BUDGET_OF_ONE;
         reach::reach(self.storages[storage as usize].bytes, &views, &mut budget).bytes
     }
 
@@ -304,14 +308,21 @@ fn settle(
         mut warnings,
         metadata,
     } = content;
-    let uses = uses(&storages, &tensors, &mut warnings, progress)?;
+    let mut more = 0;
+    let uses = uses(&storages, &tensors, progress, |warning| {
+        if warnings.len() < MAX_WARNINGS {
+            warnings.push(warning());
+        } else {
+            more += 1;
+        }
+    })?;
     let lengths: Vec<u64> = files.iter().map(CheckpointFile::len).collect();
     let reached: Vec<u64> = uses.iter().map(|used| used.reached_bytes).collect();
     let ledger = ledger::add_up(&lengths, &stretches, &storages, &reached)?;
-    if warnings.len() > MAX_WARNINGS {
-        let left = warnings.len() - MAX_WARNINGS;
+    more += warnings.len().saturating_sub(MAX_WARNINGS);
+    if more > 0 {
         warnings.truncate(MAX_WARNINGS);
-        warnings.push(format!("{left} more warnings like these"));
+        warnings.push(format!("{more} more warnings like these"));
     }
     Ok(Checkpoint {
         format,
@@ -331,8 +342,8 @@ fn settle(
 fn uses(
     storages: &[Storage],
     tensors: &[Tensor],
-    warnings: &mut Vec<String>,
     progress: &Progress<'_>,
+    mut warn: impl FnMut(&dyn Fn() -> String),
 ) -> Result<Vec<Use>> {
     let mut views: HashMap<u32, Vec<&View>> = HashMap::new();
     let mut uses = vec![Use::default(); storages.len()];
@@ -355,13 +366,13 @@ fn uses(
             reach::reach(storages[index].bytes, views, &mut budget);
         used.reached_bytes = bytes;
         used.clone_bytes = reach::clone_bytes(views);
-        let name = &tensors[used.tensors[0] as usize].name;
+        let name = || shortened(&tensors[used.tensors[0] as usize].name);
         if !is_within {
-            let key = &storages[index].key;
-            warnings.push(format!("{name} reaches beyond the end of its storage {key}"));
+            let key = || shortened(&storages[index].key);
+            warn(&|| format!("{} reaches beyond the end of its storage {}", name(), key()));
         }
         if !is_exact {
-            warnings.push(format!("the bytes that {name} reaches are counted as one stretch"));
+            warn(&|| format!("the bytes that {} reaches are counted as one stretch", name()));
         }
     }
     Ok(uses)
