@@ -73,8 +73,9 @@ fuzz: build
 	@$(PY) fuzz/make_seeds.py fuzz/corpus
 	@set -e; for target in $$($(FUZZ) list); do \
 		echo "== fuzz $$target, $(FUZZ_SECONDS) s"; \
+		case $$target in checkpoint*) words=checkpoint;; *) words=pickle;; esac; \
 		$(FUZZ_MALLOC) $(FUZZ) run --sanitizer none $$target -- -max_total_time=$(FUZZ_SECONDS) -max_len=65536 \
-			-rss_limit_mb=4096 -timeout=30 -dict=fuzz/pickle.dict -print_final_stats=1; \
+			-rss_limit_mb=4096 -timeout=30 -dict=fuzz/$$words.dict -print_final_stats=1; \
 	done
 
 screenshots: build $(VENV)/.tools

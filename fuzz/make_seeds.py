@@ -1,20 +1,27 @@
-"""Makes the fuzzers' first inputs: small snapshots of every kind, in every encoding.
+"""Makes the fuzzers' first inputs: small snapshots and checkpoints, in every encoding.
 
-`python fuzz/make_seeds.py DIR` fills DIR/reader and DIR/pickle; what is there already stays.
+`python fuzz/make_seeds.py DIR` fills a folder of DIR for each target; what is there already stays.
 """
 
 from __future__ import annotations
 
 import base64
 import gzip
+import importlib.util
 import io
 import json
 import pickle
 import random
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+
+import pth_writer
+from pth_writer import Call, G, Obj, S, T
 from snapviewer.demo import DemoOptions, dump, snapshot
 
 MAX_BYTES = 65_536
@@ -60,21 +67,128 @@ def _encodings(plain: dict[str, Any]) -> dict[str, bytes]:
     return found
 
 
+def _values() -> dict[str, object]:
+    """What people save, in small."""
+    shared = S("7", bytes(range(64)), "float32")
+    values = G("torch._utils", "_rebuild_tensor_v2")
+    indices = T("int64", (2, 1))
+    numbers = Call(values, (shared, 0, (2,), (1,), False, {}))
+    size = Call(G("torch", "Size"), ([3, 3],))
+    layout = Call(G("torch.serialization", "_get_layout"), ("torch.sparse_coo",))
+    sparse = G("torch._utils", "_rebuild_sparse_tensor")
+    scale = (G("torch", "per_tensor_affine"), 0.5, 3)
+    quantized = G("torch._utils", "_rebuild_qtensor")
+    state = (1, (2,), Call(G("numpy", "dtype"), ("f4", False, True)), False, b"12345678")
+    array = G("numpy.core.multiarray", "_reconstruct")
+    module = {"_parameters": {"weight": T("float32", (2, 2), is_parameter=True)}}
+    module |= {"_buffers": {}, "_modules": {"inner": Obj(G("torch.nn", "Linear"), {"a": 1})}}
+    weights = {"w": T("float32", (3, 4)), "b": T("bfloat16", (3,), requires_grad=True)}
+    views = [T("float32", (2, 3), storage=shared, stride=(1, 2), offset=n) for n in range(3)]
+    adam = {"state": {0: {"step": 3, "exp_avg": T("float32", (2,))}}, "param_groups": [{"lr": 0.1}]}
+    return {
+        "weights": weights,
+        "views": views,
+        "optimizer": {"model": weights, "optimizer": adam, "epoch": 2**70, "note": "é"},
+        "module": Obj(G("models", "Net"), module),
+        "sparse": Call(sparse, (layout, (indices, numbers, size, True))),
+        "quantized": Call(quantized, (shared, 0, (4,), (1,), scale, False, {})),
+        "array": {"a": Call(array, (G("numpy", "ndarray"), (0,), b"b"), state)},
+        "sets": {"a": {1, 2}, "b": frozenset((3,)), "c": b"bytes", "d": bytearray(b"array")},
+        "code": [Call(G("posix", "system"), ("true",)), Obj(G("a.b", "C"), (None, {"slot": 1}))],
+        "storage": [shared, T("float8_e4m3fn", (3,))],
+    }
+
+
+def _checkpoints() -> Iterator[tuple[str, bytes]]:
+    """Checkpoints of every format, and what each is called."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "it"
+        for name, value in _values().items():
+            for protocol in (2, 4):
+                pth_writer.write_pth(path, value, protocol=protocol)
+                yield f"{name}-zip{protocol}", path.read_bytes()
+            pth_writer.write_pth(path, value, deflate=True, byteorder="big")
+            yield f"{name}-deflated", path.read_bytes()
+            for protocol in (1, 2):
+                pth_writer.write_legacy(path, value, protocol=protocol)
+                yield f"{name}-legacy{protocol}", path.read_bytes()
+            pth_writer.write_tar(path, value)
+            yield f"{name}-tar", path.read_bytes()
+        tensors = {"a": T("float32", (2, 3)), "b": T("bool", (5,)), "c": T("int64", (0,))}
+        pth_writer.write_safetensors(path, tensors, {"format": "pt"})
+        yield "safetensors", path.read_bytes()
+        pth_writer.write_pth(path, {"x": T("int8", (2,))})
+        yield "exported", _exported(path.read_bytes())
+        older = {"serialized_state_dict.pt": path.read_bytes(), "version": b"8.7"}
+        older |= {"serialized_exported_program.json": b"{}", "serialized_constants.pt": b""}
+        yield "exported-older", pth_writer.zip_of(list(older.items()))
+        if importlib.util.find_spec("torch"):
+            yield from _by_torch(path)
+
+
+def _exported(inputs: bytes) -> bytes:
+    """What torch.export writes, in small."""
+    number = [{"as_int": 2}]
+    meta = {"dtype": 7, "sizes": number, "strides": [{"as_int": 1}], "layout": 7}
+    meta |= {"storage_offset": {"as_int": 0}, "requires_grad": True, "device": {"type": "cpu"}}
+    weight = {"path_name": "weight_0", "is_param": True, "use_pickle": False, "tensor_meta": meta}
+    members = {
+        "archive_format": b"pt2",
+        "data/weights/weight_0": bytes(8),
+        "data/weights/model_weights_config.json": json.dumps({"config": {"w": weight}}).encode(),
+        "data/sample_inputs/model.pt": inputs,
+        "models/model.json": b"{}",
+        "byteorder": b"little",
+    }
+    return pth_writer.zip_of([(f"m/{name}", data) for name, data in members.items()])
+
+
+def _by_torch(path: Path) -> Iterator[tuple[str, bytes]]:
+    """A few that torch itself writes."""
+    import torch
+
+    linear = torch.nn.Linear(2, 3)
+    optimizer = torch.optim.Adam(linear.parameters())
+    linear(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    saved = {"model": linear.state_dict(), "optimizer": optimizer.state_dict()}
+    for is_zip in (True, False):
+        torch.save(saved, path, _use_new_zipfile_serialization=is_zip)
+        yield f"torch-{'zip' if is_zip else 'legacy'}", path.read_bytes()
+    torch.save(linear, path)
+    yield "torch-module", path.read_bytes()
+    torch.jit.script(linear).save(str(path))
+    yield "torch-script", path.read_bytes()
+    exported = path.with_suffix(".pt2")
+    torch.export.save(torch.export.export(linear, (torch.ones(1, 2),)), str(exported))
+    yield "torch-export", exported.read_bytes()
+
+
 def main(into: Path) -> None:
     """Write all seeds."""
-    readers, pickles = into / "reader", into / "pickle"
-    readers.mkdir(parents=True, exist_ok=True)
-    pickles.mkdir(parents=True, exist_ok=True)
+    folders = {
+        name: into / name for name in ("reader", "pickle", "checkpoint", "checkpoint_pickle")
+    }
+    for folder in folders.values():
+        folder.mkdir(parents=True, exist_ok=True)
     for name, options in OPTIONS.items():
         plain = snapshot(options)
         _shorten(plain)
         for encoding, content in _encodings(plain).items():
             if len(content) <= MAX_BYTES:
-                (readers / f"{name}-{encoding}").write_bytes(content)
-    # The other target makes pickles of whatever bytes it gets.
+                (folders["reader"] / f"{name}-{encoding}").write_bytes(content)
+    # This target makes pickles of whatever bytes it gets.
     for seed in range(64):
         content = random.Random(seed).randbytes(32 << seed % 8)
-        (pickles / f"random-{seed}").write_bytes(content)
+        (folders["pickle"] / f"random-{seed}").write_bytes(content)
+    for name, content in _checkpoints():
+        if len(content) <= MAX_BYTES:
+            (folders["checkpoint"] / name).write_bytes(content)
+    # The first byte is for the target, which adds the protocol and the STOP itself.
+    for name, value in _values().items():
+        for protocol in (0, 2, 4):
+            content = pth_writer.pickle_of(value, protocol=protocol)[0]
+            (folders["checkpoint_pickle"] / f"{name}-{protocol}").write_bytes(b"\0" + content)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 //! What must hold for any bytes at all.
 
+pub mod archive;
+pub mod checkpoint;
 mod write;
 
 use std::collections::HashSet;

@@ -2,8 +2,8 @@
 
 use hashbrown::{HashMap, HashSet};
 
-use super::parts::Label;
-use super::values::{Call, Node, Values};
+use super::parts::{Label, MAX_DEPTH, Parts};
+use super::values::{Call, Node, Values, kind};
 use super::walk::TensorOf;
 use crate::pickle::{Handle, Value};
 
@@ -58,13 +58,13 @@ fn global_type(module: &str, name: &str) -> &'static str {
 fn result_type(values: &Values, module: &str, name: &str, args: Value) -> String {
     match (module, name) {
         ("builtins" | "__builtin__", "xrange") => "range".to_owned(),
-        ("builtins" | "__builtin__" | "collections", name) => name.to_owned(),
+        ("builtins" | "__builtin__" | "collections", name) => cut(name, MAX_PREVIEW).to_owned(),
         ("_codecs", "encode") => "bytes".to_owned(),
         // What they make is an instance of their first argument.
         ("copyreg" | "copy_reg", "_reconstructor" | "__newobj__") => {
             let class = values.as_items(args).and_then(|args| args.first());
             match class.and_then(|&class| values.as_global(class)) {
-                Some((module, name)) => format!("{module}.{name}"),
+                Some((module, name)) => class_name(module, name),
                 None => "object".to_owned(),
             }
         }
@@ -72,8 +72,13 @@ fn result_type(values: &Values, module: &str, name: &str, args: Value) -> String
         (module, "_reconstruct" | "_frombuffer") if module.starts_with("numpy") => {
             "numpy.ndarray".to_owned()
         }
-        (module, name) => format!("{module}.{name}"),
+        (module, name) => class_name(module, name),
     }
+}
+
+/// A file may name a long one millions of times.
+fn class_name(module: &str, name: &str) -> String {
+    format!("{}.{}", cut(module, MAX_PREVIEW), cut(name, MAX_PREVIEW))
 }
 
 /// Whether a value consists of others: a collection, or an object with something in it.
@@ -89,8 +94,9 @@ pub fn is_container(values: &Values, value: Value) -> bool {
             );
             let is_plain = |arg: &Value| !matches!(arg, Value::Object(_));
             let args = values.as_items(call.args).unwrap_or_default();
-            let is_more = call.then.is_some() || !args.iter().all(is_plain);
-            is_collection || is_more && leaf_bytes(values, call).is_none()
+            // Only so many are looked at: a file may give the same arguments to millions of calls.
+            let is_more = call.then.is_some() || args.len() > 100 || !args.iter().all(is_plain);
+            is_collection || is_more && !global.is_some_and(|(module, name)| is_leaf(module, name))
         }
         _ => false,
     }
@@ -119,20 +125,28 @@ pub fn preview(values: &Values, value: Value) -> String {
                 let dots = if shown.len() < bytes.len { "…" } else { "" };
                 format!("b'{}{dots}'", shown.escape_ascii())
             }
-            Some(Node::Global { module, name }) => {
-                format!("{}.{}", cut(module, MAX_PREVIEW), cut(name, MAX_PREVIEW))
-            }
+            Some(Node::Global { module, name }) => class_name(module, name),
             Some(Node::Call(call)) => of_call(values, value, call.args),
+            Some(Node::Tuple(items)) if is_short(items) => {
+                let shown: Vec<_> = items.iter().map(|&item| preview(values, item)).collect();
+                let comma = if items.len() == 1 { "," } else { "" };
+                cut(&format!("({}{comma})", shown.join(", ")), MAX_PREVIEW).to_owned()
+            }
             _ => format!("{} of {}", type_name(values, value), values.parts(value).len()),
         },
     }
 }
 
+/// A few plain values.
+fn is_short(items: &[Value]) -> bool {
+    let is_plain = |item: &Value| !matches!(item, Value::Object(_));
+    matches!(items.len(), 1..=4) && items.iter().all(is_plain)
+}
+
 fn of_call(values: &Values, value: Value, args: Value) -> String {
     let name = type_name(values, value);
     let args = values.as_items(args).unwrap_or_default();
-    let is_plain = |arg: &Value| !matches!(arg, Value::Object(_));
-    if !args.is_empty() && args.len() <= 4 && args.iter().all(is_plain) {
+    if is_short(args) {
         let shown: Vec<_> = args.iter().map(|&arg| preview(values, arg)).collect();
         return cut(&format!("{name}({})", shown.join(", ")), MAX_PREVIEW).to_owned();
     }
@@ -165,77 +179,116 @@ pub fn label(values: &Values, label: Label) -> String {
 /// How many bytes a value takes by itself in 64-bit `CPython`, without what it refers to.
 #[must_use]
 pub fn own_bytes(values: &Values, value: Value) -> u64 {
-    let slots = |count: usize| 8 * count as u64;
-    match value {
-        Value::None => 16,
-        Value::Bool(_) | Value::Int(-0x3fff_ffff..=0x3fff_ffff) => 28,
-        Value::Int(number) if number.unsigned_abs() < 1 << 60 => 32,
-        Value::Int(_) | Value::Uint(_) | Value::Huge => 36,
-        Value::Float(_) => 24,
-        Value::Text(id) => text_bytes(values.text_of(id)),
-        Value::Object(_) => match values.node(value) {
-            Some(Node::List(items)) => 56 + slots(items.len()),
-            Some(Node::Tuple(items)) => 40 + slots(items.len()),
-            Some(Node::Set { items, .. }) => table_bytes(216, items.len(), 16, 5),
-            Some(Node::Dict(entries)) => table_bytes(64, entries.len() / 2, 24, 0),
-            Some(Node::Bytes(bytes)) => 33 + bytes.len as u64,
-            Some(Node::Call(call)) => leaf_bytes(values, call).unwrap_or_else(|| {
-                let count = values.parts(value).len();
-                match values.as_global(call.callable) {
-                    Some(("builtins" | "__builtin__", "set" | "frozenset")) => {
-                        table_bytes(216, count, 16, 5)
-                    }
-                    _ => table_bytes(64, count, 24, 0),
-                }
-            }),
-            // Classes and functions are there anyway.
-            _ => 0,
-        },
+    Measure { values, texts: HashMap::new() }.own(value)
+}
+
+/// Tells how large values are. Each text is read once, however many values are made of it.
+struct Measure<'v> {
+    values: &'v Values,
+    /// How many characters each text has, and the last of them in the order of Unicode.
+    texts: HashMap<u32, (u64, char)>,
+}
+
+impl Measure<'_> {
+    fn own(&mut self, value: Value) -> u64 {
+        let slots = |count: usize| 8 * count as u64;
+        match value {
+            Value::None => 16,
+            Value::Bool(_) | Value::Int(-0x3fff_ffff..=0x3fff_ffff) => 28,
+            Value::Int(number) if number.unsigned_abs() < 1 << 60 => 32,
+            Value::Int(_) | Value::Uint(_) | Value::Huge => 36,
+            Value::Float(_) => 24,
+            Value::Text(id) => self.text(id),
+            Value::Object(_) => match self.values.node(value) {
+                Some(Node::List(items)) => 56 + slots(items.len()),
+                Some(Node::Tuple(items)) => 40 + slots(items.len()),
+                Some(Node::Set { items, .. }) => table_bytes(216, items.len(), 16, 5),
+                Some(Node::Dict(entries)) => table_bytes(64, entries.len() / 2, 24, 0),
+                Some(Node::Bytes(bytes)) => 33 + bytes.len as u64,
+                Some(Node::Call(call)) => self.call(value, call),
+                // Classes and functions are there anyway.
+                _ => 0,
+            },
+        }
+    }
+
+    fn call(&mut self, value: Value, call: &Call) -> u64 {
+        let global = self.values.as_global(call.callable);
+        if let Some((module, name)) = global.filter(|(module, name)| is_leaf(module, name)) {
+            return self.leaf(module, name, call);
+        }
+        let count = self.values.parts(value).len();
+        match global {
+            Some(("builtins" | "__builtin__", "set" | "frozenset")) => {
+                table_bytes(216, count, 16, 5)
+            }
+            _ => table_bytes(64, count, 24, 0),
+        }
+    }
+
+    fn leaf(&mut self, module: &str, name: &str, call: &Call) -> u64 {
+        match (module, name) {
+            ("_codecs", "encode") => 33 + self.length(call),
+            ("builtins" | "__builtin__", "bytearray") => 57 + self.length(call),
+            ("builtins" | "__builtin__", "slice") => 56,
+            ("builtins" | "__builtin__", "range" | "xrange") => 48,
+            ("torch", "Size") => 40 + 8 * self.length(call),
+            ("torch", "device") => 16,
+            ("numpy", "dtype") => 96,
+            ("torch.serialization", _) => 0,
+            _ => 32,
+        }
+    }
+
+    /// How long the first argument of a call is.
+    fn length(&mut self, call: &Call) -> u64 {
+        let first = |call: &Call| self.values.as_items(call.args)?.first().copied();
+        let argument = first(call);
+        // A bytearray of bytes that protocol 2 wrote as a text.
+        let inner = argument.and_then(|value| self.values.as_call(value));
+        let inner = inner
+            .filter(|call| self.values.as_global(call.callable) == Some(("_codecs", "encode")));
+        match inner.map_or(argument, first) {
+            Some(Value::Text(id)) => self.letters(id).0,
+            Some(value) => match self.values.node(value) {
+                Some(Node::Bytes(bytes)) => bytes.len as u64,
+                Some(Node::Tuple(items) | Node::List(items)) => items.len() as u64,
+                _ => 0,
+            },
+            None => 0,
+        }
+    }
+
+    /// A string: a header, and one, two or four bytes a character.
+    fn text(&mut self, id: u32) -> u64 {
+        let (count, widest) = self.letters(id);
+        match widest {
+            ..='\x7f' => 49 + count,
+            ..='\u{ff}' => 73 + count,
+            ..='\u{ffff}' => 74 + 2 * count,
+            _ => 76 + 4 * count,
+        }
+    }
+
+    fn letters(&mut self, id: u32) -> (u64, char) {
+        *self.texts.entry(id).or_insert_with(|| {
+            let count = |(count, widest): (u64, char), letter| (count + 1, widest.max(letter));
+            self.values.text_of(id).chars().fold((0, '\0'), count)
+        })
     }
 }
 
-/// How many bytes an object takes that is no container to Python, though a pickle makes it by a call.
-fn leaf_bytes(values: &Values, call: &Call) -> Option<u64> {
-    let (module, name) = values.as_global(call.callable)?;
-    let args = values.as_items(call.args).unwrap_or_default();
-    let length = || match args.first() {
-        Some(&Value::Text(id)) => values.text_of(id).chars().count() as u64,
-        Some(&value) => match values.node(value) {
-            Some(Node::Bytes(bytes)) => bytes.len as u64,
-            Some(Node::Tuple(items) | Node::List(items)) => items.len() as u64,
-            // A bytearray of bytes that protocol 2 wrote as a text.
-            Some(Node::Call(inner)) => leaf_bytes(values, inner).unwrap_or(33).saturating_sub(33),
-            _ => 0,
-        },
-        None => 0,
-    };
-    Some(match (module, name) {
-        ("_codecs", "encode") => 33 + length(),
-        ("builtins" | "__builtin__", "bytearray") => 57 + length(),
-        ("builtins" | "__builtin__", "complex") => 32,
-        ("builtins" | "__builtin__", "slice") => 56,
-        ("builtins" | "__builtin__", "range" | "xrange") => 48,
-        ("torch", "Size") => 40 + 8 * length(),
-        ("torch", "device") => 16,
-        ("torch.serialization", "_get_layout") => 0,
-        (module, "scalar") if module.starts_with("numpy") => 32,
-        ("numpy", "dtype") => 96,
-        _ => return None,
-    })
-}
-
-/// A string: a header, and one, two or four bytes a character.
-fn text_bytes(text: &str) -> u64 {
-    let (mut count, mut widest) = (0, 0);
-    for letter in text.chars() {
-        count += 1;
-        widest = widest.max(u32::from(letter));
-    }
-    match widest {
-        0..=0x7f => 49 + count,
-        0x80..=0xff => 73 + count,
-        0x100..=0xffff => 74 + 2 * count,
-        _ => 76 + 4 * count,
+/// Whether an object is no container to Python, though a pickle makes it by a call.
+fn is_leaf(module: &str, name: &str) -> bool {
+    match (module, name) {
+        ("_codecs", "encode")
+        | ("torch", "Size" | "device")
+        | ("torch.serialization", "_get_layout")
+        | ("numpy", "dtype") => true,
+        ("builtins" | "__builtin__", name) => {
+            matches!(name, "bytearray" | "complex" | "slice" | "range" | "xrange")
+        }
+        (module, name) => name == "scalar" && module.starts_with("numpy"),
     }
 }
 
@@ -253,8 +306,8 @@ fn table_bytes(header: u64, count: usize, each: u64, free: usize) -> u64 {
 #[derive(Debug)]
 pub struct Sizes {
     of: HashMap<Handle, u64>,
-    /// All of it.
-    pub total: u64,
+    /// The parts of the root, without what holds them together; of a root without parts, itself.
+    pub parts: u64,
 }
 
 impl Sizes {
@@ -267,53 +320,64 @@ impl Sizes {
     ) -> Self {
         let mut of = HashMap::new();
         let mut met = HashSet::new();
-        // A value, the next of its parts, and what it has so far.
-        let mut open: Vec<(Value, usize, u64)> = Vec::new();
+        let mut met_texts = HashSet::new();
+        let mut is_new = |value: Value| match value {
+            Value::Object(handle) => met.insert(handle),
+            Value::Text(id) => met_texts.insert(id),
+            _ => true,
+        };
+        let mut measure = Measure { values, texts: HashMap::new() };
+        // A value, its parts, the next of them, and what it has so far.
+        let mut open: Vec<(Value, Parts<'_>, usize, u64)> = Vec::new();
         let mut next = Some(root);
-        let mut total = 0;
+        let mut total: u64 = 0;
         loop {
+            let mut closed = None;
             if let Some(value) = next.take() {
-                let handle = if let Value::Object(handle) = value { Some(handle) } else { None };
-                let is_new = handle.is_none_or(|handle| met.insert(handle));
-                let index = handle.and_then(|handle| tensor_of.get(&handle));
-                let own = match index {
-                    _ if !is_new => 0,
-                    Some(&index) => tensor(index),
-                    None => own_bytes(values, value),
-                };
-                let is_open = is_new && index.is_none() && is_container(values, value);
-                if is_open && !values.parts(value).is_empty() {
-                    open.push((value, 0, own));
+                if is_new(value) {
+                    let index = match value {
+                        Value::Object(Handle { kind: kind::TENSOR, id }) => Some(id),
+                        Value::Object(handle) => tensor_of.get(&handle).copied(),
+                        _ => None,
+                    };
+                    let own = index.map_or_else(|| measure.own(value), &mut tensor);
+                    let has_parts = index.is_none() && is_container(values, value);
+                    if has_parts && open.len() < MAX_DEPTH {
+                        let mut parts = values.parts(value);
+                        parts.keep_new(|handle| is_new(Value::Object(handle)));
+                        open.push((value, parts, 0, own));
+                    } else {
+                        closed = Some((value, own, false));
+                    }
+                }
+            } else if let Some((_, parts, at, bytes)) = open.last_mut() {
+                if let Some((label, value)) = parts.get(values, *at) {
+                    *at += 1;
+                    if let Label::Key(key) | Label::Attribute(key) = label
+                        && is_new(key)
+                    {
+                        *bytes = bytes.saturating_add(measure.own(key));
+                    }
+                    next = Some(value);
                 } else {
-                    if let (true, Some(handle)) = (is_new, handle) {
-                        of.insert(handle, own);
-                    }
-                    match open.last_mut() {
-                        Some(above) => above.2 += own,
-                        None => total = own,
-                    }
+                    closed = open.pop().map(|(value, _, _, bytes)| (value, bytes, true));
                 }
+            } else {
+                break;
             }
-            let Some(top) = open.last_mut() else { break };
-            if let Some((label, value)) = values.parts(top.0).get(values, top.1) {
-                top.1 += 1;
-                if let Label::Key(key) | Label::Attribute(key) = label {
-                    let is_new =
-                        if let Value::Object(handle) = key { met.insert(handle) } else { true };
-                    top.2 += if is_new { own_bytes(values, key) } else { 0 };
-                }
-                next = Some(value);
-            } else if let Some((value, _, bytes)) = open.pop() {
-                if let Value::Object(handle) = value {
-                    of.insert(handle, bytes);
-                }
-                match open.last_mut() {
-                    Some(above) => above.2 += bytes,
-                    None => total = bytes,
-                }
+            let Some((value, bytes, had_parts)) = closed else { continue };
+            if let Value::Object(handle) = value {
+                of.insert(handle, bytes);
+            }
+            // Of what is in the root, or of a root that has nothing in it.
+            if open.len() == 1 || open.is_empty() && !had_parts {
+                total = total.saturating_add(bytes);
+            }
+            if let Some((_, _, _, above)) = open.last_mut() {
+                *above = above.saturating_add(bytes);
             }
         }
-        Self { of, total }
+        Self { of, parts: total }
     }
 
     /// How many bytes a value holds.

@@ -105,12 +105,14 @@ impl Checkpoint {
             let Some(Node::Bytes(at)) = tree.values.node(place.value) else { return Err(gone()) };
             let pickle = match &tree.pickle {
                 PickleAt::File { file, start, bytes } => {
-                    self.files[*file as usize].slice(*start, *bytes)?
+                    let all = self.files[*file as usize].map()?;
+                    all.get(*start as usize..).and_then(|rest| rest.get(..*bytes as usize))
                 }
-                PickleAt::Unpacked(bytes) => bytes,
-                PickleAt::Nowhere => return Err(gone()),
+                PickleAt::Unpacked(bytes) => Some(bytes.as_slice()),
+                PickleAt::Nowhere => None,
             };
-            Cow::Borrowed(Values::content(pickle, &at).ok_or_else(gone)?)
+            let content = pickle.and_then(|pickle| Values::content(pickle, &at));
+            Cow::Borrowed(content.ok_or_else(gone)?)
         };
         let mut layout = Strided::contiguous(tensor.shape.clone()).ok_or_else(gone)?;
         if place.is_fortran {

@@ -6,6 +6,10 @@ use super::{InPickle, Tensor};
 use crate::dtype::DType;
 use crate::pickle::Value;
 
+const MAX_DIMENSIONS: usize = 64;
+/// How long NumPy's name of a type may be: `M8[25us]`.
+const MAX_CODE: usize = 100;
+
 /// The array that `_reconstruct` (with its state) or `_frombuffer` would make.
 pub(super) fn array(
     values: &Values,
@@ -21,17 +25,17 @@ pub(super) fn array(
         let &[_, shape, dtype, is_fortran, data] = values.as_items(state)? else { return None };
         (data, dtype, shape, is_fortran == Value::Bool(true))
     };
-    let shape: Vec<u64> = values
-        .as_items(shape)?
+    let shape = values.as_items(shape)?;
+    if shape.len() > MAX_DIMENSIONS {
+        return None;
+    }
+    let shape: Vec<u64> = shape
         .iter()
         .map(|size| match size {
             Value::Int(size) => u64::try_from(*size).ok(),
             _ => None,
         })
         .collect::<Option<_>>()?;
-    if shape.len() > 64 {
-        return None;
-    }
     let (code, is_big_endian) = dtype_code(values, dtype)?;
     let known = DType::from_numpy(&code);
     let count = elements(&shape)?;
@@ -62,6 +66,9 @@ pub(super) fn array(
 fn dtype_code(values: &Values, dtype: Value) -> Option<(String, bool)> {
     let call = values.as_call(dtype)?;
     let code = values.as_text(*values.as_items(call.args)?.first()?)?;
+    if code.len() > MAX_CODE {
+        return None;
+    }
     let state = call.then.as_ref().and_then(|then| then.state);
     let order = state.and_then(|state| values.as_text(*values.as_items(state)?.get(1)?));
     let (code, own) = match code.split_at_checked(1) {

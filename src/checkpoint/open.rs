@@ -5,8 +5,10 @@ use std::path::Path;
 
 use hashbrown::HashMap;
 
+use super::describe::Sizes;
 use super::files::CheckpointFile;
 use super::imports::Imports;
+use super::json::shortened;
 use super::reach::{self, Reach};
 use super::safetensors::{self, Safetensors};
 use super::torch_zip::{self, TorchZip};
@@ -19,6 +21,9 @@ use crate::progress::Progress;
 
 /// How many warnings are kept.
 const MAX_WARNINGS: usize = 100;
+/// How many runs are walked to tell what one tensor reaches: milliseconds, since somebody may ask for
+/// every one. Only a tensor that is made of several in one storage is walked at all.
+const BUDGET_OF_ONE: u64 = 1 << 18;
 
 /// What is in a checkpoint.
 #[derive(Debug)]
@@ -66,7 +71,8 @@ impl Checkpoint {
 
     fn open_any(path: &Path, progress: &Progress<'_>) -> Result<Self> {
         let file = CheckpointFile::open(path)?;
-        if file.bytes().trim_ascii_start().starts_with(b"{") {
+        let head = file.part(0, file.len().min(64))?;
+        if head.trim_ascii_start().starts_with(b"{") {
             return sharded(file, progress);
         }
         Self::from_file(file, progress)
@@ -120,28 +126,51 @@ impl Checkpoint {
     /// How many bytes of its storages a tensor reaches, each counted once.
     #[must_use]
     pub fn reached_by(&self, tensor: &Tensor) -> u64 {
-        let mut budget = reach::BUDGET;
         let storages = self.storages_of(tensor);
-        let reached = storages.into_iter().map(|index| {
-            let views: Vec<&View> =
-                tensor.views.iter().filter(|view| view.storage == index).collect();
-            reach::reach(self.storages[index as usize].bytes, &views, &mut budget).bytes
-        });
-        reached.sum()
+        storages.into_iter().map(|index| self.reached_in(index, tensor)).sum()
+    }
+
+    /// How many bytes of one storage a tensor reaches, each counted once.
+    fn reached_in(&self, storage: u32, tensor: &Tensor) -> u64 {
+        let views: Vec<&View> =
+            tensor.views.iter().filter(|view| view.storage == storage).collect();
+        let mut budget = BUDGET_OF_ONE;
+        reach::reach(self.storages[storage as usize].bytes, &views, &mut budget).bytes
+    }
+
+    /// How much memory Python would need for what the file holds. A storage's bytes are counted where
+    /// a tensor first reaches them.
+    #[must_use]
+    pub fn sizes(&self) -> Sizes {
+        let mut left: Vec<u64> = self.uses.iter().map(|used| used.reached_bytes).collect();
+        let tree = &self.trees[self.root_tree];
+        Sizes::new(&tree.values, tree.root, &tree.tensor_of, |index| {
+            let tensor = &self.tensors[index as usize];
+            if tensor.kind == "ndarray" {
+                return tensor.logical_bytes;
+            }
+            let mut bytes = 0;
+            for storage in self.storages_of(tensor) {
+                let left = &mut left[storage as usize];
+                let own = if *left == 0 { 0 } else { self.reached_in(storage, tensor).min(*left) };
+                *left -= own;
+                bytes += own;
+            }
+            bytes
+        })
     }
 }
 
 /// Reads one file by what its first bytes say.
 fn read(file: &CheckpointFile, number: u32, progress: &Progress<'_>) -> Result<Content> {
-    let mut head = vec![0; 1024.min(file.len()) as usize];
-    file.read_at(0, &mut head)?;
-    match head.as_slice() {
+    let head = file.part(0, file.len().min(1024))?;
+    match &*head {
         [] => Err(Error::checkpoint("the file is empty", 0)),
         [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => {
             zip(file, 0..file.len(), number, progress)
         }
-        head if legacy::is_legacy(head) => legacy::read(file.bytes(), number, progress),
-        head if tar::is_tar(head) => tar::read(file.bytes(), number, progress),
+        head if legacy::is_legacy(head) => legacy::read(file.map()?, number, progress),
+        head if tar::is_tar(head) => tar::read(file.map()?, number, progress),
         [0x80, 2..=5, ..] => plain_pickle::read(file, number, progress),
         head if safetensors::looks_like_safetensors(head) => safetensors(file, number),
         [0x1f, 0x8b, ..] => Err(Error::checkpoint("it is packed with gzip; unpack it first", 0)),
@@ -279,14 +308,21 @@ fn settle(
         mut warnings,
         metadata,
     } = content;
-    let uses = uses(&storages, &tensors, &mut warnings, progress)?;
+    let mut more = 0;
+    let uses = uses(&storages, &tensors, progress, |warning| {
+        if warnings.len() < MAX_WARNINGS {
+            warnings.push(warning());
+        } else {
+            more += 1;
+        }
+    })?;
     let lengths: Vec<u64> = files.iter().map(CheckpointFile::len).collect();
     let reached: Vec<u64> = uses.iter().map(|used| used.reached_bytes).collect();
     let ledger = ledger::add_up(&lengths, &stretches, &storages, &reached)?;
-    if warnings.len() > MAX_WARNINGS {
-        let left = warnings.len() - MAX_WARNINGS;
+    more += warnings.len().saturating_sub(MAX_WARNINGS);
+    if more > 0 {
         warnings.truncate(MAX_WARNINGS);
-        warnings.push(format!("{left} more warnings like these"));
+        warnings.push(format!("{more} more warnings like these"));
     }
     Ok(Checkpoint {
         format,
@@ -306,8 +342,8 @@ fn settle(
 fn uses(
     storages: &[Storage],
     tensors: &[Tensor],
-    warnings: &mut Vec<String>,
     progress: &Progress<'_>,
+    mut warn: impl FnMut(&dyn Fn() -> String),
 ) -> Result<Vec<Use>> {
     let mut views: HashMap<u32, Vec<&View>> = HashMap::new();
     let mut uses = vec![Use::default(); storages.len()];
@@ -330,13 +366,13 @@ fn uses(
             reach::reach(storages[index].bytes, views, &mut budget);
         used.reached_bytes = bytes;
         used.clone_bytes = reach::clone_bytes(views);
-        let name = &tensors[used.tensors[0] as usize].name;
+        let name = || shortened(&tensors[used.tensors[0] as usize].name);
         if !is_within {
-            let key = &storages[index].key;
-            warnings.push(format!("{name} reaches beyond the end of its storage {key}"));
+            let key = || shortened(&storages[index].key);
+            warn(&|| format!("{} reaches beyond the end of its storage {}", name(), key()));
         }
         if !is_exact {
-            warnings.push(format!("the bytes that {name} reaches are counted as one stretch"));
+            warn(&|| format!("the bytes that {} reaches are counted as one stretch", name()));
         }
     }
     Ok(uses)

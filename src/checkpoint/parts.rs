@@ -1,7 +1,12 @@
 //! What a value consists of, in order: items, keys with values, attributes.
 
 use super::values::{Call, Node, Values};
-use crate::pickle::Value;
+use crate::pickle::{Handle, Value};
+
+/// How deep a walk over the parts of parts goes; Python itself gives up at 1,000 calls in each other.
+pub const MAX_DEPTH: usize = 10_000;
+/// Attributes, items, keys and values, named arguments, and two sorts of state.
+const MAX_CHUNKS: usize = 6;
 
 /// Some of the parts of a value, all named in the same way.
 #[derive(Debug, Clone, Copy, Default)]
@@ -37,7 +42,9 @@ pub enum Label {
 /// What a value consists of.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Parts<'a> {
-    chunks: [Chunk<'a>; 6],
+    chunks: [Chunk<'a>; MAX_CHUNKS],
+    /// The container that each of them is, if it is not the value itself.
+    containers: [Option<Handle>; MAX_CHUNKS],
     used: usize,
 }
 
@@ -46,7 +53,7 @@ impl<'a> Parts<'a> {
     #[must_use]
     pub fn one(chunk: Chunk<'a>) -> Self {
         let mut parts = Self::default();
-        parts.add(chunk);
+        parts.add(chunk, Value::None);
         parts
     }
 
@@ -60,28 +67,31 @@ impl<'a> Parts<'a> {
             (_, []) | (Some(("collections", "defaultdict")), _) => {}
             (Some(("collections", "OrderedDict" | "Counter")), &[only]) => {
                 match values.node(only) {
-                    Some(Node::List(pairs)) => parts.add(Chunk::Pairs(pairs)),
-                    Some(Node::Dict(entries)) => parts.add(Chunk::Entries(entries)),
+                    Some(Node::List(pairs)) => parts.add(Chunk::Pairs(pairs), only),
+                    Some(Node::Dict(entries)) => parts.add(Chunk::Entries(entries), only),
                     _ => {}
                 }
             }
             // Their arguments are the class and where to start from.
             (Some(("copyreg" | "copy_reg", _)), args) => {
-                parts.add(Chunk::Items(args.get(2..).unwrap_or_default()));
+                parts.add(Chunk::Items(args.get(2..).unwrap_or_default()), call.args);
             }
             (_, &[only]) => match values.node(only) {
-                Some(Node::List(items) | Node::Tuple(items)) => parts.add(Chunk::Items(items)),
-                Some(Node::Dict(entries)) => parts.add(Chunk::Entries(entries)),
-                _ => parts.add(Chunk::Items(args)),
+                Some(Node::List(items) | Node::Tuple(items)) => {
+                    parts.add(Chunk::Items(items), only);
+                }
+                Some(Node::Dict(entries)) => parts.add(Chunk::Entries(entries), only),
+                _ => parts.add(Chunk::Items(args), call.args),
             },
-            (_, args) => parts.add(Chunk::Items(args)),
+            (_, args) => parts.add(Chunk::Items(args), call.args),
         }
         if let Some(then) = &call.then {
-            if let Some(Node::Dict(entries)) = then.named.and_then(|named| values.node(named)) {
-                parts.add(Chunk::Attributes(entries));
+            let named = then.named.unwrap_or(Value::None);
+            if let Some(Node::Dict(entries)) = values.node(named) {
+                parts.add(Chunk::Attributes(entries), named);
             }
-            parts.add(Chunk::Entries(&then.entries));
-            parts.add(Chunk::Items(&then.items));
+            parts.add(Chunk::Entries(&then.entries), Value::None);
+            parts.add(Chunk::Items(&then.items), Value::None);
             if let Some(state) = then.state {
                 parts.add_state(values, state);
             }
@@ -92,26 +102,40 @@ impl<'a> Parts<'a> {
     /// The attributes that a state stands for.
     pub fn add_state(&mut self, values: &'a Values, state: Value) {
         match values.node(state) {
-            Some(Node::Dict(entries)) => self.add(Chunk::Attributes(entries)),
+            Some(Node::Dict(entries)) => self.add(Chunk::Attributes(entries), state),
             // Attributes, and those that are kept in slots.
             Some(Node::Tuple(&[first, second]))
                 if is_dict_or_none(values, first) && is_dict_or_none(values, second) =>
             {
                 for part in [first, second] {
                     if let Some(Node::Dict(entries)) = values.node(part) {
-                        self.add(Chunk::Attributes(entries));
+                        self.add(Chunk::Attributes(entries), part);
                     }
                 }
             }
-            _ if state != Value::None => self.add(Chunk::Rest("state", state)),
+            _ if state != Value::None => self.add(Chunk::Rest("state", state), Value::None),
             _ => {}
         }
     }
 
-    fn add(&mut self, chunk: Chunk<'a>) {
-        if let Some(place) = self.chunks.get_mut(self.used) {
-            *place = chunk;
+    fn add(&mut self, chunk: Chunk<'a>, container: Value) {
+        if self.used < MAX_CHUNKS {
+            self.chunks[self.used] = chunk;
+            self.containers[self.used] = match container {
+                Value::Object(handle) => Some(handle),
+                _ => None,
+            };
             self.used += 1;
+        }
+    }
+
+    /// Leaves out what is part of containers that are not new. Many objects may be given the same
+    /// arguments or the same state; a walk over all of them must not go through these each time.
+    pub fn keep_new(&mut self, mut is_new: impl FnMut(Handle) -> bool) {
+        for (chunk, container) in self.chunks.iter_mut().zip(self.containers) {
+            if container.is_some_and(|container| !is_new(container)) {
+                *chunk = Chunk::Empty;
+            }
         }
     }
 

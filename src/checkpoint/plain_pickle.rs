@@ -10,14 +10,14 @@ use crate::progress::Progress;
 
 /// Reads such a file.
 pub(super) fn read(file: &CheckpointFile, number: u32, progress: &Progress<'_>) -> Result<Content> {
-    let mut stream = Stream { bytes: file.bytes(), at: 0, file: number, stretches: Vec::new() };
+    let mut stream = Stream { bytes: file.map()?, at: 0, file: number, stretches: Vec::new() };
     let (values, root, pickle) = stream.pickle(progress)?;
     let mut imports = Imports::default();
     imports.add(&values, false);
     let mut table = Table::default();
     let (tensors, tensor_of) = walk::tensors(&values, root, "", &mut table, progress)?;
     let mut warnings = table.warnings;
-    if stream.at < file.bytes().len() {
+    if (stream.at as u64) < file.len() {
         warnings.push(format!("bytes follow the pickle's end (at byte {})", stream.at));
     }
     let has_packed = values.globals().any(|global| global == ("torch.storage", "_load_from_bytes"));

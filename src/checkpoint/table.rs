@@ -2,6 +2,7 @@
 
 use hashbrown::HashMap;
 
+use super::json::shortened;
 use super::tensors::{StorageId, Storages};
 use super::{Storage, Tensor};
 use crate::dtype::DType;
@@ -75,7 +76,7 @@ impl Table {
         // A storage of packed elements is counted in bytes, and a view of one in its own elements.
         let is_packed = id.dtype.is_some_and(|dtype| dtype.bits() < 8);
         if said != Some(has) && !is_packed && id.view_offset == 0 {
-            let key = id.key;
+            let key = shortened(id.key);
             self.warn(match said {
                 Some(said) => {
                     format!("storage {key} should have {said} bytes, and has {has} in the file")
@@ -97,7 +98,7 @@ impl Storages for Table {
             return Some(index);
         }
         if !self.grows {
-            self.warn(format!("storage {} is not in the file", id.key));
+            self.warn(format!("storage {} is not in the file", shortened(id.key)));
             return None;
         }
         let storage = Storage {

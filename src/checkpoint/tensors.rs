@@ -4,6 +4,7 @@
 //! to 2.13); none of them is called. A tensor that is made of several (sparse, quantized by channel,
 //! nested, a wrapper subclass) has a view for each.
 
+use super::describe::cut;
 use super::numpy;
 use super::values::{Call, Node, Values};
 use super::{Quantized, Tensor, View};
@@ -14,8 +15,14 @@ use crate::strided::Strided;
 /// How deep calls may stand in each other's arguments: a parameter of a subclass of a sparse tensor is
 /// four deep.
 const MAX_DEPTH: usize = 8;
-/// How many values are looked at for one tensor: references to references multiply.
+/// How many values are looked at for one tensor, and for all: references to references multiply.
 const MAX_LOOKS: usize = 2000;
+const MAX_ALL_LOOKS: usize = 1 << 26;
+/// How long the name of a device, a class or a part may be: a file can give a long one to each of many
+/// tensors at no cost.
+const MAX_WORD: usize = 200;
+/// How long the key of a storage may be, for the same reason. Torch's are numbers.
+const MAX_KEY: usize = 1000;
 /// How many dimensions a tensor may have, as in torch.
 const MAX_DIMENSIONS: usize = 64;
 
@@ -59,19 +66,24 @@ pub struct Rebuilt {
 pub struct Rebuilder<'v, 's> {
     values: &'v Values,
     storages: &'s mut dyn Storages,
-    /// How many values were looked at for this tensor.
+    /// How many values were looked at for this tensor, and for those before.
     looks: usize,
+    looks_before: usize,
 }
 
 impl<'v, 's> Rebuilder<'v, 's> {
     /// Reads from `values`; storages are looked up in `storages`.
     pub fn new(values: &'v Values, storages: &'s mut dyn Storages) -> Self {
-        Self { values, storages, looks: 0 }
+        Self { values, storages, looks: 0, looks_before: 0 }
     }
 
     /// The tensor that a value is, if it is one.
     pub fn tensor(&mut self, value: Value) -> Option<Rebuilt> {
-        self.looks = 0;
+        self.looks_before += std::mem::take(&mut self.looks);
+        if self.looks_before > MAX_ALL_LOOKS {
+            self.storages.warn("it has more tensors in tensors than are looked at".to_owned());
+            return None;
+        }
         self.at_depth(value, 0)
     }
 
@@ -140,14 +152,16 @@ impl<'v, 's> Rebuilder<'v, 's> {
                 self.strided(storage, offset, size, stride, None)?
             }
             ("_rebuild_tensor_v2", &[storage, offset, size, stride, grad, ..]) if is_torch => {
-                let tensor = self.strided(storage, offset, size, stride, None)?;
+                let mut tensor = self.strided(storage, offset, size, stride, None)?;
+                self.negate(&mut tensor, args.get(6));
                 Tensor { requires_grad: grad == Value::Bool(true), ..tensor }
             }
             ("_rebuild_tensor_v3", &[storage, offset, size, stride, grad, _, dtype, ..])
                 if is_torch =>
             {
                 let dtype = self.dtype(dtype)?;
-                let tensor = self.strided(storage, offset, size, stride, Some(dtype))?;
+                let mut tensor = self.strided(storage, offset, size, stride, Some(dtype))?;
+                self.negate(&mut tensor, args.get(7));
                 Tensor { requires_grad: grad == Value::Bool(true), ..tensor }
             }
             ("_rebuild_parameter" | "_rebuild_parameter_with_state", &[data, grad, ..])
@@ -214,6 +228,7 @@ impl<'v, 's> Rebuilder<'v, 's> {
                 let mut inner = self.at_depth(data, depth + 1)?;
                 let dtype = self.dtype(dtype)?;
                 dtype.name().clone_into(&mut inner.tensor.dtype);
+                inner.tensor.kind = "tensor";
                 inner.tensor.device = self.device(device);
                 inner.tensor.requires_grad = grad == Value::Bool(true);
                 return Some(inner);
@@ -251,6 +266,19 @@ impl<'v, 's> Rebuilder<'v, 's> {
             tensor.views.push(View { role: String::new(), storage, dtype, layout });
         }
         Some(tensor)
+    }
+
+    /// A view that only says that its numbers have the other sign (the imaginary part of a conjugate).
+    fn negate(&self, tensor: &mut Tensor, metadata: Option<&Value>) {
+        let Some(Node::Dict(entries)) = metadata.and_then(|&about| self.values.node(about)) else {
+            return;
+        };
+        let is_negative = entries.as_chunks().0.iter().any(|&[key, value]| {
+            self.values.as_text(key) == Some("neg") && value == Value::Bool(true)
+        });
+        if is_negative {
+            tensor.quantized = Some(Quantized::Tensor { scale: -1.0, zero_point: 0 });
+        }
     }
 
     /// A tensor's storage with where in it to begin; its type, its device, its length in elements.
@@ -330,8 +358,11 @@ impl<'v, 's> Rebuilder<'v, 's> {
         let Some(Node::Dict(entries)) = self.values.node(named) else { return None };
         let mut roles = Vec::new();
         for &[key, value] in entries.as_chunks().0 {
-            if let Some(role @ ("values" | "offsets" | "lengths")) = self.values.as_text(key) {
-                roles.push((role, value));
+            self.looks += 1;
+            match self.values.as_text(key) {
+                _ if self.looks > MAX_LOOKS => return None,
+                Some(role @ ("values" | "offsets" | "lengths")) => roles.push((role, value)),
+                _ => {}
             }
         }
         self.composite("nested", "values", &roles, depth)
@@ -402,11 +433,11 @@ impl<'v, 's> Rebuilder<'v, 's> {
     fn add_attributes(&mut self, tensor: &mut Tensor, state: Value, depth: usize) {
         let Some(Node::Dict(entries)) = self.values.node(state) else { return };
         for &[key, value] in entries.as_chunks().0 {
-            let Some(role) = self.values.as_text(key) else { continue };
             self.looks += 1;
             if self.looks > MAX_LOOKS {
                 return;
             }
+            let Some(role) = self.values.as_text(key) else { continue };
             if let Some(part) = self.at_depth(value, depth + 1) {
                 add_part(tensor, role, part.tensor);
             } else if depth < MAX_DEPTH && matches!(self.values.node(value), Some(Node::Dict(_))) {
@@ -455,18 +486,17 @@ impl<'v, 's> Rebuilder<'v, 's> {
             Node::Global { name, .. } => name,
             _ => return None,
         };
-        Some(name.strip_prefix("torch.").unwrap_or(name).to_owned())
+        Some(cut(name.strip_prefix("torch.").unwrap_or(name), MAX_WORD).to_owned())
     }
 
     /// `cuda:0`, from a text or a `torch.device`.
     fn device(&self, value: Value) -> String {
         let values = self.values;
-        let text = values.as_text(value).map(str::to_owned).or_else(|| {
-            match *values.as_items(values.as_call(value)?.args)? {
-                [name] => values.as_text(name).map(str::to_owned),
-                [name, Value::Int(index), ..] => Some(format!("{}:{index}", values.as_text(name)?)),
-                _ => None,
-            }
+        let word = |value| Some(cut(values.as_text(value)?, MAX_WORD).to_owned());
+        let text = word(value).or_else(|| match *values.as_items(values.as_call(value)?.args)? {
+            [name] => word(name),
+            [name, Value::Int(index), ..] => Some(format!("{}:{index}", word(name)?)),
+            _ => None,
         });
         text.unwrap_or_else(|| "cpu".to_owned())
     }
@@ -475,7 +505,7 @@ impl<'v, 's> Rebuilder<'v, 's> {
     fn class(&self, value: Value) -> Option<String> {
         match self.values.as_global(value)? {
             ("torch", "Tensor") | ("torch.nn.parameter", "Parameter") => None,
-            (module, name) => Some(format!("{module}.{name}")),
+            (module, name) => Some(format!("{}.{}", cut(module, MAX_WORD), cut(name, MAX_WORD))),
         }
     }
 }
@@ -498,9 +528,9 @@ pub fn storage_id(values: &Values, id: Value) -> Option<StorageId<'_>> {
         _ => None,
     });
     Some(StorageId {
-        key: values.as_text(key)?,
+        key: values.as_text(key).filter(|key| key.len() <= MAX_KEY)?,
         dtype: DType::from_storage(class),
-        location: values.as_text(location).unwrap_or("cpu"),
+        location: cut(values.as_text(location).unwrap_or("cpu"), MAX_WORD),
         elements: elements as u64,
         view_offset: view_offset.unwrap_or(0),
     })
@@ -538,6 +568,7 @@ pub(super) fn elements(shape: &[u64]) -> Option<u64> {
 
 fn add_part(whole: &mut Tensor, role: &str, part: Tensor) {
     whole.logical_bytes = whole.logical_bytes.saturating_add(part.logical_bytes);
+    let role = cut(role, MAX_WORD);
     for view in part.views {
         let role = match view.role.as_str() {
             "" => role.to_owned(),

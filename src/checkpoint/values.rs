@@ -281,6 +281,7 @@ const EACH: usize = size_of::<Value>();
 
 impl Builder for Values {
     const TAKES_OBJECTS: bool = true;
+    const MAX_VALUES: usize = MAX_HELD / EACH;
 
     fn text(&mut self, text: &str, at: usize) -> Result<u32> {
         self.hold(text.len() + size_of::<usize>(), at)?;

@@ -1,7 +1,8 @@
 //! Finds every tensor of a tree of values, with the way to it, in the order of the file.
 //!
-//! Each container is entered once, however often it occurs: cycles end, and what many share is listed
-//! under the first way to it. A tensor that occurs twice is listed twice, since both names are true.
+//! Each container is entered once, however often it occurs, as a value or as the state or the arguments
+//! of an object: cycles end, and what many share is listed under the first way to it. A tensor that
+//! occurs twice is listed twice, since both names are true.
 //!
 //! # Cost
 //!
@@ -11,10 +12,10 @@ use std::fmt::Write;
 
 use hashbrown::{HashMap, HashSet};
 
-use super::parts::{Label, Parts};
+use super::parts::{Label, MAX_DEPTH, Parts};
 use super::tensors::{Rebuilder, Storages};
 use super::values::{Values, kind};
-use super::{Tensor, describe};
+use super::{Tensor, View, describe};
 use crate::error::Result;
 use crate::pickle::{Handle, Value};
 use crate::progress::Progress;
@@ -51,17 +52,27 @@ pub fn tensors(
         tensor_of: TensorOf::new(),
         entered: HashSet::new(),
         held: 0,
+        is_full: false,
     };
     let mut name = prefix.to_owned();
     let mut open: Vec<Open<'_>> = Vec::new();
     let mut next = Some((root, false));
     let mut steps = 0_u64;
     loop {
-        if let Some((value, is_nameless)) = next.take()
-            && let Some(parts) = list.enter(value, &name)
-        {
-            let is_module = !is_nameless && is_module(values, &parts);
-            open.push(Open { parts, next: 0, name_len: name.len(), is_module });
+        if let Some((value, is_nameless)) = next.take() {
+            if let Some(parts) = list.enter(value, &name) {
+                if open.len() < MAX_DEPTH {
+                    let is_module = !is_nameless && is_module(values, &parts);
+                    open.push(Open { parts, next: 0, name_len: name.len(), is_module });
+                } else {
+                    let what =
+                        format!("what is nested deeper than {MAX_DEPTH} levels is not listed");
+                    list.rebuilder.storages().warn(what);
+                }
+            }
+            if list.is_full {
+                break;
+            }
         }
         let Some(top) = open.last_mut() else { break };
         name.truncate(top.name_len);
@@ -95,6 +106,7 @@ struct List<'v, 's> {
     tensor_of: TensorOf,
     entered: HashSet<Handle>,
     held: usize,
+    is_full: bool,
 }
 
 impl<'v> List<'v, '_> {
@@ -105,37 +117,52 @@ impl<'v> List<'v, '_> {
         if matches!(handle.kind, kind::BYTES | kind::GLOBAL) {
             return None;
         }
-        if !self.entered.insert(handle) {
+        let mut parts = if self.entered.insert(handle) {
+            match self.rebuilder.tensor(value) {
+                Some(rebuilt) => {
+                    self.tensor_of.insert(handle, self.found.len() as u32);
+                    self.add(rebuilt.tensor, name);
+                    let mut parts = Parts::default();
+                    parts.add_state(values, rebuilt.state?);
+                    parts
+                }
+                None => values.parts(value),
+            }
+        } else {
             let index = *self.tensor_of.get(&handle)?;
-            let again = self.found[index as usize].clone();
+            let again = self.found.get(index as usize)?.clone();
             self.add(again, name);
             return None;
-        }
-        let Some(rebuilt) = self.rebuilder.tensor(value) else { return Some(values.parts(value)) };
-        self.tensor_of.insert(handle, self.found.len() as u32);
-        if !self.add(rebuilt.tensor, name) {
-            self.tensor_of.remove(&handle);
-        }
-        let mut parts = Parts::default();
-        parts.add_state(values, rebuilt.state?);
+        };
+        parts.keep_new(|container| self.entered.insert(container));
         Some(parts)
     }
 
-    /// Adds a tensor, unless there are too many; then says so once.
-    fn add(&mut self, tensor: Tensor, name: &str) -> bool {
+    /// Adds a tensor. If there are too many, says so and ends the walk.
+    fn add(&mut self, tensor: Tensor, name: &str) {
         let name = if name.is_empty() { "root" } else { name };
-        let was = self.held;
-        self.held += size_of::<Tensor>() + name.len() + 160 * tensor.views.len();
-        if self.held <= MAX_HELD {
-            self.found.push(Tensor { name: name.to_owned(), ..tensor });
-            return true;
-        }
-        if was <= MAX_HELD {
+        self.held += held_by(&tensor) + name.len();
+        self.found.push(Tensor { name: name.to_owned(), ..tensor });
+        if self.held > MAX_HELD {
+            self.is_full = true;
             let count = self.found.len();
             self.rebuilder.storages().warn(format!("only the first {count} tensors are listed"));
         }
-        false
     }
+}
+
+/// How much memory a tensor takes, but for its name.
+fn held_by(tensor: &Tensor) -> usize {
+    let view = |view: &View| {
+        size_of::<View>() + view.role.len() + 2 * size_of::<u64>() * view.layout.shape.len()
+    };
+    let class = tensor.class.as_ref().map_or(0, String::len);
+    size_of::<Tensor>()
+        + tensor.dtype.len()
+        + tensor.device.len()
+        + class
+        + size_of::<u64>() * tensor.shape.len()
+        + tensor.views.iter().map(view).sum::<usize>()
 }
 
 /// Whether an object is a `torch.nn.Module`, by what every one of them has.

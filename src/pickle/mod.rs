@@ -91,6 +91,10 @@ pub trait Builder {
     /// use the opcodes of protocols 0 and 1. If not, these are refused.
     const TAKES_OBJECTS: bool = false;
 
+    /// How many values may lie on the stack, and in the memo, whatever the file's length. (It may be
+    /// some megabytes of opcodes more.)
+    const MAX_VALUES: usize = usize::MAX;
+
     /// What one of these opcodes stands for. Only called if the builder takes objects.
     fn make(&mut self, _object: Object, at: usize) -> Result<Value> {
         Err(Error::malformed("it holds more than data", at))
@@ -122,8 +126,13 @@ pub fn run<B: Builder>(
     builder: &mut B,
     progress: &Progress<'_>,
 ) -> Result<(Value, usize)> {
-    let state = State { input, at: 0, stack: Vec::new(), memo: Memo::for_input(input.len()) };
-    Machine { state, marks: Vec::new(), op_at: 0, builder }.run(progress)
+    // A pickle in front of gigabytes of tensors has no more values than others.
+    let memo = Memo::for_input(if B::TAKES_OBJECTS { 0 } else { input.len() });
+    let state = State { input, at: 0, stack: Vec::new(), memo };
+    // An object of a protocol-4 pickle takes two bytes at least: its opcode and MEMOIZE.
+    let max_memo = 65_536 + input.len() / if B::TAKES_OBJECTS { 2 } else { 4 };
+    let max_memo = max_memo.min(B::MAX_VALUES);
+    Machine { state, marks: Vec::new(), op_at: 0, max_memo, builder }.run(progress)
 }
 
 struct Machine<'a, 'b, B> {
@@ -132,6 +141,8 @@ struct Machine<'a, 'b, B> {
     marks: Vec<usize>,
     /// Where the opcode being run stands.
     op_at: usize,
+    /// How many memo numbers a file of this length may use.
+    max_memo: usize,
     builder: &'b mut B,
 }
 
@@ -141,15 +152,13 @@ impl<'a, B: Builder> Machine<'a, '_, B> {
         let total = self.state.input.len();
         // A list of a million events may lie on the stack at once (PyTorch's C++ pickler writes it
         // so), but each of them is longer than this.
-        let max_stack = 65_536 + total / 16;
-        // An object of a protocol-4 pickle takes two bytes at least: its opcode and MEMOIZE.
-        let max_memo = 65_536 + total / if B::TAKES_OBJECTS { 2 } else { 4 };
+        let max_stack = (65_536 + total / 16).min(B::MAX_VALUES);
         let mut report_at = 0;
         loop {
             if self.state.at >= report_at {
                 progress.at(self.state.at as u64, total as u64)?;
                 report_at = self.state.at + REPORT_EVERY;
-                if self.state.stack.len() > max_stack || self.state.memo.len() > max_memo {
+                if self.state.stack.len() > max_stack || self.state.memo.len() > self.max_memo {
                     return self
                         .fail("it asks for more objects than a file of this length can hold");
                 }
@@ -457,8 +466,10 @@ impl<'a, B: Builder> Machine<'a, '_, B> {
 
     fn put(&mut self, index: u64) -> Result<()> {
         let value = self.top()?;
-        // Picklers number from 0 or 1 without gaps; the slack allows for odd ones, and no more.
-        if index > 2 * self.state.memo.len() as u64 + 65_536 {
+        // Picklers number from 0 or 1 without gaps; the slack allows for odd ones, and no more. It
+        // could be taken again and again, each time twice as much.
+        let slack = 2 * self.state.memo.len() as u64 + 65_536;
+        if index > slack.min(self.max_memo as u64) {
             return self.fail("a memo number far beyond those in use");
         }
         if self.state.memo.put(index as usize, value) {

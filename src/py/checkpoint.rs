@@ -42,24 +42,7 @@ impl Read {
     }
 
     fn sizes(&self) -> &Sizes {
-        self.sizes.get_or_init(|| {
-            let Checkpoint { tensors, uses, .. } = &self.checkpoint;
-            let mut is_counted = vec![false; uses.len()];
-            let tree = self.tree();
-            Sizes::new(&tree.values, tree.root, &tree.tensor_of, |index| {
-                let tensor = &tensors[index as usize];
-                if tensor.views.is_empty() {
-                    return if tensor.kind == "ndarray" { tensor.logical_bytes } else { 0 };
-                }
-                let mut bytes = 0;
-                for storage in self.checkpoint.storages_of(tensor) {
-                    if !std::mem::replace(&mut is_counted[storage as usize], true) {
-                        bytes += uses[storage as usize].reached_bytes;
-                    }
-                }
-                bytes
-            })
-        })
+        self.sizes.get_or_init(|| self.checkpoint.sizes())
     }
 
     fn file_name(&self, file: u32) -> Option<String> {
@@ -155,6 +138,11 @@ impl PyCheckpoint {
             metadata.set_item(key, value)?;
         }
         Ok(metadata)
+    }
+
+    #[getter]
+    fn value_bytes(&self) -> u64 {
+        self.read.sizes().parts
     }
 
     #[getter]

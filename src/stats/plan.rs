@@ -139,6 +139,11 @@ impl<'a, const N: usize> Plan<'a, N> {
         Ok(plan)
     }
 
+    /// How many elements are read.
+    pub fn elements(&self) -> u64 {
+        self.parts.iter().map(|part| part.gather[0].elements()).sum()
+    }
+
     pub fn tasks(&self) -> u64 {
         self.chunks.div_ceil(self.chunks_of_task)
     }
