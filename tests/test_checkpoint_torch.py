@@ -214,7 +214,7 @@ def _kind(tensor: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    "key", ["int", "large", "negative", "float", "nan", "none", "yes", "text", "bytes", "complex"]
+    "key", ["int", "large", "negative", "float", "nan", "none", "yes", "text", "bytes"]
 )
 @pytest.mark.parametrize("protocol", [2, 4])
 def test_plain_values_are_told_as_python_prints_them(
