@@ -203,6 +203,11 @@ impl Imports {
         }
     }
 
+    /// Flags a part of a file that cannot be looked into: it may name anything.
+    pub fn add_unknown(&mut self, part: &str) {
+        insert(&mut self.flagged, format!("unknown, in {part}"));
+    }
+
     /// Adds what another file names.
     pub fn merge(&mut self, other: Self) {
         other.allowed.into_iter().for_each(|name| insert(&mut self.allowed, name));

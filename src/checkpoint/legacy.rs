@@ -1,5 +1,6 @@
 //! The stream that torch wrote before 1.6: five pickles, then each storage with its length before it.
 
+use super::json::shortened;
 use super::table::Table;
 use super::tensors::{Storages, storage_id};
 use super::values::{self, Node, Values};
@@ -24,8 +25,11 @@ pub(super) fn is_legacy(bytes: &[u8]) -> bool {
 
 /// Reads such a stream.
 pub(super) fn read(bytes: &[u8], file: u32, progress: &Progress<'_>) -> Result<Content> {
-    let mut stream = Stream { bytes, at: 0, file, stretches: Vec::new() };
-    stream.pickle(progress)?; // the magic number
+    let mut stream = Stream::new(bytes, 0, file);
+    let (_, magic, _) = stream.pickle(progress)?;
+    if magic != Value::Huge {
+        return Err(Error::checkpoint("it does not begin with the number of torch's files", 0));
+    }
     stream.pickle(progress)?; // the version of the protocol
     let (system, root, _) = stream.pickle(progress)?;
     let is_big_endian = is_big_endian(&system, root);
@@ -41,23 +45,24 @@ pub(super) fn read(bytes: &[u8], file: u32, progress: &Progress<'_>) -> Result<C
     for &key in keys.as_items(list).unwrap_or_default() {
         let key = key_text(&keys, key);
         let Some((index, dtype)) = key.as_deref().and_then(|key| table.get(key)) else {
-            let key = key.unwrap_or_else(|| "?".to_owned());
+            let key = key.map_or_else(|| "?".to_owned(), |key| shortened(&key));
             let reason = format!("it has a storage {key} of which no tensor tells the type");
             return Err(Error::checkpoint(reason, stream.at as u64));
         };
         let dtype = dtype.unwrap_or(DType::UInt8);
+        let at = stream.at as u64;
         let (start, length) = stream.storage(index, dtype, is_big_endian)?;
         let storage = &mut table.storages[index as usize];
+        if storage.start > 0 {
+            let reason = format!("it has the storage {} twice", shortened(&storage.key));
+            return Err(Error::checkpoint(reason, at));
+        }
         storage.start = start;
         storage.bytes = length;
         storage.packed_bytes = length;
         storage.file = file;
         storage.is_big_endian = is_big_endian;
     }
-    let mut imports = Imports::default();
-    imports.add(&values, false);
-    imports.add(&system, false);
-    imports.add(&keys, false);
     let (tensors, tensor_of) = walk::tensors(&values, root, "", &mut table, progress)?;
     Ok(Content {
         format: "torch legacy",
@@ -66,7 +71,7 @@ pub(super) fn read(bytes: &[u8], file: u32, progress: &Progress<'_>) -> Result<C
         tensors,
         trees: vec![Tree { values, root, tensor_of, pickle: at }],
         root_tree: 0,
-        imports,
+        imports: stream.imports,
         warnings: table.warnings,
         metadata: Vec::new(),
     })
@@ -92,9 +97,16 @@ pub(super) struct Stream<'a> {
     pub at: usize,
     pub file: u32,
     pub stretches: Vec<Stretch>,
+    /// What the pickles so far name: loading a file runs even those that only tell a number.
+    pub imports: Imports,
 }
 
-impl Stream<'_> {
+impl<'a> Stream<'a> {
+    /// What is in a file's bytes from `at` on.
+    pub fn new(bytes: &'a [u8], at: usize, file: u32) -> Self {
+        Self { bytes, at, file, stretches: Vec::new(), imports: Imports::default() }
+    }
+
     /// The next pickle.
     pub fn pickle(&mut self, progress: &Progress<'_>) -> Result<(Values, Value, PickleAt)> {
         let start = self.at;
@@ -106,6 +118,7 @@ impl Stream<'_> {
                 other => other,
             })?;
         self.took(length, Class::Pickle);
+        self.imports.add(&values, false);
         let (file, start, bytes) = (self.file, start as u64, length as u64);
         Ok((values, root, PickleAt::File { file, start, bytes }))
     }

@@ -28,6 +28,7 @@ mod plain_pickle;
 mod pt2;
 pub mod reach;
 pub mod safetensors;
+mod scan;
 mod table;
 mod tar;
 pub mod tensors;

@@ -147,10 +147,14 @@ impl Checkpoint {
             return Err(Error::argument(format!("{} has no {role}", tensor.name)));
         };
         let numbers = self.of_view(view);
-        let count = view.layout.elements().unwrap_or(0);
         let width = u64::from(view.dtype.bits() / 8);
-        let mut bytes = vec![0; (count * width) as usize];
-        numbers.source.read_at(numbers.start + view.layout.offset * width, &mut bytes)?;
+        let span = view.layout.span().filter(|span| span.end <= numbers.storage_bytes / width);
+        let Some(span) = span else {
+            let name = &tensor.name;
+            return Err(Error::argument(format!("the {role} of {name} are not in the file")));
+        };
+        let mut bytes = vec![0; ((span.end - span.start) * width) as usize];
+        numbers.source.read_at(numbers.start + span.start * width, &mut bytes)?;
         let number = |bytes: &[u8]| {
             let mut eight = [0; 8];
             eight[..bytes.len()].copy_from_slice(bytes);
@@ -293,6 +297,9 @@ impl<'a> Inflating<'a> {
             (&mut state.decoder).take(length).read_to_end(&mut block).map_err(|error| {
                 Error::checkpoint(format!("a packed storage is damaged: {error}"), self.start)
             })?;
+            if (block.len() as u64) < length || length == 0 {
+                return Err(Error::checkpoint("a packed storage is cut off", self.start));
+            }
             if state.kept.len() == KEPT {
                 state.kept.pop_front();
             }

@@ -169,8 +169,9 @@ fn read(file: &CheckpointFile, number: u32, progress: &Progress<'_>) -> Result<C
         [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => {
             zip(file, 0..file.len(), number, progress)
         }
-        head if legacy::is_legacy(head) => legacy::read(file.map()?, number, progress),
         head if tar::is_tar(head) => tar::read(file.map()?, number, progress),
+        head if legacy::is_legacy(head) => legacy::read(file.map()?, number, progress),
+        head if tar::looks_like_tar(head) => tar::read(file.map()?, number, progress),
         [0x80, 2..=5, ..] => plain_pickle::read(file, number, progress),
         head if safetensors::looks_like_safetensors(head) => safetensors(file, number),
         [0x1f, 0x8b, ..] => Err(Error::checkpoint("it is packed with gzip; unpack it first", 0)),
@@ -197,6 +198,9 @@ fn zip(
     let zip = TorchZip::open(file, within)?;
     if zip.text("archive_format").is_some_and(|format| format == "pt2") {
         return pt2::content(&zip, number, progress);
+    }
+    if pt2::is_older(&zip) {
+        return pt2::older(&zip, number, progress);
     }
     torch_zip::read(&zip, number, "", progress)
 }
@@ -239,7 +243,7 @@ fn sharded(file: CheckpointFile, progress: &Progress<'_>) -> Result<Checkpoint> 
 
 impl Tree {
     /// A tree of nothing but tensors by their names.
-    fn of_names<'n>(names: impl Iterator<Item = &'n str>) -> Self {
+    pub(super) fn of_names<'n>(names: impl Iterator<Item = &'n str>) -> Self {
         let (values, root) = Values::of_tensors(names);
         Self { values, root, tensor_of: TensorOf::new(), pickle: PickleAt::Nowhere }
     }
@@ -263,8 +267,8 @@ fn safetensors(file: &CheckpointFile, number: u32) -> Result<Content> {
 }
 
 impl Content {
-    /// Adds what another file holds.
-    fn append(&mut self, other: Self) {
+    /// Adds what another file, or an archive in this one, holds.
+    pub(super) fn append(&mut self, other: Self) {
         let storages = self.storages.len() as u32;
         let tensors = self.tensors.len() as u32;
         self.format = other.format;

@@ -1,19 +1,22 @@
 //! A pickle that torch did not write: a dict of NumPy arrays, results of an evaluation.
 
 use super::files::CheckpointFile;
-use super::legacy::Stream;
+use super::legacy::{self, Stream};
 use super::table::Table;
 use super::walk;
-use super::{Content, Imports, Tree};
+use super::{Content, Tree};
 use crate::error::Result;
+use crate::pickle::Value;
 use crate::progress::Progress;
 
 /// Reads such a file.
 pub(super) fn read(file: &CheckpointFile, number: u32, progress: &Progress<'_>) -> Result<Content> {
-    let mut stream = Stream { bytes: file.map()?, at: 0, file: number, stretches: Vec::new() };
+    let mut stream = Stream::new(file.map()?, 0, number);
     let (values, root, pickle) = stream.pickle(progress)?;
-    let mut imports = Imports::default();
-    imports.add(&values, false);
+    if root == Value::Huge && stream.at < file.map()?.len() {
+        // The number of torch's old files, further behind than torch writes it.
+        return legacy::read(file.map()?, number, progress);
+    }
     let mut table = Table::default();
     let (tensors, tensor_of) = walk::tensors(&values, root, "", &mut table, progress)?;
     let mut warnings = table.warnings;
@@ -32,7 +35,7 @@ pub(super) fn read(file: &CheckpointFile, number: u32, progress: &Progress<'_>) 
         stretches: stream.stretches,
         tensors,
         trees: vec![Tree { values, root, tensor_of, pickle }],
-        imports,
+        imports: stream.imports,
         warnings,
         ..Content::default()
     })

@@ -270,6 +270,8 @@ impl Counter<'_> {
 
     /// Patterns that repeat with the same stride, one period of which holds a step of each.
     fn periods(&mut self, patterns: &[Pattern]) -> Option<u64> {
+        // Each dimension of each pattern may need a round of its own inside those of the others.
+        *self.budget = self.budget.checked_sub(PIECE_RUNS * patterns.len() as u64)?;
         let stride = patterns[0].dims.first()?.stride;
         let is_common = |pattern: &Pattern| {
             pattern.dims.first().is_some_and(|dim| dim.stride == stride && stride > 1)

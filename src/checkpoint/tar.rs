@@ -1,5 +1,6 @@
 //! The archive that torch wrote before 0.1.10: a tar with `sys_info`, `pickle`, `tensors`, `storages`.
 
+use super::json::shortened;
 use super::legacy::Stream;
 use super::table::Table;
 use super::tensors::{elements, plain};
@@ -15,9 +16,15 @@ const BLOCK: usize = 512;
 /// How many members are looked at: such files have four.
 const MAX_MEMBERS: usize = 1000;
 
-/// Whether a file begins as a tar archive does.
+/// Whether a file begins with the header of a member. Torch looks for that first, so that such a file
+/// is an archive to it even if the member's name begins like a pickle.
 pub(super) fn is_tar(bytes: &[u8]) -> bool {
-    bytes.get(257..262) == Some(b"ustar") || header(bytes, 0).is_some()
+    header(bytes, 0).is_some()
+}
+
+/// Whether a file begins as a tar archive does, damaged or not.
+pub(super) fn looks_like_tar(bytes: &[u8]) -> bool {
+    bytes.get(257..262) == Some(b"ustar")
 }
 
 /// Reads such an archive.
@@ -28,15 +35,17 @@ pub(super) fn read(bytes: &[u8], file: u32, progress: &Progress<'_>) -> Result<C
     let mut imports = Imports::default();
     let mut stretches = std::mem::take(&mut archive.stretches);
     let mut stream = archive.member("storages")?;
-    storages(&mut stream, &mut table, &mut imports, progress)?;
+    storages(&mut stream, &mut table, progress)?;
     stretches.append(&mut stream.stretches);
+    imports.merge(stream.imports);
     let mut stream = archive.member("tensors")?;
-    tensors(&mut stream, &mut table, &mut imports, progress)?;
+    tensors(&mut stream, &mut table, progress)?;
     stretches.append(&mut stream.stretches);
+    imports.merge(stream.imports);
     let mut stream = archive.member("pickle")?;
     let (values, root, pickle) = stream.pickle(progress)?;
     stretches.append(&mut stream.stretches);
-    imports.add(&values, false);
+    imports.merge(stream.imports);
 
     let (tensors, tensor_of) = walk::tensors(&values, root, "", &mut table, progress)?;
     Ok(Content {
@@ -53,17 +62,11 @@ pub(super) fn read(bytes: &[u8], file: u32, progress: &Progress<'_>) -> Result<C
 }
 
 /// The storages, one after the other: (key, place, type), a length, the bytes.
-fn storages(
-    stream: &mut Stream<'_>,
-    table: &mut Table,
-    imports: &mut Imports,
-    progress: &Progress<'_>,
-) -> Result<()> {
+fn storages(stream: &mut Stream<'_>, table: &mut Table, progress: &Progress<'_>) -> Result<()> {
     let count = counted(stream, progress)?;
     for _ in 0..count {
         let at = stream.at;
         let (values, root, _) = stream.pickle(progress)?;
-        imports.add(&values, false);
         let Some(&[Value::Int(key), _, class]) = values.as_items(root) else {
             return Err(Error::checkpoint("a storage without a key and a type", at as u64));
         };
@@ -86,17 +89,11 @@ fn storages(
 }
 
 /// The tensors: (key, storage, type), the number of dimensions, sizes, strides, an offset.
-fn tensors(
-    stream: &mut Stream<'_>,
-    table: &mut Table,
-    imports: &mut Imports,
-    progress: &Progress<'_>,
-) -> Result<()> {
+fn tensors(stream: &mut Stream<'_>, table: &mut Table, progress: &Progress<'_>) -> Result<()> {
     let count = counted(stream, progress)?;
     for _ in 0..count {
         let at = stream.at;
         let (values, root, _) = stream.pickle(progress)?;
-        imports.add(&values, false);
         let Some(&[Value::Int(key), storage, class]) = values.as_items(root) else {
             return Err(Error::checkpoint("a tensor without a key and a storage", at as u64));
         };
@@ -164,15 +161,25 @@ struct Archive<'a> {
 impl<'a> Archive<'a> {
     fn list(&mut self) -> Result<()> {
         let mut at = 0;
-        while let Some((name, length)) = header(self.bytes, at) {
+        while let Some(Header { name, length, kind }) = header(self.bytes, at) {
             let start = at + BLOCK;
             let Some(end) = start.checked_add(length).filter(|&end| end <= self.bytes.len()) else {
                 return Err(Error::checkpoint(
-                    format!("it is cut off in its member {name}"),
+                    format!("it is cut off in its member {}", shortened(&name)),
                     at as u64,
                 ));
             };
             let known = ["storages", "tensors", "pickle"].contains(&name.as_str());
+            let is_plain = match kind {
+                0 | b'0' | b'7' => true,
+                b'x' | b'g' => !known && is_harmless(&self.bytes[start..end]),
+                b'L' | b'K' => false,
+                _ => !known,
+            };
+            if !is_plain {
+                let reason = format!("its member {} can be read in two ways", shortened(&name));
+                return Err(Error::checkpoint(reason, at as u64));
+            }
             let taken = if known { BLOCK } else { end - at };
             self.stretches.push(Stretch {
                 file: self.file,
@@ -195,23 +202,60 @@ impl<'a> Archive<'a> {
             return Err(Error::checkpoint(reason, 0));
         };
         let bytes = &self.bytes[..end];
-        Ok(Stream { bytes, at: start, file: self.file, stretches: Vec::new() })
+        Ok(Stream::new(bytes, start, self.file))
     }
 }
 
-/// The name and the length of the member whose header is here, if there is one.
-fn header(bytes: &[u8], at: usize) -> Option<(String, usize)> {
+/// Whether a record about the next member tells only who wrote it and when, as Python's do: it could
+/// also give another name and another length.
+fn is_harmless(mut record: &[u8]) -> bool {
+    const HARMLESS: [&[u8]; 8] =
+        [b"mtime", b"atime", b"ctime", b"uid", b"gid", b"uname", b"gname", b"comment"];
+    while !record.is_empty() {
+        // "22 mtime=1500000000.5\n"
+        let Some(space) = record.iter().take(20).position(|&byte| byte == b' ') else {
+            return false;
+        };
+        let length = std::str::from_utf8(&record[..space]).ok().and_then(|text| text.parse().ok());
+        let Some((line, rest)) = length.and_then(|length| record.split_at_checked(length)) else {
+            return false;
+        };
+        let key = line.get(space + 1..).and_then(|line| line.split(|&byte| byte == b'=').next());
+        if !key.is_some_and(|key| HARMLESS.contains(&key)) {
+            return false;
+        }
+        record = rest;
+    }
+    true
+}
+
+/// What comes before the bytes of a member.
+struct Header {
+    name: String,
+    length: usize,
+    kind: u8,
+}
+
+/// The header of the member that is here, if there is one.
+fn header(bytes: &[u8], at: usize) -> Option<Header> {
     let block = bytes.get(at..)?.get(..BLOCK)?;
     let sum = octal(&block[148..156])?;
-    let blank = |index: usize| (148..156).contains(&index);
-    let summed: usize = block
-        .iter()
-        .enumerate()
-        .map(|(index, &byte)| usize::from(if blank(index) { b' ' } else { byte }))
-        .sum();
-    let name = block[..100].split(|&byte| byte == 0).next().unwrap_or_default();
-    let name = std::str::from_utf8(name).ok()?.trim_start_matches("./").to_owned();
-    (sum == summed && !name.is_empty()).then_some((name, octal(&block[124..136])?))
+    // Bytes with a sign and without: Python's reader takes both.
+    let (mut unsigned, mut signed) = (8 * i64::from(b' '), 8 * i64::from(b' '));
+    for &byte in block[..148].iter().chain(&block[156..]) {
+        unsigned += i64::from(byte);
+        signed += i64::from(byte as i8);
+    }
+    let is_header = i64::try_from(sum).is_ok_and(|sum| sum == unsigned || sum == signed);
+    let text = |range: std::ops::Range<usize>| {
+        String::from_utf8_lossy(block[range].split(|&byte| byte == 0).next().unwrap_or_default())
+    };
+    let folder = if block[257..262] == *b"ustar" { text(345..500) } else { "".into() };
+    let name = text(0..100);
+    let name = if folder.is_empty() { name.into_owned() } else { format!("{folder}/{name}") };
+    let name = name.trim_start_matches("./").to_owned();
+    let length = octal(&block[124..136])?;
+    is_header.then_some(Header { name, length, kind: block[156] })
 }
 
 fn octal(field: &[u8]) -> Option<usize> {
@@ -221,6 +265,11 @@ fn octal(field: &[u8]) -> Option<usize> {
             .iter()
             .try_fold(0_usize, |sum, &byte| sum.checked_mul(256)?.checked_add(usize::from(byte)));
     }
-    let text = std::str::from_utf8(field).ok()?.trim_matches(['\0', ' ']);
-    usize::from_str_radix(text, 8).ok()
+    let text = std::str::from_utf8(field.split(|&byte| byte == 0).next()?).ok()?.trim();
+    // As Python reads it, with all that is allowed in a number of its language.
+    let digits = text.strip_prefix("0o").or(text.strip_prefix("0O")).unwrap_or(text);
+    match digits.replace('_', "").as_str() {
+        "" => Some(0),
+        digits => usize::from_str_radix(digits, 8).ok(),
+    }
 }

@@ -4,8 +4,10 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::archive::{Archive, Member, looks_like_pickle};
+use super::archive::{Archive, Member};
 use super::files::CheckpointFile;
+use super::json::shortened;
+use super::scan::{Scan, Seen, is_pickle_name};
 use super::table::Table;
 use super::{Class, Content, Imports, PickleAt, Storage, Stretch, Tree};
 use super::{values, walk};
@@ -14,10 +16,6 @@ use crate::progress::Progress;
 
 /// The longest pickle that is unpacked or looked into.
 const MAX_PICKLE: u64 = 4 << 30;
-/// How much of all members that may hide a pickle is looked into.
-const MAX_SCANNED: u64 = 64 << 20;
-/// Archives in archives are opened to this depth.
-const MAX_NESTING: usize = 2;
 
 /// An archive of torch's, and what its members are called by.
 pub(super) struct TorchZip<'f> {
@@ -30,13 +28,22 @@ impl<'f> TorchZip<'f> {
     /// Opens an archive; everything is in the folder of its first member, as torch takes it.
     pub fn open(file: &'f CheckpointFile, within: Range<u64>) -> Result<Self> {
         let archive = Archive::read_within(file, within)?;
-        let Some(first) = archive.members().first() else {
+        if archive.members().is_empty() {
             return Err(Error::checkpoint("it is an archive without members", 0));
-        };
-        let prefix = match first.name.split_once('/') {
+        }
+        let prefix = match archive.first_name.split_once('/') {
             Some((folder, _)) => format!("{folder}/"),
             None => String::new(),
         };
+        // Torch does not tell capitals from small letters, and could find the other one.
+        let pickles = ["data.pkl", "constants.pkl"].map(|name| format!("{prefix}{name}"));
+        for member in archive.members() {
+            let is_like = |name: &String| member.name.eq_ignore_ascii_case(name);
+            if pickles.iter().any(|name| is_like(name) && member.name != *name) {
+                let reason = format!("{} can be read in two ways", shortened(&member.name));
+                return Err(Error::checkpoint(reason, member.header_start));
+            }
+        }
         Ok(Self { archive, prefix })
     }
 
@@ -91,9 +98,12 @@ pub(super) fn read(
         warnings.push("it holds TorchScript code, which runs when it is loaded".to_owned());
     }
     let stretches = stretches(zip, file, &table.storages);
-    let mut scan =
-        Scan { left: MAX_SCANNED, imports: &mut imports, warnings: &mut warnings, is_script };
-    scan.archive(zip, 0);
+    Scan::new(&mut imports, &mut warnings, is_script).archive(zip, |_, name| match name {
+        "data.pkl" => Seen::Read,
+        "constants.pkl" if is_script => Seen::Read,
+        name if is_script && is_script_pickle(name) => Seen::Known,
+        _ => Seen::Never,
+    });
     Ok(Content {
         format: if is_script { "torchscript" } else { "torch zip" },
         storages: table.storages,
@@ -164,75 +174,7 @@ fn stretches(zip: &TorchZip<'_>, file: u32, storages: &[Storage]) -> Vec<Stretch
     })
 }
 
-fn is_pickle_name(name: &str) -> bool {
-    [".pkl", ".pickle", ".debug_pkl"].iter().any(|end| name.ends_with(end))
-}
-
-/// Looks for pickles in members that torch would not read as such.
-struct Scan<'a> {
-    /// How many more bytes are looked into.
-    left: u64,
-    imports: &'a mut Imports,
-    warnings: &'a mut Vec<String>,
-    is_script: bool,
-}
-
-impl Scan<'_> {
-    fn archive(&mut self, zip: &TorchZip<'_>, nesting: usize) {
-        for member in zip.archive.members() {
-            let own = member.name.strip_prefix(&zip.prefix).unwrap_or(&member.name);
-            if nesting == 0 && matches!(own, "data.pkl" | "constants.pkl") {
-                continue;
-            }
-            let is_known = nesting == 0 && self.is_script && is_script_pickle(own);
-            self.member(zip, member, is_known, nesting);
-        }
-    }
-
-    fn member(&mut self, zip: &TorchZip<'_>, member: &Member, is_known: bool, nesting: usize) {
-        let Ok(head) = zip.archive.head(member, 64) else { return };
-        if head.starts_with(b"PK\x03\x04") && !member.is_deflated && nesting < MAX_NESTING {
-            let within = member.start..member.start.saturating_add(member.bytes);
-            if let Ok(inner) = TorchZip::open(zip.archive.file(), within) {
-                self.archive(&inner, nesting + 1);
-            }
-        }
-        if !is_known && !is_pickle_name(&member.name) && !looks_like_pickle(&head) {
-            return;
-        }
-        if member.bytes > self.left {
-            self.warn(format!("a pickle that is too long to look into: {}", member.name));
-            return;
-        }
-        let Ok(bytes) = zip.archive.contents(member, self.left) else { return };
-        self.left -= member.bytes;
-        let values = values::names(&bytes);
-        if values.globals().all(|(module, name)| !is_plausible(module) || !is_plausible(name)) {
-            return;
-        }
-        self.imports.add(&values, self.is_script);
-        if !is_known && nesting == 0 {
-            self.warn(format!("a pickle is in a member that torch does not load: {}", member.name));
-        }
-    }
-
-    fn warn(&mut self, warning: String) {
-        if self.warnings.len() < 100 {
-            self.warnings.push(warning);
-        }
-    }
-}
-
 /// What torch itself puts beside a script's code.
 fn is_script_pickle(name: &str) -> bool {
     name == "traced_inputs.pkl" || name.starts_with("code/") && name.ends_with(".debug_pkl")
-}
-
-/// Whether this may be the name of a module or of something in one; bytes that look like a pickle by
-/// chance have others.
-fn is_plausible(name: &str) -> bool {
-    !name.is_empty()
-        && name
-            .chars()
-            .all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '.' | '<' | '>'))
 }

@@ -111,13 +111,16 @@ pub fn read(input: &[u8], progress: &Progress<'_>) -> Result<(Values, Value, usi
     Ok((values, root, end))
 }
 
-/// What a pickle names before it ends, or before it cannot be read any further: a loader would have
-/// imported that much.
+/// What pickles, one after the other, name before they end, or before they cannot be read any further: a
+/// loader would have imported that much.
 #[must_use]
 pub fn names(input: &[u8]) -> Values {
     let mut values = Values::default();
-    // What is wrong with it does not matter here.
-    drop(pickle::run(input, &mut values, &Progress::none()));
+    let mut rest = input;
+    // What is wrong with the last one does not matter here.
+    while let Ok((_, end)) = pickle::run(rest, &mut values, &Progress::none()) {
+        rest = &rest[end..];
+    }
     values
 }
 
@@ -202,6 +205,12 @@ impl Values {
         self.globals.iter().map(|&(module, name)| {
             (self.as_text(module).unwrap_or("?"), self.as_text(name).unwrap_or("?"))
         })
+    }
+
+    /// About how much memory all of it takes.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.held
     }
 
     /// What the pickle kept elsewhere.

@@ -36,6 +36,8 @@ pub(super) struct Record {
 #[derive(Debug)]
 pub(super) struct Directory {
     pub records: Vec<Record>,
+    /// The name of the member that the directory tells of first.
+    pub first: Box<[u8]>,
     /// The records, then the records of the end: in order, without overlap.
     pub ranges: Vec<Range<u64>>,
 }
@@ -84,12 +86,13 @@ pub(super) fn read(file: &CheckpointFile, within: &Range<u64>) -> Result<Directo
         let reason = "the archive's directory has more bytes than its members need";
         return Err(wrong(reason, end.start + at as u64));
     }
+    let first = members.first().map(|record| record.name.clone()).unwrap_or_default();
     members.sort_by_key(|record| record.header_start);
     let ranges = std::iter::once(end.start..stop)
         .chain(end.records)
         .map(|range| range.start + within.start..range.end + within.start)
         .collect();
-    Ok(Directory { records: members, ranges })
+    Ok(Directory { records: members, first, ranges })
 }
 
 /// Some bytes of the archive, from its beginning on.

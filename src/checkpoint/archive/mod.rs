@@ -56,6 +56,9 @@ pub struct Archive<'f> {
     /// The members by name.
     sorted: Vec<u32>,
     around: Vec<Stretch>,
+    /// The name of the member that the directory tells of first. Torch takes everything from its
+    /// folder, wherever in the file it lies.
+    pub first_name: String,
     /// What is odd about it, in sentences.
     pub warnings: Vec<String>,
 }
@@ -70,6 +73,7 @@ impl<'f> Archive<'f> {
     /// packed. All offsets are those of the file.
     pub fn read_within(file: &'f CheckpointFile, within: Range<u64>) -> Result<Self> {
         let directory = directory::read(file, &within)?;
+        let first_name = String::from_utf8_lossy(&directory.first).into_owned();
         let around = around::walk(file, &within, directory)?;
         let members = around.members;
         let name = |index: u32| members[index as usize].name.as_str();
@@ -86,7 +90,7 @@ impl<'f> Archive<'f> {
             ),
         });
         let warnings = warnings.into_iter().collect();
-        Ok(Self { file, members, sorted, around: around.stretches, warnings })
+        Ok(Self { file, members, sorted, around: around.stretches, first_name, warnings })
     }
 
     /// The file that it is in.

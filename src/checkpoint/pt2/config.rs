@@ -10,7 +10,8 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::strided::Strided;
 
-const MAX_BYTES: u64 = 100_000_000;
+/// How long all descriptions may be together.
+pub(super) const MAX_CONFIGS: u64 = 100_000_000;
 /// The number that stands for a dense tensor with strides.
 const STRIDED: u64 = 7;
 
@@ -55,9 +56,14 @@ struct Device {
     index: Option<i64>,
 }
 
-/// Reads a description; names that occur twice are refused.
-pub(super) fn payloads(archive: &Archive<'_>, member: &Member) -> Result<Vec<(String, Payload)>> {
-    let text = archive.contents(member, MAX_BYTES)?;
+/// Reads a description, and takes its length from what is `left`; names that occur twice are refused.
+pub(super) fn payloads(
+    archive: &Archive<'_>,
+    member: &Member,
+    left: &mut u64,
+) -> Result<Vec<(String, Payload)>> {
+    let text = archive.contents(member, *left)?;
+    *left -= member.bytes;
     let Config { config } = json::parse(&text, "the description of the weights", member.start)?;
     let mut names: Vec<&str> = config.0.iter().map(|(name, _)| name.as_str()).collect();
     names.sort_unstable();

@@ -1,7 +1,8 @@
 //! What `torch.export` writes: an archive whose weights and constants are members, described in JSON.
 //!
 //! Tensors that torch cannot write as plain bytes, and the sample inputs, are files of `torch.save`
-//! in members of their own. They are read where they lie.
+//! in members of their own. They are read where they lie; if they are packed (somebody zipped the file
+//! again) they are unpacked for what they hold. Before torch 2.8 all tensors were in such members.
 //!
 //! # Cost
 //!
@@ -13,12 +14,13 @@ mod tests;
 
 use std::collections::HashMap;
 
-use self::config::{Payload, payloads};
+use self::config::{MAX_CONFIGS, Payload, payloads};
 use super::archive::Member;
+use super::files::CheckpointFile;
 use super::json::shortened;
+use super::scan::{Scan, Seen};
 use super::torch_zip::{self, TorchZip};
-use super::values::Values;
-use super::walk::TensorOf;
+use super::values::MAX_HELD;
 use super::{Class, Content, PickleAt, Storage, Stretch, Tensor, Tree};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
@@ -28,28 +30,41 @@ const FOLDERS: [(&str, &str); 2] =
     [("data/weights/", "_weights_config.json"), ("data/constants/", "_constants_config.json")];
 const SAMPLES: &str = "data/sample_inputs/";
 
+/// What tells the older layout, and its files of `torch.save` with what the names in them begin with.
+/// The first releases called them otherwise.
+const PROGRAM: &str = "serialized_exported_program.json";
+const OLDER: [(&str, &str); 5] = [
+    ("serialized_state_dict.pt", ""),
+    ("serialized_state_dict.json", ""),
+    ("serialized_constants.pt", ""),
+    ("serialized_constants.json", ""),
+    ("serialized_example_inputs.pt", "sample_inputs"),
+];
+
+/// How many bytes of packed members are unpacked, all together.
+const MAX_UNPACKED: u64 = 256 << 20;
+
 /// What the data of a member are.
 enum Role {
     /// The storage with this index.
     Storage(u32),
     /// A file of `torch.save`, and the name of what is in it.
     Nested(String),
+    /// Such a file that cannot be read.
+    Unread,
 }
 
 /// Reads such an archive.
 pub(super) fn content(zip: &TorchZip<'_>, file: u32, progress: &Progress<'_>) -> Result<Content> {
-    let is_big_endian = zip.text("byteorder").is_some_and(|order| order == "big");
-    let whole = Content::default();
-    let mut reader = Reader { zip, file, is_big_endian, roles: HashMap::new(), whole };
-    reader.whole.format = "pt2";
-    reader.whole.warnings.clone_from(&zip.archive.warnings);
+    let mut reader = Reader::new(zip, file);
+    let mut left = MAX_CONFIGS;
     for (folder, end) in FOLDERS {
         let configs = reader.members(folder).filter(|(_, _, name)| name.ends_with(end));
         let configs: Vec<_> = configs.map(|(_, member, name)| (member, name)).collect();
         for &(member, name) in &configs {
             let model = name.strip_suffix(end).unwrap_or(name);
             let prefix = if configs.len() > 1 { format!("{model}.") } else { String::new() };
-            for (name, payload) in payloads(&zip.archive, member)? {
+            for (name, payload) in payloads(&zip.archive, member, &mut left)? {
                 reader.payload(folder, format!("{prefix}{name}"), &payload)?;
             }
         }
@@ -66,16 +81,48 @@ pub(super) fn content(zip: &TorchZip<'_>, file: u32, progress: &Progress<'_>) ->
     reader.finish(progress)
 }
 
+/// Whether an archive is what `torch.export` wrote before torch 2.8.
+pub(super) fn is_older(zip: &TorchZip<'_>) -> bool {
+    zip.member(PROGRAM).is_some()
+}
+
+/// Reads such an archive: all tensors are in files of `torch.save`.
+pub(super) fn older(zip: &TorchZip<'_>, file: u32, progress: &Progress<'_>) -> Result<Content> {
+    let mut reader = Reader::new(zip, file);
+    for (name, prefix) in OLDER {
+        if let Some(index) = zip.archive.find(&format!("{}{name}", zip.prefix)) {
+            reader.roles.insert(index, Role::Nested(prefix.to_owned()));
+        }
+    }
+    reader.finish(progress)
+}
+
 struct Reader<'z, 'f> {
     zip: &'z TorchZip<'f>,
     file: u32,
     is_big_endian: bool,
     /// What members are, by their index; other members belong to the archive.
     roles: HashMap<usize, Role>,
+    /// How many more bytes are unpacked.
+    left: u64,
+    /// About how much memory the values of the files in it take.
+    held: usize,
     whole: Content,
 }
 
-impl<'z> Reader<'z, '_> {
+impl<'z, 'f> Reader<'z, 'f> {
+    fn new(zip: &'z TorchZip<'f>, file: u32) -> Self {
+        Self {
+            zip,
+            file,
+            is_big_endian: zip.text("byteorder").is_some_and(|order| order == "big"),
+            roles: HashMap::new(),
+            left: MAX_UNPACKED,
+            held: 0,
+            whole: Content { warnings: zip.archive.warnings.clone(), ..Content::default() },
+        }
+    }
+
     /// The members of a folder, with their index and their name in it.
     fn members(
         &self,
@@ -103,7 +150,7 @@ impl<'z> Reader<'z, '_> {
         let member = &self.zip.archive.members()[index];
         let storage = match self.roles.get(&index) {
             Some(&Role::Storage(storage)) => storage,
-            Some(Role::Nested(_)) => {
+            Some(Role::Nested(_) | Role::Unread) => {
                 let reason = format!("{} is said to be pickled and not to be", shortened(&name));
                 return Err(Error::checkpoint(reason, member.header_start));
             }
@@ -154,72 +201,83 @@ impl<'z> Reader<'z, '_> {
 
     /// Reads the archives in members, and puts everything together.
     fn finish(mut self, progress: &Progress<'_>) -> Result<Content> {
-        let roles = std::mem::take(&mut self.roles);
-        let mut stretches = Vec::new();
+        let mut roles = std::mem::take(&mut self.roles);
         let outer = self.zip.archive.stretches(self.file, |index, _| match roles.get(&index) {
             Some(&Role::Storage(storage)) => Class::Storage(storage),
             // Never merged with a neighbour, because no storage has such a number.
             Some(Role::Nested(_)) => Class::Storage(NESTED + index as u32),
-            None => Class::Archive,
+            Some(Role::Unread) | None => Class::Archive,
         });
-        let mut trees = Vec::new();
+        // Its place is kept for the tree of all names.
+        self.whole.trees.push(Tree::of_names(std::iter::empty()));
         for stretch in outer {
             let Class::Storage(index @ NESTED..) = stretch.class else {
-                stretches.push(stretch);
+                self.whole.stretches.push(stretch);
                 continue;
             };
             let index = (index - NESTED) as usize;
             let member = &self.zip.archive.members()[index];
             let Some(Role::Nested(name)) = roles.get(&index) else { continue };
             match self.nested(member, name, progress) {
-                Ok(inner) => self.add(inner, &mut stretches, &mut trees),
+                Ok(inner) => {
+                    if inner.stretches.is_empty() {
+                        let class = Class::Archive;
+                        self.whole.stretches.push(Stretch { class, ..stretch });
+                    }
+                    self.held += inner.trees.iter().map(|tree| tree.values.held()).sum::<usize>();
+                    self.whole.append(inner);
+                }
                 Err(Error::Cancelled) => return Err(Error::Cancelled),
                 Err(error) => {
                     let (path, error) = (shortened(&member.name), shortened(&error.to_string()));
-                    self.whole.warnings.push(format!("{path} cannot be looked into: {error}"));
-                    stretches.push(Stretch { class: Class::Archive, ..stretch });
+                    self.whole.warnings.push(format!("{path} cannot be read: {error}"));
+                    self.whole.stretches.push(Stretch { class: Class::Archive, ..stretch });
+                    roles.insert(index, Role::Unread);
                 }
             }
         }
-        self.whole.stretches = stretches;
+        self.whole.format = "pt2";
         let names = self.whole.tensors.iter().map(|tensor| tensor.name.as_str());
-        let (values, root) = Values::of_tensors(names);
-        let pickle = PickleAt::Nowhere;
-        self.whole.trees = vec![Tree { values, root, tensor_of: TensorOf::new(), pickle }];
-        self.whole.trees.extend(trees);
+        self.whole.trees[0] = Tree::of_names(names);
+        let Content { imports, warnings, .. } = &mut self.whole;
+        Scan::new(imports, warnings, false).archive(self.zip, |index, _| match roles.get(&index) {
+            Some(Role::Nested(_)) => Seen::Read,
+            // Torch would load it, so that all that it names counts, whatever it looks like.
+            Some(Role::Unread) => Seen::Known,
+            Some(Role::Storage(_)) | None => Seen::Never,
+        });
         Ok(self.whole)
     }
 
-    fn nested(&self, member: &Member, name: &str, progress: &Progress<'_>) -> Result<Content> {
-        if member.is_deflated {
-            return Err(Error::checkpoint("it is an archive that is packed", member.header_start));
+    /// Reads a file of `torch.save` that is a member.
+    fn nested(&mut self, member: &Member, name: &str, progress: &Progress<'_>) -> Result<Content> {
+        let wrong = |reason: &'static str| Error::checkpoint(reason, member.header_start);
+        if self.held > MAX_HELD {
+            return Err(wrong("those before it hold more values than fit into 512 MiB"));
         }
-        let within = member.start..member.start.saturating_add(member.bytes);
-        let inner = TorchZip::open(self.zip.archive.file(), within)?;
-        torch_zip::read(&inner, self.file, name, progress)
-    }
-
-    /// Adds what is in a member; numbers of storages and tensors go on.
-    fn add(&mut self, inner: Content, stretches: &mut Vec<Stretch>, trees: &mut Vec<Tree>) {
-        let whole = &mut self.whole;
-        let (storages, tensors) = (whole.storages.len() as u32, whole.tensors.len() as u32);
-        whole.storages.extend(inner.storages);
-        stretches.extend(inner.stretches.into_iter().map(|mut stretch| {
-            if let Class::Storage(index) = &mut stretch.class {
-                *index += storages;
+        if !member.is_deflated {
+            let within = member.start..member.start.saturating_add(member.bytes);
+            let inner = TorchZip::open(self.zip.archive.file(), within)?;
+            return torch_zip::read(&inner, self.file, name, progress);
+        }
+        let bytes = self.zip.archive.contents(member, self.left)?.into_owned();
+        self.left -= member.bytes;
+        let path = shortened(&member.name);
+        let file = CheckpointFile::from_vec(path.as_str(), bytes);
+        let inner = TorchZip::open(&file, 0..file.len())?;
+        let mut content = torch_zip::read(&inner, self.file, name, progress)?;
+        // Its bytes are nowhere in the file as they are.
+        content.storages.clear();
+        content.stretches.clear();
+        content.tensors.iter_mut().for_each(|tensor| tensor.views.clear());
+        for tree in &mut content.trees {
+            if let PickleAt::File { start, bytes, .. } = tree.pickle {
+                tree.pickle = PickleAt::Unpacked(file.part(start, bytes)?.into_owned());
             }
-            stretch
-        }));
-        whole.tensors.extend(inner.tensors.into_iter().map(|mut tensor| {
-            tensor.views.iter_mut().for_each(|view| view.storage += storages);
-            tensor
-        }));
-        trees.extend(inner.trees.into_iter().map(|mut tree| {
-            tree.tensor_of.values_mut().for_each(|index| *index += tensors);
-            tree
-        }));
-        whole.imports.merge(inner.imports);
-        whole.warnings.extend(inner.warnings);
+        }
+        let what = "its tensors are listed, and their bytes counted as the archive's";
+        content.warnings.push(format!("{path} is an archive that is packed: {what}"));
+        Ok(content)
     }
 }
 

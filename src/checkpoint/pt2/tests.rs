@@ -6,15 +6,22 @@ use zip::write::{SimpleFileOptions, ZipWriter};
 
 use super::*;
 use crate::checkpoint::files::CheckpointFile;
+use crate::checkpoint::imports::Imports;
 use crate::checkpoint::ledger;
+use crate::checkpoint::open::Checkpoint;
 use crate::dtype::DType;
 use crate::strided::Strided;
 
 fn archive(members: &[(&str, &[u8])]) -> Vec<u8> {
+    let members: Vec<_> = members.iter().map(|(name, data)| (format!("m/{name}"), *data)).collect();
+    zipped(&members, zip::CompressionMethod::Stored)
+}
+
+fn zipped(members: &[(String, &[u8])], method: zip::CompressionMethod) -> Vec<u8> {
     let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
-    let options = SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+    let options = SimpleFileOptions::default().compression_method(method);
     for (name, data) in members {
-        writer.start_file(format!("m/{name}"), options).unwrap();
+        writer.start_file(name.as_str(), options).unwrap();
         writer.write_all(data).unwrap();
     }
     writer.finish().unwrap().into_inner()
@@ -47,6 +54,27 @@ fn read(bytes: Vec<u8>) -> Result<(Content, u64)> {
     let length = file.len();
     let zip = TorchZip::open(&file, 0..length)?;
     Ok((content(&zip, 0, &Progress::none())?, length))
+}
+
+/// Reads a file as any other, and settles its accounts.
+fn open(bytes: Vec<u8>) -> Checkpoint {
+    Checkpoint::from_file(CheckpointFile::from_vec("m.pt2", bytes), &Progress::none()).unwrap()
+}
+
+fn flagged(found: &Imports) -> Vec<&str> {
+    found.flagged.iter().map(String::as_str).collect()
+}
+
+/// A pickle that calls `posix.system`.
+const EVIL: &[u8] = b"\x80\x02cposix\nsystem\nX\x02\0\0\0ls\x85R.";
+
+/// A file of `torch.save` with one tensor of two 64-bit numbers.
+fn with_tensor(name: &str) -> Vec<u8> {
+    let id = b"(X\x07\0\0\0storagectorch\nLongStorage\nX\x01\0\0\x000X\x03\0\0\0cpuK\x02tQ";
+    let head = [b"\x80\x02}X", &(name.len() as u32).to_le_bytes()[..], name.as_bytes()].concat();
+    let call = b"ctorch._utils\n_rebuild_tensor_v2\n(";
+    let pickle = [&head[..], call, id, b"K\0K\x02\x85K\x01\x85\x89}tRs."].concat();
+    archive(&[("data.pkl", &pickle), ("data/0", &[1; 16])])
 }
 
 /// A file of `torch.save` with an empty dict, and a storage of 5 bytes that nobody uses.
@@ -122,7 +150,12 @@ fn what_cannot_be_looked_into_is_a_warning() {
 
     let (found, length) = read(bytes).unwrap();
 
-    assert!(found.warnings[0].starts_with("m/data/sample_inputs/model.pt cannot be looked into"));
+    assert!(
+        found.warnings[0].starts_with("m/data/sample_inputs/model.pt cannot be read: it is cut")
+    );
+    assert!(found.warnings[1].ends_with("model.pt cannot be looked into: it is a damaged archive"));
+    let flagged: Vec<_> = found.imports.flagged.iter().collect();
+    assert_eq!(flagged, ["unknown, in m/data/sample_inputs/model.pt"]);
     assert_eq!(found.stretches.iter().map(|stretch| stretch.bytes).sum::<u64>(), length);
 }
 
@@ -169,4 +202,102 @@ fn descriptions_that_lie_are_refused_in_a_sentence() {
 
         assert!(error.contains(says), "{error}");
     }
+}
+
+#[test]
+fn a_packed_archive_is_unpacked_for_what_it_holds() {
+    let inner = with_tensor("x");
+    let evil = archive(&[("data.pkl", EVIL)]);
+    let members = [
+        ("m/archive_format".to_owned(), &b"pt2"[..]),
+        ("m/data/sample_inputs/a.pt".to_owned(), &inner),
+        ("m/data/sample_inputs/b.pt".to_owned(), &evil),
+    ];
+
+    let found = open(zipped(&members, zip::CompressionMethod::Deflated));
+
+    let names: Vec<_> = found.tensors.iter().map(|tensor| tensor.name.as_str()).collect();
+    assert_eq!(names, ["a.sample_inputs.x"]);
+    assert!(found.tensors[0].views.is_empty() && found.storages.is_empty());
+    assert_eq!(flagged(&found.imports), ["posix.system"]);
+    assert!(found.warnings.iter().any(|warning| warning.contains("an archive that is packed")));
+    let error = found.measure(0, 0, &Progress::none()).unwrap_err().to_string();
+    assert!(error.contains("are not in the file"), "{error}");
+}
+
+#[test]
+fn a_pickle_in_any_member_is_flagged() {
+    let hidden = archive(&[("x/evil.pkl", EVIL)]);
+    let broken = archive(&[("data.pkl", &[EVIL, b"?"].concat()[..EVIL.len() - 1])]);
+    for member in [
+        ("models/model.json", EVIL),
+        ("data/weights/weight_0", EVIL),
+        ("extra/hidden.zip", &hidden),
+        ("data/sample_inputs/model.pt", EVIL),
+        ("data/sample_inputs/model.pt", &broken),
+        ("data/sample_inputs/model.pt", &[b"I1\n.", EVIL].concat()),
+    ] {
+        let members =
+            [("m/archive_format".to_owned(), &b"pt2"[..]), (format!("m/{}", member.0), member.1)];
+        for method in [zip::CompressionMethod::Stored, zip::CompressionMethod::Deflated] {
+            let found = open(zipped(&members, method));
+
+            assert_eq!(flagged(&found.imports), ["posix.system"], "{} {method:?}", member.0);
+            assert!(!found.warnings.is_empty());
+        }
+    }
+}
+
+#[test]
+fn archives_in_archives_are_flagged_where_nobody_looks_any_more() {
+    let mut inner = archive(&[("x/evil.pkl", EVIL)]);
+    for _ in 0..4 {
+        inner = archive(&[("inner.zip", &inner)]);
+    }
+    let bytes = archive(&[("archive_format", b"pt2"), ("extra/inner.zip", &inner)]);
+
+    let found = open(bytes);
+
+    assert_eq!(flagged(&found.imports), ["unknown, in m/inner.zip"]);
+}
+
+#[test]
+fn the_older_layout_is_read() {
+    let (weights, inputs) = (with_tensor("layer.weight"), with_tensor("x"));
+    for folder in ["", "m/"] {
+        let member = |name: &str| format!("{folder}{name}");
+        let members = [
+            (member("serialized_exported_program.json"), &b"{}"[..]),
+            (member("serialized_state_dict.pt"), &weights),
+            (member("serialized_constants.pt"), b""),
+            (member("serialized_example_inputs.pt"), &inputs),
+            (member("version"), b"8.7"),
+        ];
+
+        let found = open(zipped(&members, zip::CompressionMethod::Stored));
+
+        let names: Vec<_> = found.tensors.iter().map(|tensor| tensor.name.as_str()).collect();
+        assert_eq!((found.format, names), ("pt2", vec!["layer.weight", "sample_inputs.x"]));
+        assert_eq!(found.ledger.tensors, 32);
+        assert_eq!(found.measure(1, 0, &Progress::none()).unwrap().count, 2);
+        assert!(found.warnings.is_empty(), "{:?}", found.warnings);
+        let root = &found.trees[found.root_tree];
+        assert_eq!(root.values.parts(root.root).len(), 2);
+    }
+}
+
+#[test]
+fn arrays_in_the_pickles_of_members_are_measured_in_the_right_one() {
+    let array = b"\x80\x02cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\nK\0\x85C\x01bt\
+        R(K\x01K\x02\x85cnumpy\ndtype\n(X\x02\0\0\0u1K\0K\x01tR\x89C\x02\x07\x09tb.";
+    let bytes = archive(&[
+        ("archive_format", b"pt2"),
+        ("data/sample_inputs/a.pt", &archive(&[("data.pkl", b"\x80\x02N.")])),
+        ("data/sample_inputs/b.pt", &archive(&[("data.pkl", array)])),
+    ]);
+
+    let found = open(bytes);
+
+    assert_eq!(found.tensors.len(), 1);
+    assert_eq!(found.measure(0, 0, &Progress::none()).unwrap().max, Some(9.0));
 }
