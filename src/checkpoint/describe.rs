@@ -1,14 +1,12 @@
-//! Values in words: the name of a type, a preview, and how much memory Python would need.
+//! Values in words: the name of a type, a label, and how much memory Python would need.
 
 use hashbrown::{HashMap, HashSet};
 
 use super::parts::{Label, MAX_DEPTH, Parts};
+use super::preview::{MAX_PREVIEW, preview};
 use super::values::{Call, Node, Values, kind};
 use super::walk::TensorOf;
 use crate::pickle::{Handle, Value};
-
-/// The longest preview.
-const MAX_PREVIEW: usize = 200;
 
 /// The beginning of a text, at most so many bytes of it.
 #[must_use]
@@ -33,6 +31,7 @@ pub fn type_name(values: &Values, value: Value) -> String {
             Some(Node::Set { is_frozen: false, .. }) => "set".to_owned(),
             Some(Node::Set { .. }) => "frozenset".to_owned(),
             Some(Node::Bytes(_)) => "bytes".to_owned(),
+            Some(Node::Integer(_)) => "int".to_owned(),
             Some(Node::Persistent(_)) => "torch.storage".to_owned(),
             Some(Node::Tensor(_)) => "torch.Tensor".to_owned(),
             Some(Node::Global { module, name }) => global_type(module, name).to_owned(),
@@ -77,7 +76,7 @@ fn result_type(values: &Values, module: &str, name: &str, args: Value) -> String
 }
 
 /// A file may name a long one millions of times.
-fn class_name(module: &str, name: &str) -> String {
+pub(super) fn class_name(module: &str, name: &str) -> String {
     format!("{}.{}", cut(module, MAX_PREVIEW), cut(name, MAX_PREVIEW))
 }
 
@@ -100,67 +99,6 @@ pub fn is_container(values: &Values, value: Value) -> bool {
         }
         _ => false,
     }
-}
-
-/// How a value would be printed, shortened; of a container, its type and its length.
-#[must_use]
-pub fn preview(values: &Values, value: Value) -> String {
-    match value {
-        Value::None => "None".to_owned(),
-        Value::Bool(true) => "True".to_owned(),
-        Value::Bool(false) => "False".to_owned(),
-        Value::Int(number) => number.to_string(),
-        Value::Uint(number) => number.to_string(),
-        Value::Huge => "an integer of more than 64 bits".to_owned(),
-        Value::Float(number) => float(number),
-        Value::Text(id) => {
-            let text = values.text_of(id);
-            let shown = cut(text, MAX_PREVIEW);
-            let dots = if shown.len() < text.len() { "…" } else { "" };
-            format!("'{}{dots}'", shown.escape_debug())
-        }
-        Value::Object(_) => match values.node(value) {
-            Some(Node::Bytes(bytes)) => {
-                let shown = &bytes.head[..bytes.len.min(bytes.head.len())];
-                let dots = if shown.len() < bytes.len { "…" } else { "" };
-                format!("b'{}{dots}'", shown.escape_ascii())
-            }
-            Some(Node::Global { module, name }) => class_name(module, name),
-            Some(Node::Call(call)) => of_call(values, value, call.args),
-            Some(Node::Tuple(items)) if is_short(items) => {
-                let shown: Vec<_> = items.iter().map(|&item| preview(values, item)).collect();
-                let comma = if items.len() == 1 { "," } else { "" };
-                cut(&format!("({}{comma})", shown.join(", ")), MAX_PREVIEW).to_owned()
-            }
-            _ => format!("{} of {}", type_name(values, value), values.parts(value).len()),
-        },
-    }
-}
-
-/// A few plain values.
-fn is_short(items: &[Value]) -> bool {
-    let is_plain = |item: &Value| !matches!(item, Value::Object(_));
-    matches!(items.len(), 1..=4) && items.iter().all(is_plain)
-}
-
-fn of_call(values: &Values, value: Value, args: Value) -> String {
-    let name = type_name(values, value);
-    let args = values.as_items(args).unwrap_or_default();
-    if is_short(args) {
-        let shown: Vec<_> = args.iter().map(|&arg| preview(values, arg)).collect();
-        return cut(&format!("{name}({})", shown.join(", ")), MAX_PREVIEW).to_owned();
-    }
-    format!("{name} of {}", values.parts(value).len())
-}
-
-fn float(number: f64) -> String {
-    if number.is_nan() {
-        return "nan".to_owned();
-    }
-    if number.is_infinite() {
-        return if number > 0.0 { "inf" } else { "-inf" }.to_owned();
-    }
-    format!("{number:?}")
 }
 
 /// What a part is called in a list of parts.
@@ -205,6 +143,8 @@ impl Measure<'_> {
                 Some(Node::Set { items, .. }) => table_bytes(216, items.len(), 16, 5),
                 Some(Node::Dict(entries)) => table_bytes(64, entries.len() / 2, 24, 0),
                 Some(Node::Bytes(bytes)) => 33 + bytes.len as u64,
+                // Digits of 30 bits.
+                Some(Node::Integer(bytes)) => 24 + 4 * (8 * bytes.len() as u64).div_ceil(30),
                 Some(Node::Call(call)) => self.call(value, call),
                 // Classes and functions are there anyway.
                 _ => 0,

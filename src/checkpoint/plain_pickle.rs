@@ -3,17 +3,16 @@
 use super::files::CheckpointFile;
 use super::legacy::{self, Stream};
 use super::table::Table;
-use super::walk;
 use super::{Content, Tree};
+use super::{values, walk};
 use crate::error::Result;
-use crate::pickle::Value;
 use crate::progress::Progress;
 
 /// Reads such a file.
 pub(super) fn read(file: &CheckpointFile, number: u32, progress: &Progress<'_>) -> Result<Content> {
     let mut stream = Stream::new(file.map()?, 0, number);
     let (values, root, pickle) = stream.pickle(progress)?;
-    if root == Value::Huge && stream.at < file.map()?.len() {
+    if values::is_long(root) && stream.at < file.map()?.len() {
         // The number of torch's old files, further behind than torch writes it.
         return legacy::read(file.map()?, number, progress);
     }

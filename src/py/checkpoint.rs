@@ -11,6 +11,7 @@ use pyo3::types::{PyDict, PyTuple};
 use super::calls::{Caller, SnapshotError};
 use crate::checkpoint::describe::{self, Sizes};
 use crate::checkpoint::open::Checkpoint;
+use crate::checkpoint::preview::preview;
 use crate::checkpoint::{Ledger, Storage, Tensor, Tree, View};
 use crate::error::Error;
 use crate::pickle::{Handle, Value};
@@ -521,7 +522,7 @@ impl PyValue {
     #[getter]
     fn preview(&self) -> Option<String> {
         let is_shown = !self.is_container() && self.index().is_none();
-        is_shown.then(|| describe::preview(&self.read.tree().values, self.value))
+        is_shown.then(|| preview(&self.read.tree().values, self.value))
     }
 
     #[getter]
