@@ -1,10 +1,11 @@
 //! The core of snapviewer: reads PyTorch memory snapshots, finds every allocation's life, draws them,
-//! and keeps them in bundles that open at once.
+//! and keeps them in bundles that open at once. Beside it, the reader of checkpoints.
 //!
 //! ```text
 //! snap.pickle ─ source ─ pickle ─ snapshot ─ lifetimes ─┬─ timeline ─ raster ─ screen ─▶ pixels
 //!                                                       ├─ filter ─ recording ─▶ Python
 //!                                                       └─ store + bundle ─▶ snap.zip / directory
+//! model.pth ─── checkpoint ─ stats ─▶ Python
 //! ```
 //!
 //! Each arrow is one module with one entry point, and no module reaches back.

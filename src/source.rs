@@ -101,7 +101,7 @@ impl Source {
 
     /// Opens a file.
     pub fn open(path: &Path, progress: &Progress<'_>) -> Result<Self> {
-        let (_, mapped) = map(path)?;
+        let mapped = map(&open_file(path)?, path)?;
         Self::from_bytes(Bytes::Mapped(mapped), progress)
     }
 
@@ -147,21 +147,25 @@ fn fail<T>(reason: &'static str) -> Result<T> {
     Err(Error::malformed(reason, 0))
 }
 
-/// Opens a file and maps it into memory.
-#[allow(unsafe_code)]
-pub(crate) fn map(path: &Path) -> Result<(File, memmap2::Mmap)> {
+/// Opens a file for reading.
+pub(crate) fn open_file(path: &Path) -> Result<File> {
     let failed = |source| Error::io(path, source);
     let file = File::open(path).map_err(failed)?;
     if file.metadata().map_err(failed)?.is_dir() {
         return Err(failed(std::io::Error::from(std::io::ErrorKind::IsADirectory)));
     }
+    Ok(file)
+}
+
+/// Maps a file into memory.
+#[allow(unsafe_code)]
+pub(crate) fn map(file: &File, path: &Path) -> Result<memmap2::Mmap> {
     // SAFETY: the map is read-only and private. If another process cuts the file short meanwhile, the
     // system ends ours; no viewer that maps files can prevent that, and reading a gigabyte into
     // memory first is what we are here to avoid.
     // (Advice to the system was tried: sequential access costs 10 %, the rest changes nothing.)
-    let mapped =
-        unsafe { memmap2::MmapOptions::new().map_copy_read_only(&file) }.map_err(failed)?;
-    Ok((file, mapped))
+    let mapped = unsafe { memmap2::MmapOptions::new().map_copy_read_only(file) };
+    mapped.map_err(|source| Error::io(path, source))
 }
 
 fn gunzip(packed: &[u8], progress: &Progress<'_>) -> Result<Vec<u8>> {

@@ -19,6 +19,7 @@ import pth_writer
 
 # Types of which an element is less than a byte.
 BITS = {"quint4x2": 4, "quint2x4": 2}
+MODULE_PARTS = ("_parameters", "_buffers", "_modules")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,38 +136,47 @@ def saved(path: Path, load: Callable[[Path], object] | None = None) -> Saved:
     return found
 
 
-def leaves(
-    value: Any, name: str = "", ancestors: tuple[int, ...] = ()
-) -> Iterator[tuple[str, Any]]:
-    """Every tensor, storage and array in a value with the way to it, in order; no circles."""
+def leaves(value: Any) -> list[tuple[str, Any]]:
+    """Every tensor, storage and array in a value with the way to it, in order.
+
+    What is shared is looked into once, under its first name; a tensor has all its names.
+    """
     import torch
 
     storages = (torch.UntypedStorage, torch.storage.TypedStorage)
-    if isinstance(value, (torch.Tensor, np.ndarray, *storages)):
-        yield name, value
-    elif id(value) not in ancestors:
-        around = (*ancestors, id(value))
-        for step, inner in _steps(value):
-            yield from leaves(inner, _joined(name, step), around)
+    found, entered = [], set()
+
+    def walk(value: Any, name: str) -> None:
+        if isinstance(value, (torch.Tensor, np.ndarray, *storages)):
+            found.append((name or "root", value))
+        if id(value) not in entered and not isinstance(value, storages):
+            entered.add(id(value))
+            for step, inner in _steps(value):
+                walk(inner, name + step if name else step.removeprefix("."))
+
+    walk(value, "")
+    return found
 
 
 def _steps(value: Any) -> Iterator[tuple[str, Any]]:
+    """What is directly in a value; what a module is made of is named as in its state dict."""
+    import torch
+
     if isinstance(value, dict):
         for key, inner in value.items():
             yield (f".{key}" if isinstance(key, str) else f"[{key!r}]"), inner
     elif isinstance(value, (list, tuple)):
         for place, inner in enumerate(value):
             yield f"[{place}]", inner
+    elif isinstance(value, np.ndarray) or "__torch_dispatch__" in vars(type(value)):
+        return  # what a wrapper holds are its parts
+    elif hasattr(value, "__dict__") and not isinstance(value, type):
+        for key, inner in vars(value).items():
+            is_part = isinstance(value, torch.nn.Module) and key in MODULE_PARTS
+            yield ("" if is_part else f".{key}"), inner
     elif hasattr(type(value), "__slots__"):
         for key in type(value).__slots__:
             yield f".{key}", getattr(value, key, None)
-    elif hasattr(value, "__dict__") and not isinstance(value, type):
-        for key, inner in vars(value).items():
-            yield f".{key}", inner
-
-
-def _joined(name: str, step: str) -> str:
-    return name + step if name else step.removeprefix(".")
 
 
 # Without torch

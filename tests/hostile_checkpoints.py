@@ -1,7 +1,7 @@
 """Checkpoints that would run code, lie about their tensors, or grow when they are read.
 
 Each is small on disk and made here. What would run, if anything ran, makes a file called `canary`.
-Archives that lie are in hostile_archives.py.
+Files that lie are in hostile_archives.py (zip) and hostile_streams.py (all others).
 """
 
 from __future__ import annotations
@@ -84,6 +84,7 @@ def code() -> Iterator[Code]:
 def _calls() -> dict[str, bytes]:
     """Opcodes that call `os.system`."""
     stacked = text("os") + text("system") + b"\x93"
+    framed = SYSTEM + ARGUMENTS + b"R"
     return {
         "reduce": SYSTEM + ARGUMENTS + b"R",
         "stack-global": stacked + ARGUMENTS + b"R",
@@ -100,7 +101,7 @@ def _calls() -> dict[str, bytes]:
         + ARGUMENTS + b"R",
         "memo-written-twice": text("x") + b"q\x000" + text("os") + b"q\x000h\0" + text("system")
         + b"\x93" + ARGUMENTS + b"R",
-        "in-a-frame": b"\x95" + struct.pack("<Q", 40) + SYSTEM + ARGUMENTS + b"R",
+        "in-a-frame": b"\x95" + struct.pack("<Q", len(framed) + 1) + framed,
         "only-imported": SYSTEM,
     }  # fmt: skip
 

@@ -55,7 +55,7 @@ def test_a_safetensors_file_of_any_type_is_told(dtype: str, tmp_path: Path) -> N
     state = {"a": made, "b": made[0].clone(), "none": made[:0].clone()}
     try:
         safetensors.save_file(state, path, metadata={"format": "pt"})
-    except (KeyError, safetensors.SafetensorError) as error:
+    except KeyError as error:
         pytest.skip(f"safetensors does not write {dtype}: {error}")
 
     checkpoint = _core.read_checkpoint(path)
@@ -94,7 +94,7 @@ def test_a_transformers_model_in_shards_is_told_as_one(name: str, tmp_path: Path
     model = _tiny(name)
     model.save_pretrained(tmp_path, max_shard_size="40KB")
     index = tmp_path / "model.safetensors.index.json"
-    shards = sorted(set(json.loads(index.read_text())["weight_map"].values()))
+    shards = list(dict.fromkeys(json.loads(index.read_text())["weight_map"].values()))
 
     checkpoint = _core.read_checkpoint(index)
 

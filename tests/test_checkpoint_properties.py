@@ -83,7 +83,7 @@ def trees(draw: st.DrawFn, *, any_type: bool) -> tuple[Any, list[S]]:
 def _tensors(value: Any, name: str = "") -> Iterator[tuple[str, T]]:
     """Every tensor and the way to it, in order."""
     if isinstance(value, T):
-        yield name, value
+        yield name or "root", value
     elif isinstance(value, dict):
         for key, inner in value.items():
             step = f".{key}" if isinstance(key, str) else f"[{key!r}]"

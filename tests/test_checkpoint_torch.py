@@ -14,6 +14,11 @@ from snapviewer import _core
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
+from torch._weights_only_unpickler import (  # noqa: E402
+    _get_allowed_globals,
+    _get_user_allowed_globals,
+)
+
 import checkpoint_cases  # noqa: E402 (it needs torch)
 import checkpoint_oracle  # noqa: E402
 
@@ -22,6 +27,7 @@ pytestmark = [
     # What torch says of its own features when tests make things to save.
     pytest.mark.filterwarnings("ignore:TypedStorage is deprecated:UserWarning"),
     pytest.mark.filterwarnings("ignore:Sparse .* tensor support is in beta:UserWarning"),
+    pytest.mark.filterwarnings("ignore:Sparse invariant checks:UserWarning"),
     pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor:UserWarning"),
     pytest.mark.filterwarnings("ignore:ComplexHalf support:UserWarning"),
     pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning"),
@@ -163,7 +169,7 @@ def _expected(value: Any) -> Iterator[dict[str, Any]]:
             told = {
                 "name": name,
                 "kind": _kind(leaf),
-                "shape": _shape(leaf),
+                "shape": None if leaf.is_nested else tuple(leaf.shape),
                 "dtype": str(leaf.dtype).removeprefix("torch."),
                 "requires_grad": leaf.requires_grad,
                 "device": str(leaf.device),
@@ -181,7 +187,7 @@ def _told(tensor: _core.Tensor) -> dict[str, Any]:
     told: dict[str, Any] = {"name": tensor.name, "kind": tensor.kind}
     if tensor.kind == "storage":
         return told
-    told["shape"] = tensor.shape
+    told["shape"] = None if tensor.kind == "nested" else tensor.shape
     if tensor.kind == "ndarray":
         return told
     names = ["dtype", "requires_grad", "device"]
@@ -204,27 +210,35 @@ def _kind(tensor: Any) -> str:
     return "parameter" if isinstance(tensor, torch.nn.Parameter) else "tensor"
 
 
-def _shape(tensor: Any) -> tuple[int, ...]:
-    return tuple(tensor.shape) if not tensor.is_nested else (tensor.size(0),)
-
-
 # The values around them
 
 
-def test_plain_values_are_told_as_python_prints_them(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "key", ["int", "large", "negative", "float", "nan", "none", "yes", "text", "bytes"]
+)
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_plain_values_are_told_as_python_prints_them(
+    key: str, protocol: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "x.pth"
+    value = _saved("values", path, pickle_protocol=protocol)[key]
+
+    found = dict(_core.read_checkpoint(path).root.items())[key]
+
+    assert (found.type, found.preview) == (type(value).__name__, repr(value))
+
+
+def test_values_of_other_kinds_are_told_by_their_types(tmp_path: Path) -> None:
     path = tmp_path / "x.pth"
     value = _saved("values", path)
 
     found = dict(_core.read_checkpoint(path).root.items())
 
-    for key in ("int", "large", "negative", "float", "nan", "none", "yes", "text", "bytes"):
-        assert found[key].preview == repr(value[key]), key
-        assert found[key].type == type(value[key]).__name__
-    for key in ("set", "ordered", "7", "None", "(1, 'a')", ""):
-        assert key in found
+    assert list(found) == [str(key) for key in value]
     assert found["set"].count == 2
-    assert (found["dtype"].type, found["size"].type) == ("torch.dtype", "torch.Size")
-    assert found["device"].type == "torch.device"
+    types = {"dtype": "torch.dtype", "size": "torch.Size", "device": "torch.device"}
+    types |= {"ordered": "OrderedDict", "set": "set"}
+    assert {key: found[key].type for key in types} == types
 
 
 def test_a_circle_ends_where_it_began(tmp_path: Path) -> None:
@@ -259,12 +273,12 @@ def test_what_is_flagged_is_what_torch_would_not_load(name: str, tmp_path: Path)
     checkpoint = _core.read_checkpoint(path)
 
     unsafe = torch.serialization.get_unsafe_globals_in_checkpoint(path)
-    assert list(checkpoint.flagged_imports) == sorted(unsafe)
+    # Parts of torch allow more once they are imported, which this process may or may not have done.
+    more = _get_user_allowed_globals()
+    assert [name for name in checkpoint.flagged_imports if name not in more] == sorted(unsafe)
 
 
 def test_what_is_allowed_is_what_torch_allows(tmp_path: Path) -> None:
-    from torch._weights_only_unpickler import _get_allowed_globals
-
     from pth_writer import G, write_pth
 
     path = tmp_path / "x.pth"

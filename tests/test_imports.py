@@ -184,7 +184,7 @@ def _may_be_unsafe(path: Path) -> bool:
 @pytest.mark.parametrize(
     ("pattern", "is_home"),
     [
-        (r"\b(pyo3|numpy)\b", _in_py),
+        (r"\b(pyo3|use numpy|(?<!super::)numpy::(Py|ndarray|Element))", _in_py),
         (r"\brusqlite\b", _in_store),
         (r"\bregex::", _in_filter),
         (r"\bx11rb\b", _in_screen),

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from patience import PATIENT
 from snapviewer.pth_analyzer import address_runs, get_size_bytes
 from snapviewer.pth_analyzer.address_runs import Reached
 
@@ -165,6 +166,7 @@ def _bytes_of(address: int, item: int, steps: list[tuple[int, int]]) -> set[int]
     return {start + byte for start in starts for byte in range(item)}
 
 
+@settings(PATIENT)
 @given(st.lists(_views, max_size=5))
 def test_views_reach_each_byte_once(views: list[tuple[int, int, list[tuple[int, int]]]]) -> None:
     reached, expected = Reached(), set[int]()

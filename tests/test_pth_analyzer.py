@@ -13,8 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import program
+from patience import PATIENT
 from pickle_parts import deep_lists
 from pth_writer import G, Obj, S, T, write_pth
 from snapviewer import SnapshotError, pth_analyzer
@@ -389,6 +392,50 @@ def test_variables_beyond_the_limit_are_counted_in_the_total(
     assert results["total_size_bytes"] == everything["total_size_bytes"] == 300
 
 
+_STORAGES = [S(str(key), bytes(40)) for key in range(2)]
+_leaves = st.one_of(
+    st.integers(-5, 5),
+    st.sampled_from(["", "text", "x" * 50]),
+    st.builds(
+        lambda storage, offset, n: T("float32", (n,), storage=_STORAGES[storage], offset=offset),
+        st.integers(0, 1),
+        st.integers(0, 5),
+        st.integers(1, 5),
+    ),
+)
+_trees = st.recursive(
+    _leaves,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4),
+        st.dictionaries(st.sampled_from("abcd"), inner, max_size=4),
+        inner.map(lambda value: [value, value]),
+        inner.map(lambda value: {"x": value, "y": (value,)}),
+    ),
+    max_leaves=12,
+)
+
+
+@settings(PATIENT)
+@given(st.dictionaries(st.sampled_from("pqrs"), _trees, max_size=4))
+def test_parts_never_add_up_to_more_than_the_whole_at_any_depth(
+    tmp_path_factory: pytest.TempPathFactory, tree: dict[str, object]
+) -> None:
+    path = tmp_path_factory.mktemp("tree") / "x.pth"
+    write_pth(path, tree)
+
+    shallow, deep = analyzed(path, 1), analyzed(path, 99)
+
+    assert shallow["total_size_bytes"] == deep["total_size_bytes"]
+    sizes = {name: info["size_bytes"] for name, info in shallow["variables"].items()}
+    assert sizes == {name: info["size_bytes"] for name, info in deep["variables"].items()}
+    waiting = list(deep["variables"].values())
+    while waiting:
+        info = waiting.pop()
+        contents = list(info.get("contents", {}).values())
+        assert sum(item["size_bytes"] for item in contents) <= info["size_bytes"]
+        waiting += contents
+
+
 # The table
 
 
@@ -550,7 +597,7 @@ def test_p27_a_file_larger_than_memory_is_told_of(save: Save) -> None:
     path.write_bytes(len(header).to_bytes(8, "little") + header)
     os.truncate(path, 8 + len(header) + 2**37)  # sparse: it takes no room
 
-    ran = program.run(path, program=MODULE)
+    results = analyzed(path)
 
-    assert (ran.code, ran.err) == (0, "")
-    assert "Total Size: 128.00 GB (137,438,953,472 bytes)" in ran.out
+    assert results["total_size_formatted"] == "128.00 GB"
+    assert results["variables"]["x"]["shape"] == (2**35,)

@@ -8,9 +8,10 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from patience import PATIENT
 from program import run
 from pth_writer import T, write_pth
 from snapviewer import CancelledError, _core
@@ -121,6 +122,7 @@ _files = st.dictionaries(
 )
 
 
+@settings(PATIENT)
 @given(_files, _files)
 def test_every_tensor_of_both_files_is_told_of_once(
     tmp_path_factory: pytest.TempPathFactory,

@@ -1,14 +1,18 @@
-"""Read, check, draw and convert PyTorch CUDA memory snapshots.
+"""Read, check, draw and convert PyTorch CUDA memory snapshots; look into checkpoints.
 
 >>> import snapviewer
 >>> snap = snapviewer.load("snap.pickle")            # doctest: +SKIP
 >>> [(dev.index, dev.peak_bytes) for dev in snap.devices]  # doctest: +SKIP
 [(0, 68194387972)]
+>>> checkpoint = snapviewer.read_checkpoint("model.pth")   # doctest: +SKIP
+>>> [(tensor.name, tensor.shape) for tensor in checkpoint.tensors]  # doctest: +SKIP
+[('0.weight', (3, 2)), ('0.bias', (3,))]
 """
 
 from snapviewer._core import (
     Allocations,
     CancelledError,
+    Checkpoint,
     Clock,
     Device,
     Event,
@@ -21,6 +25,7 @@ from snapviewer._core import (
     convert,
     load,
     query,
+    read_checkpoint,
 )
 
 __version__ = "0.1.0"
@@ -28,6 +33,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Allocations",
     "CancelledError",
+    "Checkpoint",
     "Clock",
     "Device",
     "Event",
@@ -41,4 +47,5 @@ __all__ = [
     "convert",
     "load",
     "query",
+    "read_checkpoint",
 ]

@@ -773,6 +773,9 @@ class Checkpoint:
     def metadata(self) -> dict[str, str]:
         """What a safetensors file says of itself."""
     @property
+    def value_bytes(self) -> int:
+        """What the parts of `root` take in memory; what occurs twice is counted once."""
+    @property
     def root(self) -> Value:
         """What torch.load would return, inert."""
     def stats(

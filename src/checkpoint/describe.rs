@@ -1,19 +1,18 @@
-//! Values in words: the name of a type, a preview, and how much memory Python would need.
+//! Values in words: the name of a type, a label, and how much memory Python would need.
 
 use hashbrown::{HashMap, HashSet};
 
 use super::parts::{Label, MAX_DEPTH, Parts};
-use super::values::{Call, Node, Values};
+use super::preview::{MAX_PREVIEW, preview};
+use super::values::{Call, Node, Values, kind};
 use super::walk::TensorOf;
 use crate::pickle::{Handle, Value};
-
-/// The longest preview.
-const MAX_PREVIEW: usize = 200;
 
 /// The beginning of a text, at most so many bytes of it.
 #[must_use]
 pub fn cut(text: &str, max: usize) -> &str {
-    &text[..text.floor_char_boundary(max)]
+    let end = (0..=max.min(text.len())).rev().find(|&end| text.is_char_boundary(end));
+    &text[..end.unwrap_or(0)]
 }
 
 /// Python's name for the type of a value; a tensor's is given elsewhere.
@@ -32,6 +31,7 @@ pub fn type_name(values: &Values, value: Value) -> String {
             Some(Node::Set { is_frozen: false, .. }) => "set".to_owned(),
             Some(Node::Set { .. }) => "frozenset".to_owned(),
             Some(Node::Bytes(_)) => "bytes".to_owned(),
+            Some(Node::Integer(_)) => "int".to_owned(),
             Some(Node::Persistent(_)) => "torch.storage".to_owned(),
             Some(Node::Tensor(_)) => "torch.Tensor".to_owned(),
             Some(Node::Global { module, name }) => global_type(module, name).to_owned(),
@@ -76,7 +76,7 @@ fn result_type(values: &Values, module: &str, name: &str, args: Value) -> String
 }
 
 /// A file may name a long one millions of times.
-fn class_name(module: &str, name: &str) -> String {
+pub(super) fn class_name(module: &str, name: &str) -> String {
     format!("{}.{}", cut(module, MAX_PREVIEW), cut(name, MAX_PREVIEW))
 }
 
@@ -99,57 +99,6 @@ pub fn is_container(values: &Values, value: Value) -> bool {
         }
         _ => false,
     }
-}
-
-/// How a value would be printed, shortened; of a container, its type and its length.
-#[must_use]
-pub fn preview(values: &Values, value: Value) -> String {
-    match value {
-        Value::None => "None".to_owned(),
-        Value::Bool(true) => "True".to_owned(),
-        Value::Bool(false) => "False".to_owned(),
-        Value::Int(number) => number.to_string(),
-        Value::Uint(number) => number.to_string(),
-        Value::Huge => "an integer of more than 64 bits".to_owned(),
-        Value::Float(number) => float(number),
-        Value::Text(id) => {
-            let text = values.text_of(id);
-            let shown = cut(text, MAX_PREVIEW);
-            let dots = if shown.len() < text.len() { "…" } else { "" };
-            format!("'{}{dots}'", shown.escape_debug())
-        }
-        Value::Object(_) => match values.node(value) {
-            Some(Node::Bytes(bytes)) => {
-                let shown = &bytes.head[..bytes.len.min(bytes.head.len())];
-                let dots = if shown.len() < bytes.len { "…" } else { "" };
-                format!("b'{}{dots}'", shown.escape_ascii())
-            }
-            Some(Node::Global { module, name }) => class_name(module, name),
-            Some(Node::Call(call)) => of_call(values, value, call.args),
-            _ => format!("{} of {}", type_name(values, value), values.parts(value).len()),
-        },
-    }
-}
-
-fn of_call(values: &Values, value: Value, args: Value) -> String {
-    let name = type_name(values, value);
-    let args = values.as_items(args).unwrap_or_default();
-    let is_plain = |arg: &Value| !matches!(arg, Value::Object(_));
-    if !args.is_empty() && args.len() <= 4 && args.iter().all(is_plain) {
-        let shown: Vec<_> = args.iter().map(|&arg| preview(values, arg)).collect();
-        return cut(&format!("{name}({})", shown.join(", ")), MAX_PREVIEW).to_owned();
-    }
-    format!("{name} of {}", values.parts(value).len())
-}
-
-fn float(number: f64) -> String {
-    if number.is_nan() {
-        return "nan".to_owned();
-    }
-    if number.is_infinite() {
-        return if number > 0.0 { "inf" } else { "-inf" }.to_owned();
-    }
-    format!("{number:?}")
 }
 
 /// What a part is called in a list of parts.
@@ -194,6 +143,8 @@ impl Measure<'_> {
                 Some(Node::Set { items, .. }) => table_bytes(216, items.len(), 16, 5),
                 Some(Node::Dict(entries)) => table_bytes(64, entries.len() / 2, 24, 0),
                 Some(Node::Bytes(bytes)) => 33 + bytes.len as u64,
+                // Digits of 30 bits.
+                Some(Node::Integer(bytes)) => 24 + 4 * (8 * bytes.len() as u64).div_ceil(30),
                 Some(Node::Call(call)) => self.call(value, call),
                 // Classes and functions are there anyway.
                 _ => 0,
@@ -219,7 +170,6 @@ impl Measure<'_> {
         match (module, name) {
             ("_codecs", "encode") => 33 + self.length(call),
             ("builtins" | "__builtin__", "bytearray") => 57 + self.length(call),
-            ("builtins" | "__builtin__", "complex") => 32,
             ("builtins" | "__builtin__", "slice") => 56,
             ("builtins" | "__builtin__", "range" | "xrange") => 48,
             ("torch", "Size") => 40 + 8 * self.length(call),
@@ -296,8 +246,8 @@ fn table_bytes(header: u64, count: usize, each: u64, free: usize) -> u64 {
 #[derive(Debug)]
 pub struct Sizes {
     of: HashMap<Handle, u64>,
-    /// All of it.
-    pub total: u64,
+    /// The parts of the root, without what holds them together; of a root without parts, itself.
+    pub parts: u64,
 }
 
 impl Sizes {
@@ -320,23 +270,24 @@ impl Sizes {
         // A value, its parts, the next of them, and what it has so far.
         let mut open: Vec<(Value, Parts<'_>, usize, u64)> = Vec::new();
         let mut next = Some(root);
-        let mut total = 0;
+        let mut total: u64 = 0;
         loop {
             let mut closed = None;
             if let Some(value) = next.take() {
                 if is_new(value) {
                     let index = match value {
-                        Value::Object(handle) => tensor_of.get(&handle),
+                        Value::Object(Handle { kind: kind::TENSOR, id }) => Some(id),
+                        Value::Object(handle) => tensor_of.get(&handle).copied(),
                         _ => None,
                     };
-                    let own = index.map_or_else(|| measure.own(value), |&index| tensor(index));
+                    let own = index.map_or_else(|| measure.own(value), &mut tensor);
                     let has_parts = index.is_none() && is_container(values, value);
                     if has_parts && open.len() < MAX_DEPTH {
                         let mut parts = values.parts(value);
                         parts.keep_new(|handle| is_new(Value::Object(handle)));
                         open.push((value, parts, 0, own));
                     } else {
-                        closed = Some((value, own));
+                        closed = Some((value, own, false));
                     }
                 }
             } else if let Some((_, parts, at, bytes)) = open.last_mut() {
@@ -349,21 +300,24 @@ impl Sizes {
                     }
                     next = Some(value);
                 } else {
-                    closed = open.pop().map(|(value, _, _, bytes)| (value, bytes));
+                    closed = open.pop().map(|(value, _, _, bytes)| (value, bytes, true));
                 }
             } else {
                 break;
             }
-            let Some((value, bytes)) = closed else { continue };
+            let Some((value, bytes, had_parts)) = closed else { continue };
             if let Value::Object(handle) = value {
                 of.insert(handle, bytes);
             }
-            match open.last_mut() {
-                Some((_, _, _, above)) => *above = above.saturating_add(bytes),
-                None => total = bytes,
+            // Of what is in the root, or of a root that has nothing in it.
+            if open.len() == 1 || open.is_empty() && !had_parts {
+                total = total.saturating_add(bytes);
+            }
+            if let Some((_, _, _, above)) = open.last_mut() {
+                *above = above.saturating_add(bytes);
             }
         }
-        Self { of, total }
+        Self { of, parts: total }
     }
 
     /// How many bytes a value holds.

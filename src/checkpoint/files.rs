@@ -1,16 +1,19 @@
 //! One file of a checkpoint, to be looked at without loading it.
 //!
-//! The file is mapped, for what is read as a whole (directories, pickles), and kept open, for what is
-//! read here and there or from end to end: reading through the handle leaves no pages of the file in
-//! the process's memory, so that 100,000 headers or a tensor of 100 GiB need no more than a buffer.
+//! What is needed is read through the file's handle: that leaves no pages of the file in the process's
+//! memory, so that 100,000 headers or a tensor of 100 GiB need no more than a buffer, and it works
+//! where the process may not have as much address space as the file has bytes. Only what is read as a
+//! stream of pickles (the formats before zip), or is itself very long, is mapped.
 //!
 //! # Cost
 //!
 //! Opening a file of any size takes a few system calls and no memory.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use crate::error::{Error, Result};
 use crate::source;
@@ -24,9 +27,17 @@ pub struct CheckpointFile {
 
 #[derive(Debug)]
 enum Content {
-    Mapped(File, memmap2::Mmap),
+    OnDisk {
+        file: File,
+        bytes: u64,
+        /// Made when somebody asks for it.
+        map: OnceLock<memmap2::Mmap>,
+    },
     Owned(Vec<u8>),
 }
+
+/// What is not longer is read into memory rather than mapped.
+const MAX_READ: u64 = 64 << 20;
 
 impl CheckpointFile {
     /// Opens and maps a file.
@@ -36,8 +47,10 @@ impl CheckpointFile {
         if !metadata.is_file() && !metadata.is_dir() {
             return Err(Error::argument(format!("not a regular file: {}", path.display())));
         }
-        let (file, mapped) = source::map(path)?;
-        Ok(Self { path: path.to_owned(), content: Content::Mapped(file, mapped) })
+        let file = source::open_file(path)?;
+        let bytes = file.metadata().map_err(|error| Error::io(path, error))?.len();
+        let content = Content::OnDisk { file, bytes, map: OnceLock::new() };
+        Ok(Self { path: path.to_owned(), content })
     }
 
     /// Takes bytes that are in memory already for a file of this name.
@@ -52,41 +65,61 @@ impl CheckpointFile {
         &self.path
     }
 
-    /// All bytes. Looking at them makes them part of the process's memory for a while.
-    #[must_use]
-    pub fn bytes(&self) -> &[u8] {
+    /// All bytes, mapped. Looking at them makes them part of the process's memory for a while.
+    pub fn map(&self) -> Result<&[u8]> {
         match &self.content {
-            Content::Mapped(_, map) => map,
-            Content::Owned(bytes) => bytes,
+            Content::Owned(bytes) => Ok(bytes),
+            Content::OnDisk { file, map, .. } => {
+                if let Some(mapped) = map.get() {
+                    return Ok(mapped);
+                }
+                let mapped = source::map(file, &self.path)?;
+                Ok(map.get_or_init(|| mapped))
+            }
         }
     }
 
     /// How many bytes the file has.
     #[must_use]
     pub fn len(&self) -> u64 {
-        self.bytes().len() as u64
+        match &self.content {
+            Content::Owned(bytes) => bytes.len() as u64,
+            Content::OnDisk { bytes, .. } => *bytes,
+        }
     }
 
     /// Whether the file is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.bytes().is_empty()
+        self.len() == 0
     }
 
     /// Some of the bytes; an error if the file does not have them.
-    pub fn slice(&self, start: u64, bytes: u64) -> Result<&[u8]> {
-        let end = start.checked_add(bytes).filter(|&end| end <= self.len());
-        let end = end.ok_or_else(|| self.too_short(start, bytes))?;
-        Ok(&self.bytes()[start as usize..end as usize])
+    pub fn part(&self, start: u64, bytes: u64) -> Result<Cow<'_, [u8]>> {
+        self.check(start, bytes)?;
+        if matches!(self.content, Content::OnDisk { .. }) && bytes <= MAX_READ {
+            let mut into = vec![0; bytes as usize];
+            self.read_at(start, &mut into)?;
+            return Ok(Cow::Owned(into));
+        }
+        let (from, length) = (start as usize, bytes as usize);
+        let part = self.map()?.get(from..).and_then(|rest| rest.get(..length));
+        part.map(Cow::Borrowed).ok_or_else(|| self.too_short(start, bytes))
+    }
+
+    fn check(&self, start: u64, bytes: u64) -> Result<()> {
+        match start.checked_add(bytes) {
+            Some(end) if end <= self.len() => Ok(()),
+            _ => Err(self.too_short(start, bytes)),
+        }
     }
 
     /// Fills `into` with the bytes from `at` on; an error if the file does not have so many.
     pub fn read_at(&self, at: u64, into: &mut [u8]) -> Result<()> {
-        let length = into.len() as u64;
-        let there = self.slice(at, length)?;
+        self.check(at, into.len() as u64)?;
         match &self.content {
-            Content::Owned(_) => into.copy_from_slice(there),
-            Content::Mapped(file, _) => {
+            Content::Owned(bytes) => into.copy_from_slice(&bytes[at as usize..][..into.len()]),
+            Content::OnDisk { file, .. } => {
                 read_exact_at(file, at, into).map_err(|error| Error::io(&self.path, error))?;
             }
         }
@@ -175,7 +208,8 @@ mod tests {
             file.read_at(3, &mut into).unwrap();
 
             assert_eq!(&into, b"3456");
-            assert_eq!(file.slice(3, 4).unwrap(), b"3456");
+            assert_eq!(*file.part(3, 4).unwrap(), *b"3456");
+            assert_eq!(file.map().unwrap(), b"0123456789");
             assert_eq!((file.len(), file.is_empty()), (10, false));
             let mut text = String::new();
             file.window(6, 3).read_to_string(&mut text).unwrap();
@@ -190,7 +224,7 @@ mod tests {
                 let error = file.read_at(at, &mut [0; 4]).unwrap_err().to_string();
 
                 assert!(error.contains("4 bytes are needed here, the file has 10"), "{error}");
-                assert!(file.slice(at, 4).is_err());
+                assert!(file.part(at, 4).is_err());
                 assert!(file.window(at, 4).read_to_end(&mut Vec::new()).is_err());
             }
         }

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use super::describe::cut;
 use super::values::Values;
 
-/// What torch 2.13 allows without being asked (a test compares it with the installed torch).
+/// What torch 2.13 allows without being asked, with what it adds by itself when it is imported (a test
+/// compares it with the installed torch).
 const ALLOWED: &[&str] = &[
     "_codecs.encode",
     "builtins.bytearray",
@@ -97,6 +98,8 @@ const ALLOWED: &[&str] = &[
     "torch.cuda.sparse.LongTensor",
     "torch.cuda.sparse.ShortTensor",
     "torch.device",
+    "torch.distributed._mesh_layout._FlatLayout",
+    "torch.distributed._mesh_layout._MeshLayout",
     "torch.float16",
     "torch.float32",
     "torch.float4_e2m1fn_x2",
@@ -117,6 +120,8 @@ const ALLOWED: &[&str] = &[
     "torch.int64",
     "torch.int7",
     "torch.int8",
+    "torch.nested._internal.nested_tensor.NestedTensor",
+    "torch.nested._internal.nested_tensor._rebuild_njt",
     "torch.nn.parameter.Parameter",
     "torch.per_channel_affine",
     "torch.per_channel_affine_float_qparams",
@@ -153,8 +158,15 @@ const ALLOWED: &[&str] = &[
     "torch.uint8",
 ];
 
-/// The names of Python 2 for what Python 3 calls otherwise, as far as they are on the list.
-const OLD_MODULES: &[(&str, &str)] = &[("__builtin__", "builtins"), ("UserDict", "collections")];
+/// The names of Python 2 for what Python 3 calls otherwise, which protocol 2 still writes.
+const OLD_NAMES: &[(&str, &str, &str)] = &[
+    ("xrange", "builtins", "range"),
+    ("reduce", "functools", "reduce"),
+    ("intern", "sys", "intern"),
+    ("unichr", "builtins", "chr"),
+    ("unicode", "builtins", "str"),
+    ("long", "builtins", "int"),
+];
 
 /// How many names are kept of each sort, and how much of each: files can name millions of long ones.
 const MAX_NAMES: usize = 10_000;
@@ -175,7 +187,14 @@ impl Imports {
     /// Adds what a pickle names. In a `TorchScript` archive the classes are in the archive itself.
     pub fn add(&mut self, values: &Values, is_script: bool) {
         for (module, name) in values.globals() {
-            let module = OLD_MODULES.iter().find(|old| old.0 == module).map_or(module, |old| old.1);
+            let (module, name) = match module {
+                "__builtin__" => OLD_NAMES
+                    .iter()
+                    .find(|old| old.0 == name)
+                    .map_or(("builtins", name), |&(_, module, name)| (module, name)),
+                "copy_reg" => ("copyreg", name),
+                _ => (module, name),
+            };
             let full = format!("{}.{}", cut(module, MAX_WORD), cut(name, MAX_WORD));
             let is_allowed = ALLOWED.binary_search(&full.as_str()).is_ok()
                 || is_script && (module.starts_with("__torch__") || module == "torch.jit._pickle");

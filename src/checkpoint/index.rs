@@ -43,7 +43,7 @@ pub fn read(file: &CheckpointFile) -> Result<Index> {
     if file.len() > MAX_BYTES {
         return Err(Error::checkpoint("the index is longer than 100 MB", 0));
     }
-    let document: Document = json::parse(file.bytes(), "the index", 0)?;
+    let document: Document = json::parse(&file.part(0, file.len())?, "the index", 0)?;
     let wrong = |reason: String| Err(Error::checkpoint(reason, 0));
     let mut shards: Vec<String> = Vec::new();
     let mut places: HashMap<String, u32> = HashMap::new();

@@ -27,7 +27,7 @@ pub(super) fn is_legacy(bytes: &[u8]) -> bool {
 pub(super) fn read(bytes: &[u8], file: u32, progress: &Progress<'_>) -> Result<Content> {
     let mut stream = Stream::new(bytes, 0, file);
     let (_, magic, _) = stream.pickle(progress)?;
-    if magic != Value::Huge {
+    if !values::is_long(magic) {
         return Err(Error::checkpoint("it does not begin with the number of torch's files", 0));
     }
     stream.pickle(progress)?; // the version of the protocol

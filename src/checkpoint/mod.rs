@@ -25,6 +25,7 @@ mod numpy;
 pub mod open;
 pub mod parts;
 mod plain_pickle;
+pub mod preview;
 mod pt2;
 pub mod reach;
 pub mod safetensors;

@@ -76,7 +76,7 @@ impl Checkpoint {
         let storage = &self.storages[view.storage as usize];
         let file = &self.files[storage.file as usize];
         let (source, start) = if storage.is_deflated {
-            (Source::Deflated(Inflating::new(file, storage)), 0)
+            (Source::Deflated(Box::new(Inflating::new(file, storage))), 0)
         } else {
             (Source::File(file), storage.start)
         };
@@ -105,12 +105,14 @@ impl Checkpoint {
             let Some(Node::Bytes(at)) = tree.values.node(place.value) else { return Err(gone()) };
             let pickle = match &tree.pickle {
                 PickleAt::File { file, start, bytes } => {
-                    self.files[*file as usize].slice(*start, *bytes)?
+                    let all = self.files[*file as usize].map()?;
+                    all.get(*start as usize..).and_then(|rest| rest.get(..*bytes as usize))
                 }
-                PickleAt::Unpacked(bytes) => bytes,
-                PickleAt::Nowhere => return Err(gone()),
+                PickleAt::Unpacked(bytes) => Some(bytes.as_slice()),
+                PickleAt::Nowhere => None,
             };
-            Cow::Borrowed(Values::content(pickle, &at).ok_or_else(gone)?)
+            let content = pickle.and_then(|pickle| Values::content(pickle, &at));
+            Cow::Borrowed(content.ok_or_else(gone)?)
         };
         let mut layout = Strided::contiguous(tensor.shape.clone()).ok_or_else(gone)?;
         if place.is_fortran {
@@ -214,7 +216,7 @@ impl Numbers<'_> {
 enum Source<'a> {
     File(&'a CheckpointFile),
     Memory(Cow<'a, [u8]>),
-    Deflated(Inflating<'a>),
+    Deflated(Box<Inflating<'a>>),
 }
 
 impl Bytes for Source<'_> {

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use hashbrown::HashMap;
 
+use super::describe::Sizes;
 use super::files::CheckpointFile;
 use super::imports::Imports;
 use super::json::shortened;
@@ -70,7 +71,8 @@ impl Checkpoint {
 
     fn open_any(path: &Path, progress: &Progress<'_>) -> Result<Self> {
         let file = CheckpointFile::open(path)?;
-        if file.bytes().trim_ascii_start().starts_with(b"{") {
+        let head = file.part(0, file.len().min(64))?;
+        if head.trim_ascii_start().starts_with(b"{") {
             return sharded(file, progress);
         }
         Self::from_file(file, progress)
@@ -124,29 +126,52 @@ impl Checkpoint {
     /// How many bytes of its storages a tensor reaches, each counted once.
     #[must_use]
     pub fn reached_by(&self, tensor: &Tensor) -> u64 {
-        let mut budget = BUDGET_OF_ONE;
         let storages = self.storages_of(tensor);
-        let reached = storages.into_iter().map(|index| {
-            let views: Vec<&View> =
-                tensor.views.iter().filter(|view| view.storage == index).collect();
-            reach::reach(self.storages[index as usize].bytes, &views, &mut budget).bytes
-        });
-        reached.sum()
+        storages.into_iter().map(|index| self.reached_in(index, tensor)).sum()
+    }
+
+    /// How many bytes of one storage a tensor reaches, each counted once.
+    fn reached_in(&self, storage: u32, tensor: &Tensor) -> u64 {
+        let views: Vec<&View> =
+            tensor.views.iter().filter(|view| view.storage == storage).collect();
+        let mut budget = BUDGET_OF_ONE;
+        reach::reach(self.storages[storage as usize].bytes, &views, &mut budget).bytes
+    }
+
+    /// How much memory Python would need for what the file holds. A storage's bytes are counted where
+    /// a tensor first reaches them.
+    #[must_use]
+    pub fn sizes(&self) -> Sizes {
+        let mut left: Vec<u64> = self.uses.iter().map(|used| used.reached_bytes).collect();
+        let tree = &self.trees[self.root_tree];
+        Sizes::new(&tree.values, tree.root, &tree.tensor_of, |index| {
+            let tensor = &self.tensors[index as usize];
+            if tensor.kind == "ndarray" {
+                return tensor.logical_bytes;
+            }
+            let mut bytes = 0;
+            for storage in self.storages_of(tensor) {
+                let left = &mut left[storage as usize];
+                let own = if *left == 0 { 0 } else { self.reached_in(storage, tensor).min(*left) };
+                *left -= own;
+                bytes += own;
+            }
+            bytes
+        })
     }
 }
 
 /// Reads one file by what its first bytes say.
 fn read(file: &CheckpointFile, number: u32, progress: &Progress<'_>) -> Result<Content> {
-    let mut head = vec![0; 1024.min(file.len()) as usize];
-    file.read_at(0, &mut head)?;
-    match head.as_slice() {
+    let head = file.part(0, file.len().min(1024))?;
+    match &*head {
         [] => Err(Error::checkpoint("the file is empty", 0)),
         [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => {
             zip(file, 0..file.len(), number, progress)
         }
-        head if tar::is_tar(head) => tar::read(file.bytes(), number, progress),
-        head if legacy::is_legacy(head) => legacy::read(file.bytes(), number, progress),
-        head if tar::looks_like_tar(head) => tar::read(file.bytes(), number, progress),
+        head if tar::is_tar(head) => tar::read(file.map()?, number, progress),
+        head if legacy::is_legacy(head) => legacy::read(file.map()?, number, progress),
+        head if tar::looks_like_tar(head) => tar::read(file.map()?, number, progress),
         [0x80, 2..=5, ..] => plain_pickle::read(file, number, progress),
         head if safetensors::looks_like_safetensors(head) => safetensors(file, number),
         [0x1f, 0x8b, ..] => Err(Error::checkpoint("it is packed with gzip; unpack it first", 0)),
@@ -235,8 +260,8 @@ fn safetensors(file: &CheckpointFile, number: u32) -> Result<Content> {
         stretches,
         tensors,
         trees,
-        metadata,
         warnings,
+        metadata,
         ..Content::default()
     })
 }
@@ -329,9 +354,9 @@ fn uses(
     for (index, tensor) in tensors.iter().enumerate() {
         for view in &tensor.views {
             views.entry(view.storage).or_default().push(view);
-            let users = &mut uses[view.storage as usize].tensors;
-            if users.last() != Some(&(index as u32)) {
-                users.push(index as u32);
+            let owners = &mut uses[view.storage as usize].tensors;
+            if owners.last() != Some(&(index as u32)) {
+                owners.push(index as u32);
             }
         }
     }

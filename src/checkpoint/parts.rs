@@ -63,7 +63,8 @@ impl<'a> Parts<'a> {
         let mut parts = Self::default();
         let args = values.as_items(call.args).unwrap_or_default();
         match (values.as_global(call.callable), args) {
-            (_, []) => {}
+            // The argument of a defaultdict is what makes a missing value.
+            (_, []) | (Some(("collections", "defaultdict")), _) => {}
             (Some(("collections", "OrderedDict" | "Counter")), &[only]) => {
                 match values.node(only) {
                     Some(Node::List(pairs)) => parts.add(Chunk::Pairs(pairs), only),
@@ -71,8 +72,6 @@ impl<'a> Parts<'a> {
                     _ => {}
                 }
             }
-            // Its argument is what makes a missing value.
-            (Some(("collections", "defaultdict")), _) => {}
             // Their arguments are the class and where to start from.
             (Some(("copyreg" | "copy_reg", _)), args) => {
                 parts.add(Chunk::Items(args.get(2..).unwrap_or_default()), call.args);

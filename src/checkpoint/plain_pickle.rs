@@ -3,24 +3,23 @@
 use super::files::CheckpointFile;
 use super::legacy::{self, Stream};
 use super::table::Table;
-use super::walk;
 use super::{Content, Tree};
+use super::{values, walk};
 use crate::error::Result;
-use crate::pickle::Value;
 use crate::progress::Progress;
 
 /// Reads such a file.
 pub(super) fn read(file: &CheckpointFile, number: u32, progress: &Progress<'_>) -> Result<Content> {
-    let mut stream = Stream::new(file.bytes(), 0, number);
+    let mut stream = Stream::new(file.map()?, 0, number);
     let (values, root, pickle) = stream.pickle(progress)?;
-    if root == Value::Huge && stream.at < file.bytes().len() {
+    if values::is_long(root) && stream.at < file.map()?.len() {
         // The number of torch's old files, further behind than torch writes it.
-        return legacy::read(file.bytes(), number, progress);
+        return legacy::read(file.map()?, number, progress);
     }
     let mut table = Table::default();
     let (tensors, tensor_of) = walk::tensors(&values, root, "", &mut table, progress)?;
     let mut warnings = table.warnings;
-    if stream.at < file.bytes().len() {
+    if (stream.at as u64) < file.len() {
         warnings.push(format!("bytes follow the pickle's end (at byte {})", stream.at));
     }
     let has_packed = values.globals().any(|global| global == ("torch.storage", "_load_from_bytes"));

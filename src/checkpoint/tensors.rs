@@ -152,14 +152,16 @@ impl<'v, 's> Rebuilder<'v, 's> {
                 self.strided(storage, offset, size, stride, None)?
             }
             ("_rebuild_tensor_v2", &[storage, offset, size, stride, grad, ..]) if is_torch => {
-                let tensor = self.strided(storage, offset, size, stride, None)?;
+                let mut tensor = self.strided(storage, offset, size, stride, None)?;
+                self.negate(&mut tensor, args.get(6));
                 Tensor { requires_grad: grad == Value::Bool(true), ..tensor }
             }
             ("_rebuild_tensor_v3", &[storage, offset, size, stride, grad, _, dtype, ..])
                 if is_torch =>
             {
                 let dtype = self.dtype(dtype)?;
-                let tensor = self.strided(storage, offset, size, stride, Some(dtype))?;
+                let mut tensor = self.strided(storage, offset, size, stride, Some(dtype))?;
+                self.negate(&mut tensor, args.get(7));
                 Tensor { requires_grad: grad == Value::Bool(true), ..tensor }
             }
             ("_rebuild_parameter" | "_rebuild_parameter_with_state", &[data, grad, ..])
@@ -205,10 +207,10 @@ impl<'v, 's> Rebuilder<'v, 's> {
                 tensor
             }
             ("_rebuild_from_type_v2", &[function, class, inner, state, ..]) if is_torch => {
-                return self.from_type(function, class, inner, state, call, depth);
+                return self.of_type(function, class, inner, state, call, depth);
             }
             ("_rebuild_from_type", &[function, class, inner, state, ..]) if is_torch => {
-                return self.from_type(function, class, inner, state, call, depth);
+                return self.of_type(function, class, inner, state, call, depth);
             }
             ("_rebuild_wrapper_subclass", &[class, dtype, size, _, _, _, device, grad, ..])
                 if is_torch =>
@@ -226,6 +228,7 @@ impl<'v, 's> Rebuilder<'v, 's> {
                 let mut inner = self.at_depth(data, depth + 1)?;
                 let dtype = self.dtype(dtype)?;
                 dtype.name().clone_into(&mut inner.tensor.dtype);
+                inner.tensor.kind = "tensor";
                 inner.tensor.device = self.device(device);
                 inner.tensor.requires_grad = grad == Value::Bool(true);
                 return Some(inner);
@@ -263,6 +266,19 @@ impl<'v, 's> Rebuilder<'v, 's> {
             tensor.views.push(View { role: String::new(), storage, dtype, layout });
         }
         Some(tensor)
+    }
+
+    /// A view that only says that its numbers have the other sign (the imaginary part of a conjugate).
+    fn negate(&self, tensor: &mut Tensor, metadata: Option<&Value>) {
+        let Some(Node::Dict(entries)) = metadata.and_then(|&about| self.values.node(about)) else {
+            return;
+        };
+        let is_negative = entries.as_chunks().0.iter().any(|&[key, value]| {
+            self.values.as_text(key) == Some("neg") && value == Value::Bool(true)
+        });
+        if is_negative {
+            tensor.quantized = Some(Quantized::Tensor { scale: -1.0, zero_point: 0 });
+        }
     }
 
     /// A tensor's storage with where in it to begin; its type, its device, its length in elements.
@@ -382,7 +398,7 @@ impl<'v, 's> Rebuilder<'v, 's> {
     }
 
     /// A tensor with a class or attributes of its own.
-    fn from_type(
+    fn of_type(
         &mut self,
         function: Value,
         class: Value,
@@ -495,6 +511,7 @@ impl<'v, 's> Rebuilder<'v, 's> {
 }
 
 /// What a persistent id says.
+#[must_use]
 pub fn storage_id(values: &Values, id: Value) -> Option<StorageId<'_>> {
     let items = values.as_items(id)?;
     let (&[kind, class, key, location, Value::Int(elements @ 0..)], more) =

@@ -27,6 +27,8 @@ pub mod kind {
     pub const PERSISTENT: u8 = 8;
     /// A tensor of a format without pickles; the id is its index.
     pub const TENSOR: u8 = 9;
+    /// An integer that does not fit 64 bits.
+    pub const INTEGER: u8 = 10;
 }
 
 /// What is called, with what, and what is done to the result.
@@ -61,7 +63,7 @@ pub struct BytesAt {
     /// How many bytes it has.
     pub len: usize,
     /// The first of them.
-    pub head: [u8; 16],
+    pub head: [u8; 64],
 }
 
 /// All that one pickle holds.
@@ -79,6 +81,8 @@ pub struct Values {
     globals: Vec<(Value, Value)>,
     calls: Vec<Call>,
     persistent: Vec<Value>,
+    /// Their bytes, the lowest first.
+    integers: Vec<Box<[u8]>>,
     held: usize,
 }
 
@@ -91,6 +95,7 @@ pub enum Node<'a> {
     Set { items: &'a [Value], is_frozen: bool },
     Dict(&'a [Value]),
     Bytes(BytesAt),
+    Integer(&'a [u8]),
     Global { module: &'a str, name: &'a str },
     Call(&'a Call),
     Persistent(Value),
@@ -122,6 +127,12 @@ pub fn names(input: &[u8]) -> Values {
         rest = &rest[end..];
     }
     values
+}
+
+/// Whether a value is an integer that does not fit 64 bits.
+#[must_use]
+pub fn is_long(value: Value) -> bool {
+    matches!(value, Value::Huge | Value::Object(Handle { kind: kind::INTEGER, .. }))
 }
 
 impl Values {
@@ -195,6 +206,7 @@ impl Values {
                 Node::Global { module: text(module), name: text(name) }
             }
             kind::CALL => Node::Call(&self.calls[at]),
+            kind::INTEGER => Node::Integer(&self.integers[at]),
             kind::PERSISTENT => Node::Persistent(self.persistent[at]),
             _ => Node::Tensor(id),
         })
@@ -299,11 +311,21 @@ impl Builder for Values {
 
     fn bytes(&mut self, bytes: &[u8], at: usize) -> Result<Value> {
         self.hold(size_of::<BytesAt>(), at)?;
-        let mut head = [0; 16];
+        let mut head = [0; 64];
         let shown = bytes.len().min(head.len());
         head[..shown].copy_from_slice(&bytes[..shown]);
         self.bytes.push(BytesAt { at, len: bytes.len(), head });
         Ok(Value::Object(Handle { kind: kind::BYTES, id: self.bytes.len() as u32 - 1 }))
+    }
+
+    fn integer(&mut self, bytes: &[u8], at: usize) -> Result<Value> {
+        // Longer ones are nobody's; their digits would fill pages.
+        if bytes.len() > 64 {
+            return Ok(Value::Huge);
+        }
+        self.hold(size_of::<Box<[u8]>>() + bytes.len(), at)?;
+        self.integers.push(bytes.into());
+        Ok(Value::Object(Handle { kind: kind::INTEGER, id: self.integers.len() as u32 - 1 }))
     }
 
     fn new_list(&mut self, at: usize) -> Result<Handle> {

@@ -13,6 +13,7 @@ use std::fmt::Write;
 use hashbrown::{HashMap, HashSet};
 
 use super::parts::{Label, MAX_DEPTH, Parts};
+use super::preview::preview;
 use super::tensors::{Rebuilder, Storages};
 use super::values::{Values, kind};
 use super::{Tensor, View, describe};
@@ -205,7 +206,7 @@ fn add_label(name: &mut String, values: &Values, label: Label) {
                 }
                 name.push_str(describe::cut(text, MAX_NAME));
             }
-            None => _ = write!(name, "[{}]", describe::preview(values, key)),
+            None => _ = write!(name, "[{}]", preview(values, key)),
         },
         Label::Word(word) => _ = write!(name, ".{word}"),
     }

@@ -67,6 +67,10 @@ pub trait Builder {
     fn text(&mut self, text: &str, at: usize) -> Result<u32>;
     /// Bytes or a bytearray.
     fn bytes(&mut self, bytes: &[u8], at: usize) -> Result<Value>;
+    /// An integer that needs more than 64 bits: two's complement, the lowest byte first.
+    fn integer(&mut self, _bytes: &[u8], _at: usize) -> Result<Value> {
+        Ok(Value::Huge)
+    }
     /// An empty list.
     fn new_list(&mut self, at: usize) -> Result<Handle>;
     /// An empty dict.
@@ -234,16 +238,14 @@ impl<'a, B: Builder> Machine<'a, '_, B> {
             }
             op::LONG1 => {
                 let length = self.length(1)?;
-                let value = integer(self.take(length)?);
-                self.push(value);
+                self.long(length)?;
             }
             op::LONG4 => {
                 let length = self.length(4)?;
                 if length > i32::MAX as u64 {
                     return self.fail("an integer of negative length");
                 }
-                let value = integer(self.take(length)?);
-                self.push(value);
+                self.long(length)?;
             }
             op::BINFLOAT => {
                 let bytes = self.take(8)?;
@@ -435,6 +437,16 @@ impl<'a, B: Builder> Machine<'a, '_, B> {
             }
         };
         self.push(Value::Text(id));
+        Ok(())
+    }
+
+    fn long(&mut self, length: u64) -> Result<()> {
+        let bytes = self.take(length)?;
+        let value = match integer(bytes) {
+            Value::Huge => self.builder.integer(bytes, self.op_at)?,
+            value => value,
+        };
+        self.push(value);
         Ok(())
     }
 

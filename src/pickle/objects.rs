@@ -155,9 +155,8 @@ impl<'a, B: Builder> Machine<'a, '_, B> {
             }
             op::STRING => {
                 let line = self.line()?.trim_ascii();
-                let inner = match line {
-                    [b'\'', inner @ .., b'\''] | [b'"', inner @ .., b'"'] => inner,
-                    _ => return self.fail("a string without its quotes"),
+                let ([b'\'', inner @ .., b'\''] | [b'"', inner @ .., b'"']) = line else {
+                    return self.fail("a string without its quotes");
                 };
                 self.string(&unescaped(inner))?;
             }

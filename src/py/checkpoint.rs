@@ -11,6 +11,7 @@ use pyo3::types::{PyDict, PyTuple};
 use super::calls::{Caller, SnapshotError};
 use crate::checkpoint::describe::{self, Sizes};
 use crate::checkpoint::open::Checkpoint;
+use crate::checkpoint::preview::preview;
 use crate::checkpoint::{Ledger, Storage, Tensor, Tree, View};
 use crate::error::Error;
 use crate::pickle::{Handle, Value};
@@ -42,24 +43,7 @@ impl Read {
     }
 
     fn sizes(&self) -> &Sizes {
-        self.sizes.get_or_init(|| {
-            let Checkpoint { tensors, uses, .. } = &self.checkpoint;
-            let mut is_counted = vec![false; uses.len()];
-            let tree = self.tree();
-            Sizes::new(&tree.values, tree.root, &tree.tensor_of, |index| {
-                let tensor = &tensors[index as usize];
-                if tensor.views.is_empty() {
-                    return if tensor.kind == "ndarray" { tensor.logical_bytes } else { 0 };
-                }
-                let mut bytes = 0;
-                for storage in self.checkpoint.storages_of(tensor) {
-                    if !std::mem::replace(&mut is_counted[storage as usize], true) {
-                        bytes += uses[storage as usize].reached_bytes;
-                    }
-                }
-                bytes
-            })
-        })
+        self.sizes.get_or_init(|| self.checkpoint.sizes())
     }
 
     fn file_name(&self, file: u32) -> Option<String> {
@@ -155,6 +139,11 @@ impl PyCheckpoint {
             metadata.set_item(key, value)?;
         }
         Ok(metadata)
+    }
+
+    #[getter]
+    fn value_bytes(&self) -> u64 {
+        self.read.sizes().parts
     }
 
     #[getter]
@@ -533,7 +522,7 @@ impl PyValue {
     #[getter]
     fn preview(&self) -> Option<String> {
         let is_shown = !self.is_container() && self.index().is_none();
-        is_shown.then(|| describe::preview(&self.read.tree().values, self.value))
+        is_shown.then(|| preview(&self.read.tree().values, self.value))
     }
 
     #[getter]

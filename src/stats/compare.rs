@@ -10,7 +10,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pulp::Arch;
+use pulp::{Arch, Simd, WithSimd};
 
 use super::moments::BLOCK;
 use super::plan::{Buffers, Grain, Part, Plan};
@@ -18,6 +18,9 @@ use super::values::{Form, Values};
 use super::{Elements, parallel};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
+
+/// Independent sums, so that additions need not wait for each other.
+const LANES: usize = 8;
 
 /// How two tensors differ. The sizes are over the values that are finite in both, and 0 if all are equal.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -130,27 +133,8 @@ fn sums_of(plan: &Plan<'_, 2>, values: &Values, progress: &Progress<'_>) -> Resu
     let work = |(buffers, found): &mut (Buffers<2>, Vec<(u64, Sums)>), task| {
         let mut sums = Sums::default();
         plan.chunks(task, buffers, |part, [a, b], [a_numbers, b_numbers]| {
-            Arch::new().dispatch(|| {
-                let block = BLOCK * values.unit_bytes;
-                for (a, b) in a.chunks(block).zip(b.chunks(block)) {
-                    let count = a.len() / values.unit_bytes * values.numbers_of_unit();
-                    let (x, y) = (&mut a_numbers[..count], &mut b_numbers[..count]);
-                    values.numbers(a, x);
-                    part.affine[0].apply(x);
-                    if is_same(part, a, b) {
-                        y.copy_from_slice(x);
-                    } else {
-                        values.numbers(b, y);
-                        part.affine[1].apply(y);
-                        sums.changed += changed(values, part, [a, b], [x, y]);
-                    }
-                    if matches!(values.form, Form::Complex(_)) {
-                        sums.merge(&complex(x, y));
-                    } else {
-                        sums.merge(&real(x, y));
-                    }
-                }
-            });
+            let sums = &mut sums;
+            Arch::new().dispatch(Blocks { values, part, a, b, a_numbers, b_numbers, sums });
         })?;
         found.push((task, sums));
         Ok(())
@@ -163,6 +147,45 @@ fn sums_of(plan: &Plan<'_, 2>, values: &Values, progress: &Progress<'_>) -> Resu
         all.merge(sums);
     }
     Ok(all)
+}
+
+/// Adds up a chunk, a block at a time, with the best instructions that the processor has.
+struct Blocks<'a> {
+    values: &'a Values,
+    part: &'a Part<'a, 2>,
+    a: &'a [u8],
+    b: &'a [u8],
+    a_numbers: &'a mut [f64],
+    b_numbers: &'a mut [f64],
+    sums: &'a mut Sums,
+}
+
+impl WithSimd for Blocks<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Self { values, part, sums, .. } = self;
+        let block = BLOCK * values.unit_bytes;
+        for (a, b) in self.a.chunks(block).zip(self.b.chunks(block)) {
+            let count = a.len() / values.unit_bytes * values.numbers_of_unit();
+            let (x, y) = (&mut self.a_numbers[..count], &mut self.b_numbers[..count]);
+            values.numbers(a, x);
+            part.affine[0].apply(x);
+            if is_same(part, a, b) {
+                y.copy_from_slice(x);
+            } else {
+                values.numbers(b, y);
+                part.affine[1].apply(y);
+                sums.changed += changed(values, part, [a, b], [x, y]);
+            }
+            if matches!(values.form, Form::Complex(_)) {
+                sums.merge(&complex(x, y));
+            } else {
+                sums.merge(&real(x, y));
+            }
+        }
+    }
 }
 
 /// How many values differ.
@@ -202,38 +225,48 @@ fn differs(values: &Values, [a, b]: [&[u8]; 2], [x, y]: [&[f64]; 2], at: usize) 
 /// Adds up pairs of real numbers.
 #[inline(always)]
 fn real(x: &[f64], y: &[f64]) -> Sums {
-    const LANES: usize = 8;
-    let mut pairs = [0; LANES];
-    let mut max = [0.0; LANES];
-    let mut apart = [0.0; LANES];
-    let mut apart_squares = [0.0; LANES];
-    let mut squares = [0.0; LANES];
-    let mut add = |lane: usize, x: f64, y: f64| {
-        let is_finite = (x.abs() <= f64::MAX) & (y.abs() <= f64::MAX);
-        let (x, y) = if is_finite { (x, y) } else { (0.0, 0.0) };
-        let distance = (y - x).abs();
-        pairs[lane] += u64::from(is_finite);
-        max[lane] = if distance > max[lane] { distance } else { max[lane] };
-        apart[lane] += distance;
-        apart_squares[lane] += distance * distance;
-        squares[lane] += x * x;
-    };
-    let ((xs, last_xs), (ys, last_ys)) = (x.as_chunks::<LANES>(), y.as_chunks::<LANES>());
+    let mut lanes = Lanes::default();
+    let ((xs, x_rest), (ys, y_rest)) = (x.as_chunks::<LANES>(), y.as_chunks::<LANES>());
     for (xs, ys) in xs.iter().zip(ys) {
         for lane in 0..LANES {
-            add(lane, xs[lane], ys[lane]);
+            lanes.add(lane, xs[lane], ys[lane]);
         }
     }
-    for (lane, (&x, &y)) in last_xs.iter().zip(last_ys).enumerate() {
-        add(lane, x, y);
+    for (lane, (&x, &y)) in x_rest.iter().zip(y_rest).enumerate() {
+        lanes.add(lane, x, y);
     }
     Sums {
         changed: 0,
-        pairs: pairs.iter().sum(),
-        max: max.into_iter().fold(0.0, f64::max),
-        apart: apart.iter().sum(),
-        apart_squares: apart_squares.iter().sum(),
-        squares: squares.iter().sum(),
+        pairs: lanes.pairs.iter().sum(),
+        max: lanes.max.into_iter().fold(0.0, f64::max),
+        apart: lanes.apart.iter().sum(),
+        apart_squares: lanes.apart_squares.iter().sum(),
+        squares: lanes.squares.iter().sum(),
+    }
+}
+
+/// Sums of pairs of real numbers, independent of each other.
+#[derive(Default)]
+struct Lanes {
+    pairs: [u64; LANES],
+    max: [f64; LANES],
+    apart: [f64; LANES],
+    apart_squares: [f64; LANES],
+    squares: [f64; LANES],
+}
+
+impl Lanes {
+    #[inline(always)]
+    fn add(&mut self, lane: usize, x: f64, y: f64) {
+        let is_finite = (x.abs() <= f64::MAX) & (y.abs() <= f64::MAX);
+        let x = if is_finite { x } else { 0.0 };
+        let y = if is_finite { y } else { 0.0 };
+        let distance = (y - x).abs();
+        self.pairs[lane] += u64::from(is_finite);
+        self.max[lane] = if distance > self.max[lane] { distance } else { self.max[lane] };
+        self.apart[lane] += distance;
+        self.apart_squares[lane] += distance * distance;
+        self.squares[lane] += x * x;
     }
 }
 

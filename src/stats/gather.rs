@@ -54,7 +54,7 @@ impl<'a> Gather<'a> {
         let end = (u128::from(last) + 1) * u128::from(values.bits);
         let storage_end = elements.start.checked_add(elements.storage_bytes);
         if end > u128::from(elements.storage_bytes) * 8 || storage_end.is_none() {
-            return Err(broken("a tensor reaches beyond the end of its storage"));
+            return Err(broken("a tensor reaches beyond the end of its storage", elements.start));
         }
         Ok(Self {
             source: elements.bytes,

@@ -1,7 +1,7 @@
 //! Statistics of a tensor's elements, and of how two tensors differ, straight from the bytes of files.
 //!
 //! Elements are gathered in their order in the storage, chunk by chunk, converted to 64-bit floats and
-//! added up. Types of up to 16 bits are not even converted: how often each code comes says everything.
+//! added up. Most types of up to 16 bits are not even converted: how often each code comes says everything.
 //!
 //! # What is exact
 //!
@@ -19,6 +19,17 @@
 //!
 //! Two passes (moments, then the histogram between the extremes), one for types of up to 16 bits.
 //! Memory: about 2 MiB a thread, whatever the tensor's size. A tensor of less than 1 MiB starts no thread.
+//!
+//! Measured on a busy machine, with 2 GiB from the page cache, in seconds of processor time (AVX2): the first
+//! pass 0.3, the second 0.7, reading 0.25 each. Loops that the compiler was left to vectorise took 1.3 in
+//! the first, mostly in shuffles. Codes of 16 bits: 0.9, and 1.8 with wide counters and checked indexes.
+
+// Code that is dispatched to a processor's vectors must be inlined into the dispatch.
+#![allow(clippy::inline_always)]
+// Equal is meant exactly here: bits of files, extremes, zeros.
+#![allow(clippy::float_cmp)]
+// Lanes are several arrays with one index.
+#![allow(clippy::needless_range_loop)]
 
 mod compare;
 mod gather;
@@ -34,19 +45,19 @@ mod tests;
 
 pub use compare::{Difference, compare};
 
-use pulp::Arch;
+use pulp::{Arch, Simd, WithSimd};
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::strided::Strided;
-use histogram::{Bins, Counters, entropy};
+use histogram::{Bins, Counters, MOST_BINS, entropy};
 use moments::{BLOCK, Moments};
 use plan::{Buffers, Grain, Part, Plan};
 use values::{Form, Values};
 
-/// More bins than this help nobody.
-const MOST_BINS: usize = 1 << 16;
+/// With fewer elements than this it takes longer to look through 65,536 codes than to convert them.
+const FEW: u64 = 1 << 14;
 
 /// Where bytes come from, at any place, from several threads: a file, or a slice in memory.
 pub trait Bytes: Sync {
@@ -58,7 +69,7 @@ impl Bytes for &[u8] {
     fn read_at(&self, at: u64, into: &mut [u8]) -> Result<()> {
         let from = usize::try_from(at).ok().and_then(|at| self.get(at..));
         let bytes = from.and_then(|bytes| bytes.get(..into.len()));
-        into.copy_from_slice(bytes.ok_or_else(|| broken("a storage is cut short"))?);
+        into.copy_from_slice(bytes.ok_or_else(|| broken("a storage is cut short", at))?);
         Ok(())
     }
 }
@@ -156,7 +167,11 @@ fn measure_by(
     }
     let values = Values::of(elements.dtype);
     let plan = Plan::of([elements], &values, grain)?;
-    let by_code = matches!(values.form, Form::Byte | Form::TwoInByte | Form::TwoBytes);
+    let by_code = match values.form {
+        Form::Byte | Form::TwoInByte => true,
+        Form::TwoBytes => plan.elements() >= FEW,
+        _ => false,
+    };
     if let (true, [part]) = (by_code, plan.parts.as_slice()) {
         let tally = tally::count(&plan, &values, progress)?;
         let value = |code: usize| part.affine[0].value(values.table[code]);
@@ -171,24 +186,26 @@ fn measure_by(
     let moments = moments_of(&plan, &values, if bins > 0 { &first } else { progress })?;
     let mut histogram = histogram_of(&moments, bins);
     if let Some((bins, counts)) = &mut histogram {
-        fill(&plan, &values, bins, counts, &second)?;
+        if moments.nan + moments.inf == 0 {
+            fill::<true>(&plan, &values, bins, counts, &second)?;
+        } else {
+            fill::<false>(&plan, &values, bins, counts, &second)?;
+        }
     }
     Ok(stats(&moments, plan.copies, histogram.map(|(_, counts)| counts)))
 }
 
 /// The first pass.
 fn moments_of(plan: &Plan<'_, 1>, values: &Values, progress: &Progress<'_>) -> Result<Moments> {
+    // Magnitudes are not denormal; their parts are, and are counted where they become magnitudes.
+    let is_complex = matches!(values.form, Form::Complex(_));
+    let smallest_normal = if is_complex { 0.0 } else { values.smallest_normal };
     let start = || (Buffers::default(), Vec::new());
     let work = |(buffers, found): &mut (Buffers<1>, Vec<(u64, Moments)>), task| {
         let mut moments = Moments::default();
         plan.chunks(task, buffers, |part, [units], [numbers]| {
-            Arch::new().dispatch(|| {
-                for units in units.chunks(BLOCK * values.unit_bytes) {
-                    let (numbers, denormal) = convert(values, part, units, numbers);
-                    moments.denormal += denormal;
-                    moments.add(numbers, values.smallest_normal);
-                }
-            });
+            let mut sink = MomentsOf { moments: &mut moments, smallest_normal };
+            Arch::new().dispatch(Blocks { values, part, units, numbers, sink: &mut sink });
         })?;
         found.push((task, moments));
         Ok(())
@@ -203,29 +220,77 @@ fn moments_of(plan: &Plan<'_, 1>, values: &Values, progress: &Progress<'_>) -> R
     Ok(all)
 }
 
-/// The second pass.
-fn fill(
+/// The second pass; `ALL` says that all numbers are finite.
+fn fill<const ALL: bool>(
     plan: &Plan<'_, 1>,
     values: &Values,
     bins: &Bins,
     counts: &mut [u64],
     progress: &Progress<'_>,
 ) -> Result<()> {
-    let start = || (Buffers::default(), Counters::new(bins));
+    let start = || (Buffers::default(), Counters::new());
     let work = |(buffers, counters): &mut (Buffers<1>, Counters), task| {
         plan.chunks(task, buffers, |part, [units], [numbers]| {
-            Arch::new().dispatch(|| {
-                for units in units.chunks(BLOCK * values.unit_bytes) {
-                    let (numbers, _) = convert(values, part, units, numbers);
-                    counters.add(numbers, bins);
-                }
-            });
+            let mut sink = CountsOf::<ALL> { counters, bins };
+            Arch::new().dispatch(Blocks { values, part, units, numbers, sink: &mut sink });
         })
     };
     for (_, counters) in parallel::spread(plan.tasks(), plan.threads(), progress, start, work)? {
         counters.add_to(counts);
     }
     Ok(())
+}
+
+/// What takes the numbers of a block.
+trait Sink {
+    fn add<V: Simd>(&mut self, simd: V, numbers: &[f64], denormal: u64);
+}
+
+struct MomentsOf<'a> {
+    moments: &'a mut Moments,
+    smallest_normal: f64,
+}
+
+impl Sink for MomentsOf<'_> {
+    #[inline(always)]
+    fn add<V: Simd>(&mut self, simd: V, numbers: &[f64], denormal: u64) {
+        self.moments.denormal += denormal;
+        self.moments.add(simd, numbers, self.smallest_normal);
+    }
+}
+
+struct CountsOf<'a, const ALL: bool> {
+    counters: &'a mut Counters,
+    bins: &'a Bins,
+}
+
+impl<const ALL: bool> Sink for CountsOf<'_, ALL> {
+    #[inline(always)]
+    fn add<V: Simd>(&mut self, _: V, numbers: &[f64], _: u64) {
+        self.counters.add::<ALL>(numbers, self.bins);
+    }
+}
+
+/// Turns the units of a chunk into numbers, a block at a time, with the best instructions that the
+/// processor has. Everything inside must be inlined to get them: hence the attributes, and no closures.
+struct Blocks<'a, S> {
+    values: &'a Values,
+    part: &'a Part<'a, 1>,
+    units: &'a [u8],
+    numbers: &'a mut [f64],
+    sink: &'a mut S,
+}
+
+impl<S: Sink> WithSimd for Blocks<'_, S> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<V: Simd>(self, simd: V) {
+        for units in self.units.chunks(BLOCK * self.values.unit_bytes) {
+            let (numbers, denormal) = convert(self.values, self.part, units, self.numbers);
+            self.sink.add(simd, numbers, denormal);
+        }
+    }
 }
 
 /// At most a block of units as numbers to be added up, and how many denormals among them the numbers do
@@ -275,7 +340,7 @@ fn stats(moments: &Moments, copies: u64, histogram: Option<Vec<u64>>) -> Stats {
     let all = moments.count + moments.nan + moments.inf;
     let finite = moments.count.saturating_mul(copies) as f64;
     let is_constant = moments.min >= moments.max;
-    let copied = copies as f64;
+    let times = copies as f64;
     let [two, three, four] = if is_constant { [0.0; 3] } else { moments.powers };
     let mean = if is_constant { moments.min } else { moments.mean };
     let variance = two / moments.count as f64;
@@ -291,15 +356,15 @@ fn stats(moments: &Moments, copies: u64, histogram: Option<Vec<u64>>) -> Stats {
     Stats {
         count: all.saturating_mul(copies),
         mean: some(mean),
-        std: some((two * copied / (finite - 1.0)).sqrt()),
+        std: some((two * times / (finite - 1.0)).sqrt()),
         min: some(moments.min),
         max: some(moments.max),
         zeros: moments.zeros.saturating_mul(copies),
         nan: moments.nan.saturating_mul(copies),
         inf: moments.inf.saturating_mul(copies),
         denormal: moments.denormal.saturating_mul(copies),
-        l1: moments.l1 * copied,
-        l2: l2 * copied.sqrt(),
+        l1: moments.l1 * times,
+        l2: l2 * times.sqrt(),
         skewness: standardised(three, variance * variance.sqrt()),
         kurtosis: standardised(four, variance * variance).map(|kurtosis| kurtosis - 3.0),
         entropy: entropy(&histogram),
@@ -308,7 +373,7 @@ fn stats(moments: &Moments, copies: u64, histogram: Option<Vec<u64>>) -> Stats {
     }
 }
 
-/// The file is wrong, for this reason.
-fn broken(reason: &'static str) -> Error {
-    Error::argument(reason)
+/// The file is wrong, for this reason, at this offset.
+fn broken(reason: &'static str, offset: u64) -> Error {
+    Error::checkpoint(reason, offset)
 }

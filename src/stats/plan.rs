@@ -7,7 +7,7 @@ use super::gather::{Gather, Window};
 use super::moments::BLOCK;
 use super::values::Values;
 use super::{Elements, Quantization, broken};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::strided::{self, Dim, Strided};
 
 /// More tasks than this would only take memory.
@@ -118,7 +118,8 @@ impl<'a, const N: usize> Plan<'a, N> {
             let longest = tensors.iter().map(|elements| elements.storage_bytes).max().unwrap_or(0);
             let storage = u128::from(longest) * 8 / u128::from(values.bits);
             if count > MANY && u128::from(count) > storage * u128::from(MOST_REPEATS) {
-                return Err(broken("a tensor repeats its storage too often to be measured"));
+                let reason = "a tensor repeats its storage too often to be measured";
+                return Err(broken(reason, tensors[0].start));
             }
             let mut gather = Vec::with_capacity(N);
             for n in 0..N {
@@ -137,6 +138,11 @@ impl<'a, const N: usize> Plan<'a, N> {
             plan.threads = grain.threads.min(usize::try_from(plan.tasks()).unwrap_or(usize::MAX));
         }
         Ok(plan)
+    }
+
+    /// How many elements are read.
+    pub fn elements(&self) -> u64 {
+        self.parts.iter().map(|part| part.gather[0].elements()).sum()
     }
 
     pub fn tasks(&self) -> u64 {
@@ -177,7 +183,9 @@ fn common_axis(tensors: &[&Elements<'_>]) -> Result<Option<usize>> {
     for elements in tensors {
         if let Some(Quantization::Channel { axis, .. }) = &elements.quantization {
             if common.is_some_and(|common| common != *axis) {
-                return Err(broken("the tensors are quantized along different dimensions"));
+                return Err(Error::argument(
+                    "the tensors are quantized along different dimensions",
+                ));
             }
             common = Some(*axis);
         }
@@ -188,7 +196,7 @@ fn common_axis(tensors: &[&Elements<'_>]) -> Result<Option<usize>> {
 /// The layouts of the parts, one for each index along the axis, and what their numbers stand for.
 fn slices(elements: &Elements<'_>, axis: Option<usize>) -> Result<Vec<(Strided, Affine)>> {
     let layout = elements.layout;
-    let nonsense = || broken("a tensor's shape and strides make no sense");
+    let nonsense = || broken("a tensor's shape and strides make no sense", elements.start);
     layout.span().ok_or_else(nonsense)?;
     let whole = match elements.quantization {
         Some(Quantization::Tensor { scale, zero_point }) => {
@@ -207,7 +215,8 @@ fn slices(elements: &Elements<'_>, axis: Option<usize>) -> Result<Vec<(Strided, 
     if let Some(Quantization::Channel { scales, zero_points, .. }) = &elements.quantization
         && (channels != scales.len() as u64 || scales.len() != zero_points.len())
     {
-        return Err(broken("a quantized tensor has not one scale for each channel"));
+        let reason = "a quantized tensor has not one scale for each channel";
+        return Err(broken(reason, elements.start));
     }
     let mut rest = layout.clone();
     rest.shape.remove(axis);

@@ -9,37 +9,90 @@ use crate::error::Result;
 use crate::progress::Progress;
 
 /// Counters that take turns, so that equal codes in a row do not wait for each other.
-const TURNS: usize = 2;
+const TURNS: usize = 4;
 
 /// How often each code comes.
 pub(super) struct Tally(Vec<u64>);
 
 /// Counts the codes of all elements.
 pub(super) fn count(plan: &Plan<'_, 1>, values: &Values, progress: &Progress<'_>) -> Result<Tally> {
-    let codes = if values.form == Form::TwoBytes { 1 << 16 } else { 1 << 8 };
-    let start = || (Buffers::default(), vec![[0u64; TURNS]; codes]);
-    let work = |(buffers, counts): &mut (Buffers<1>, Vec<[u64; TURNS]>), task| {
-        plan.chunks(task, buffers, |_, [units], _| {
-            if values.form == Form::TwoBytes {
-                let (units, _) = units.as_chunks::<2>();
-                add(units.iter().map(|&unit| usize::from(u16::from_le_bytes(unit))), counts);
-            } else {
-                add(units.iter().map(|&unit| usize::from(unit)), counts);
-            }
-        })
-    };
-    let mut all = vec![0; codes];
-    for (_, counts) in parallel::spread(plan.tasks(), plan.threads(), progress, start, work)? {
-        for (all, counts) in all.iter_mut().zip(counts) {
-            *all += counts.iter().sum::<u64>();
+    Ok(Tally(match values.form {
+        Form::TwoBytes => {
+            let code = |unit| usize::from(u16::from_le_bytes(unit));
+            codes::<2, { 1 << 16 }>(plan, progress, code)?
         }
-    }
-    Ok(Tally(if values.form == Form::TwoInByte { halves(&all) } else { all }))
+        form => {
+            let bytes = codes::<1, 256>(plan, progress, |[code]| usize::from(code))?;
+            if form == Form::TwoInByte { halves(&bytes) } else { bytes }
+        }
+    }))
 }
 
-fn add(codes: impl Iterator<Item = usize>, counts: &mut [[u64; TURNS]]) {
-    for (index, code) in codes.enumerate() {
-        counts[code][index % TURNS] += 1;
+/// Counts codes of `N` bytes, of which there are `CODES`.
+fn codes<const N: usize, const CODES: usize>(
+    plan: &Plan<'_, 1>,
+    progress: &Progress<'_>,
+    code: impl Fn([u8; N]) -> usize + Sync,
+) -> Result<Vec<u64>> {
+    let start = || (Buffers::default(), Counters::<CODES>::new());
+    let work = |(buffers, counters): &mut (Buffers<1>, Counters<CODES>), task| {
+        plan.chunks(task, buffers, |_, [units], _| {
+            let (turns, rest) = units.as_chunks::<N>().0.as_chunks::<TURNS>();
+            for units in turns {
+                for turn in 0..TURNS {
+                    counters.counts[turn][code(units[turn])] += 1;
+                }
+            }
+            for &unit in rest {
+                counters.counts[0][code(unit)] += 1;
+            }
+            counters.added(units.len() / N);
+        })
+    };
+    let mut all = vec![0; CODES];
+    for (_, mut counters) in parallel::spread(plan.tasks(), plan.threads(), progress, start, work)?
+    {
+        counters.spill();
+        for (all, count) in all.iter_mut().zip(counters.spilled) {
+            *all += count;
+        }
+    }
+    Ok(all)
+}
+
+/// Counters of one thread. Those that are counted in are narrow, because twice the memory is twice the
+/// cache: they are emptied into wide ones before they can overflow.
+struct Counters<const CODES: usize> {
+    counts: [Box<[u32; CODES]>; TURNS],
+    /// No counter is beyond this.
+    most: usize,
+    spilled: Vec<u64>,
+}
+
+impl<const CODES: usize> Counters<CODES> {
+    fn new() -> Self {
+        let zeros = |_| {
+            let zeros = vec![0; CODES].into_boxed_slice();
+            zeros.try_into().unwrap_or_else(|_| unreachable!("there are as many as codes"))
+        };
+        Self { counts: std::array::from_fn(zeros), most: 0, spilled: vec![0; CODES] }
+    }
+
+    /// Notes that so many were counted; chunks are far smaller than half of what a counter holds.
+    fn added(&mut self, count: usize) {
+        self.most += count;
+        if self.most > 1 << 31 {
+            self.spill();
+        }
+    }
+
+    fn spill(&mut self) {
+        self.most = 0;
+        for counts in &mut self.counts {
+            for (spilled, count) in self.spilled.iter_mut().zip(counts.iter_mut()) {
+                *spilled += u64::from(std::mem::take(count));
+            }
+        }
     }
 }
 

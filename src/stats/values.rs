@@ -4,7 +4,13 @@
 //! definition of the type; the wider ones are converted. A unit is what one element takes in a buffer:
 //! its bytes, low byte first, or one byte for each element of a type that packs several into a byte.
 
+use std::borrow::Cow;
+use std::sync::OnceLock;
+
 use crate::dtype::DType;
+
+static HALVES: OnceLock<Vec<f64>> = OnceLock::new();
+static BFLOATS: OnceLock<Vec<f64>> = OnceLock::new();
 
 /// How the elements of a type become numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +41,7 @@ pub(super) struct Values {
     /// Each number of a unit has so many bytes (a complex unit has two numbers).
     pub part_bytes: usize,
     /// The value of each code, for forms with a table; of each half for pairs of halves.
-    pub table: Vec<f64>,
+    pub table: Cow<'static, [f64]>,
     /// The smallest normal number of a float; 0 for types without denormals.
     pub smallest_normal: f64,
 }
@@ -65,7 +71,13 @@ impl Values {
             Form::TwoBytes | Form::Complex(2) => 1 << 16,
             _ => 0,
         };
-        let table = (0..codes).map(|code| value(dtype, code)).collect();
+        let all = || (0..codes).map(|code| value(dtype, code)).collect::<Vec<_>>();
+        // A model has thousands of small tensors of such types, and a table takes half a millisecond.
+        let table = match (dtype, codes) {
+            (DType::Float16 | DType::Complex32, _) => Cow::from(HALVES.get_or_init(all)),
+            (DType::BFloat16, _) => Cow::from(BFLOATS.get_or_init(all)),
+            _ => Cow::from(all()),
+        };
         Self { form, bits, unit_bytes, part_bytes, table, smallest_normal: smallest_normal(dtype) }
     }
 
@@ -200,7 +212,7 @@ mod tests {
 
     #[test]
     fn every_bfloat16_is_the_upper_half_of_a_float32() {
-        for (code, value) in Values::of(DType::BFloat16).table.into_iter().enumerate() {
+        for (code, &value) in Values::of(DType::BFloat16).table.iter().enumerate() {
             let expected = f64::from(f32::from_bits((code as u32) << 16));
 
             assert!(value.to_bits() == expected.to_bits() || value.is_nan() && expected.is_nan());

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import checkpoints
 import drawing
 import window
 from baseline import REPEATS, best, pickle_load
@@ -50,6 +51,7 @@ def main() -> None:
     _unlike()
     drawing.run(FOLDER)
     window.run(FOLDER)
+    checkpoints.run(FOLDER)
 
 
 def _sizes(size: int) -> float:

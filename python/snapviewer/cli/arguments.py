@@ -104,7 +104,7 @@ def print_json(document: object) -> None:
     sys.stdout.write(f"{json_text(document)}\n")
 
 
-def json_text(document: object) -> str:
-    """Return a JSON document as it can be printed."""
+def json_text(document: object, *, indent: int | None = 2) -> str:
+    """Return a JSON document as it can be printed; without indent on one line, and far quicker."""
     is_ascii = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
-    return json.dumps(document, indent=2, ensure_ascii=is_ascii, default=bytes.hex)
+    return json.dumps(document, indent=indent, ensure_ascii=is_ascii, default=bytes.hex)

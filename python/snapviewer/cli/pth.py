@@ -10,7 +10,7 @@ from threading import Event
 from snapviewer import _core
 from snapviewer.checkpoint_diff import diff_of
 from snapviewer.checkpoint_stats import Measured, measure
-from snapviewer.checkpoint_summary import SORTS, Summary, summary_of
+from snapviewer.checkpoint_summary import SORTS, summary_of
 from snapviewer.progress import progress_bar
 from snapviewer.report.checkpoint import difference as difference_report
 from snapviewer.report.checkpoint import document as document_report
@@ -77,20 +77,20 @@ def _pth(options: argparse.Namespace) -> None:
         run_many(
             files,
             failed,
-            lambda file, cancel: analyzed(file, options, cancel=cancel),
+            lambda file, cancel: _analyzed(file, options, cancel),
             options,
             width=_width(),
         )
 
 
-def analyzed(
-    file: str, options: argparse.Namespace, *, cancel: Event | None = None
-) -> tuple[Summary, Measured | None]:
-    """Read one file, and measure it if that was asked for."""
-    summary = summary_of(_core.read_checkpoint(file, cancel=cancel), file)
+def _analyzed(
+    file: str, options: argparse.Namespace, cancel: Event
+) -> tuple[_core.Checkpoint, Measured | None]:
+    """Read one of many files, and measure it if that was asked for."""
+    checkpoint = _core.read_checkpoint(file, cancel=cancel)
     if not options.stats:
-        return summary, None
-    return summary, measure(summary.checkpoint, bins=options.bins, cancel=cancel)
+        return checkpoint, None
+    return checkpoint, measure(checkpoint, bins=options.bins, cancel=cancel)
 
 
 def _one(options: argparse.Namespace) -> None:

@@ -15,11 +15,11 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, nullcontext
 from threading import Event
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from snapviewer import CancelledError, SnapshotError
 from snapviewer.checkpoint_stats import Measured
-from snapviewer.checkpoint_summary import Summary
+from snapviewer.checkpoint_summary import summary_of
 from snapviewer.progress import progress_bar
 from snapviewer.report.checkpoint import document as document_report
 from snapviewer.report.checkpoint import many as many_report
@@ -28,10 +28,13 @@ from snapviewer.report.checkpoint.many import FailedFile, FileLine, line_of
 from .arguments import json_text
 from .sentences import sentence
 
+if TYPE_CHECKING:
+    from snapviewer._core import Checkpoint
+
 _AHEAD = 4  # files a worker
 
 _T = TypeVar("_T")
-Analyze = Callable[[str, Event], tuple[Summary, "Measured | None"]]
+Analyze = Callable[[str, Event], "tuple[Checkpoint, Measured | None]"]
 
 
 def is_wildcard(name: str) -> bool:
@@ -83,7 +86,11 @@ def _print_lines(
 ) -> int:
     lines: list[FileLine] = []
     failures = list(failed)
-    results = _in_order(files, lambda *job: line_of(*analyze(*job)), options.jobs)
+
+    def line(file: str, cancel: Event) -> FileLine:
+        return line_of(file, *analyze(file, cancel))
+
+    results = _in_order(files, line, options.jobs)
     with closing(results), progress_bar("reading") as progress:
         for result in results:
             if isinstance(result, FailedFile):
@@ -101,12 +108,14 @@ def _print_documents(
     analyze: Analyze,
     options: argparse.Namespace,
 ) -> int:
-    """Print one document, a file at a time."""
+    """Print one document, in which each file is a line."""
     choice = {"sort": options.sort, "top": options.top, "depth": options.depth}
 
     def document(file: str, cancel: Event) -> str:
-        summary, measured = analyze(file, cancel)
-        return json_text(document_report.as_dict(summary, measured=measured, **choice))
+        checkpoint, measured = analyze(file, cancel)
+        summary = summary_of(checkpoint, file)
+        found = document_report.as_dict(summary, measured=measured, **choice)
+        return json_text(found, indent=None)
 
     failures = list(failed)
     # On a terminal, the document itself shows how far it is.
@@ -119,8 +128,7 @@ def _print_documents(
             if isinstance(result, FailedFile):
                 failures.append(result)
             else:
-                indented = result.replace("\n", "\n    ")  # there is none within a JSON string
-                sys.stdout.write(f"{separator}\n    {indented}")
+                sys.stdout.write(f"{separator}\n    {result}")
                 separator = ","
             progress(done, len(files))
     reasons = json_text([{"file": item.file, "reason": item.reason} for item in failures])

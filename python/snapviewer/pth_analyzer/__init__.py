@@ -48,7 +48,7 @@ def analyze_pth_file(
         `size_formatted`; tensors also `shape`, `dtype`, `device` (where it was saved) and
         `requires_grad`; plain values `value_preview`; collections `num_items` and, down to
         `max_depth`, `contents`. What is not shown of a collection is counted in `hidden_items`;
-        what was met before is named in `same_as`, and has no size of its own. `structure` names
+        what was met before is named in `same_as`, and the total counts it once. `structure` names
         a known layout of the file.
 
     Raises:

@@ -1,6 +1,7 @@
 //! The directory at the end of a zip archive: which members there are, and where the directory's own
 //! records lie.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::checkpoint::files::CheckpointFile;
@@ -14,6 +15,8 @@ const LOCATOR: &[u8] = b"PK\x06\x07";
 const LOCATOR_BYTES: usize = 20;
 const RECORD: &[u8] = b"PK\x01\x02";
 const RECORD_BYTES: usize = 46;
+/// The end with the longest comment, and what may stand before it.
+const TAIL_BYTES: u64 = (END_BYTES + LOCATOR_BYTES) as u64 + u16::MAX as u64;
 /// Bits of the flags that say that a member, or the directory, is encrypted.
 pub(super) const ENCRYPTED: u64 = 0x2041;
 
@@ -56,15 +59,19 @@ pub(super) fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<u64> {
 
 /// Reads the directory of the archive that fills `within` of the file.
 pub(super) fn read(file: &CheckpointFile, within: &Range<u64>) -> Result<Directory> {
-    let bytes = file.slice(within.start, within.end.saturating_sub(within.start))?;
     let wrong = |reason: &'static str, at: u64| Error::checkpoint(reason, within.start + at);
-    let end = find_end(bytes).map_err(|(reason, at)| wrong(reason, at))?;
+    let bytes = within.end.saturating_sub(within.start);
+    let tail_bytes = bytes.min(TAIL_BYTES);
+    let tail_start = bytes - tail_bytes;
+    let tail = file.part(within.start + tail_start, tail_bytes)?;
+    let end64 = |start: u64, bytes: u64| file.part(within.start.checked_add(start)?, bytes).ok();
+    let end = find_end(&tail, tail_start, &end64).map_err(|(reason, at)| wrong(reason, at))?;
 
     let end_start = end.records[0].start;
     let stop = end.start.checked_add(end.bytes).filter(|&stop| stop <= end_start);
     let stop =
         stop.ok_or_else(|| wrong("the archive's directory is not in the file", end_start))?;
-    let records = &bytes[end.start as usize..stop as usize];
+    let records = file.part(within.start + end.start, stop - end.start)?;
     let mut members = Vec::new();
     let mut at = 0;
     for _ in 0..end.count {
@@ -88,26 +95,36 @@ pub(super) fn read(file: &CheckpointFile, within: &Range<u64>) -> Result<Directo
     Ok(Directory { records: members, first, ranges })
 }
 
-fn find_end(bytes: &[u8]) -> std::result::Result<End, (&'static str, u64)> {
+/// Some bytes of the archive, from its beginning on.
+type Part<'p> = &'p dyn Fn(u64, u64) -> Option<Cow<'p, [u8]>>;
+
+/// Finds the end in the last bytes of an archive, which begin at `tail_start`.
+fn find_end(
+    tail: &[u8],
+    tail_start: u64,
+    part: Part<'_>,
+) -> std::result::Result<End, (&'static str, u64)> {
     // The last signature wins, as in torch's reader: an archive in the comment would be read by it.
-    let searched = &bytes[bytes.len().saturating_sub(END_BYTES + usize::from(u16::MAX))..];
+    let searched_from = tail.len().saturating_sub(END_BYTES + usize::from(u16::MAX));
+    let searched = &tail[searched_from..];
     let found = searched.windows(END.len()).rposition(|window| window == END);
     let missing = "it is cut off: the archive's directory, which is at its end, is not there";
     let Some(found) = found.filter(|at| searched.len() - at >= END_BYTES) else {
-        return Err((missing, bytes.len() as u64));
+        return Err((missing, tail_start + tail.len() as u64));
     };
-    let at = bytes.len() - searched.len() + found;
+    let in_tail = searched_from + found;
+    let at = tail_start + in_tail as u64;
     let field = |offset, long: bool| {
-        let value =
-            if long { number::<4>(bytes, at + offset) } else { number::<2>(bytes, at + offset) };
+        let place = in_tail + offset;
+        let value = if long { number::<4>(tail, place) } else { number::<2>(tail, place) };
         value.unwrap_or(0)
     };
-    let stop = at + END_BYTES + field(20, false) as usize;
-    if stop > bytes.len() {
-        return Err(("it is cut off: the archive's comment is not complete", at as u64));
+    let stop = at + END_BYTES as u64 + field(20, false);
+    if stop > tail_start + tail.len() as u64 {
+        return Err(("it is cut off: the archive's comment is not complete", at));
     }
     if field(4, false) != field(6, false) {
-        return Err(("it is one part of an archive in several files", at as u64));
+        return Err(("it is one part of an archive in several files", at));
     }
     let mut end = End {
         count: field(10, false),
@@ -115,33 +132,36 @@ fn find_end(bytes: &[u8]) -> std::result::Result<End, (&'static str, u64)> {
         start: field(16, true),
         records: Vec::new(),
     };
-    let locator = at.checked_sub(LOCATOR_BYTES).filter(|&from| bytes[from..].starts_with(LOCATOR));
-    if let Some(locator) = locator {
-        let (large, range) = read_end64(bytes, locator)
-            .ok_or(("the archive's directory for large files is not there", locator as u64))?;
+    let locator =
+        in_tail.checked_sub(LOCATOR_BYTES).filter(|&from| tail[from..].starts_with(LOCATOR));
+    if let Some(in_tail) = locator {
+        let locator = tail_start + in_tail as u64;
+        let start = number::<8>(tail, in_tail + 8).unwrap_or(u64::MAX);
+        let (large, range) = read_end64(start, locator, part)
+            .ok_or(("the archive's directory for large files is not there", locator))?;
         let agrees = |small, large, limit| small == large || small == limit;
         if !(agrees(end.count, large.0, u64::from(u16::MAX))
             && agrees(end.bytes, large.1, u64::from(u32::MAX))
             && agrees(end.start, large.2, u64::from(u32::MAX)))
         {
-            return Err(("the archive has two directories that disagree", locator as u64));
+            return Err(("the archive has two directories that disagree", locator));
         }
         (end.count, end.bytes, end.start) = large;
-        end.records.extend([range, locator as u64..at as u64]);
+        end.records.extend([range, locator..at]);
     }
-    end.records.push(at as u64..stop as u64);
+    end.records.push(at..stop);
     Ok(end)
 }
 
 /// How many members, how many bytes of directory, where it begins; and where this is said.
-fn read_end64(bytes: &[u8], locator: usize) -> Option<((u64, u64, u64), Range<u64>)> {
-    let start = number::<8>(bytes, locator + 8)?;
-    let record = bytes.get(usize::try_from(start).ok()?..locator)?;
-    let length = number::<8>(record, 4)?.checked_add(12)?;
-    if !record.starts_with(END64) || length < END64_BYTES || length > record.len() as u64 {
+fn read_end64(start: u64, locator: u64, part: Part<'_>) -> Option<((u64, u64, u64), Range<u64>)> {
+    let space = locator.checked_sub(start)?;
+    let record = part(start, space.min(END64_BYTES))?;
+    let length = number::<8>(&record, 4)?.checked_add(12)?;
+    if !record.starts_with(END64) || length < END64_BYTES || length > space {
         return None;
     }
-    let field = |at| number::<8>(record, at);
+    let field = |at| number::<8>(&record, at);
     Some(((field(32)?, field(40)?, field(48)?), start..start + length))
 }
 

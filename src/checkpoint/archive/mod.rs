@@ -131,7 +131,7 @@ impl<'f> Archive<'f> {
             ));
         }
         if !member.is_deflated {
-            return self.file.slice(member.start, bytes).map(Cow::Borrowed);
+            return self.file.part(member.start, bytes);
         }
         if bytes > packed_bytes.saturating_mul(MAX_RATIO).max(ALWAYS_ALLOWED) {
             return wrong(format!("a member unpacks to more than {MAX_RATIO} times its size"));

@@ -197,7 +197,7 @@ fn an_archive_in_a_member_is_read_where_it_is() {
     let inner = Archive::read_within(&file, start..start + bytes).unwrap();
 
     let member = &inner.members()[inner.find("m/data/0").unwrap()];
-    assert_eq!(file.slice(member.start, member.bytes).unwrap(), [7; 100]);
+    assert_eq!(*file.part(member.start, member.bytes).unwrap(), [7; 100]);
     assert_eq!(stretches(&inner)[0].start, start);
     assert_eq!(stretches(&inner).iter().map(|stretch| stretch.bytes).sum::<u64>(), bytes);
 }

@@ -272,7 +272,7 @@ impl<'z, 'f> Reader<'z, 'f> {
         content.tensors.iter_mut().for_each(|tensor| tensor.views.clear());
         for tree in &mut content.trees {
             if let PickleAt::File { start, bytes, .. } = tree.pickle {
-                tree.pickle = PickleAt::Unpacked(file.slice(start, bytes)?.to_vec());
+                tree.pickle = PickleAt::Unpacked(file.part(start, bytes)?.into_owned());
             }
         }
         let what = "its tensors are listed, and their bytes counted as the archive's";

@@ -11,6 +11,8 @@ mod header;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+
 use header::Info;
 
 use super::files::CheckpointFile;
@@ -51,7 +53,7 @@ pub fn looks_like_safetensors(bytes: &[u8]) -> bool {
 /// Reads the file with this index, whose storages come after `first_storage` others.
 pub fn read(file: &CheckpointFile, index: u32, first_storage: u32) -> Result<Safetensors> {
     let text = header_bytes(file)?;
-    let header: header::Header = json::parse(text, "the safetensors header", LENGTH_BYTES)?;
+    let header: header::Header = json::parse(&text, "the safetensors header", LENGTH_BYTES)?;
     let data_start = LENGTH_BYTES + text.len() as u64;
     let mut found = Safetensors { metadata: header.metadata, ..Safetensors::default() };
     let mut data_bytes = 0;
@@ -90,19 +92,20 @@ pub fn read(file: &CheckpointFile, index: u32, first_storage: u32) -> Result<Saf
         return Err(Error::checkpoint(reason, has));
     }
     refuse_duplicates(&found.tensors)?;
-    account(&mut found, text, has, (index, first_storage))?;
+    account(&mut found, &text, has, (index, first_storage))?;
     Ok(found)
 }
 
-fn header_bytes(file: &CheckpointFile) -> Result<&[u8]> {
+fn header_bytes(file: &CheckpointFile) -> Result<Cow<'_, [u8]>> {
     let wrong = |reason: &str| Err(Error::checkpoint(reason.to_owned(), 0));
-    let Some(length) = file.bytes().first_chunk().copied().map(u64::from_le_bytes) else {
+    let mut length = [0; LENGTH_BYTES as usize];
+    let Ok(length) = file.read_at(0, &mut length).map(|()| u64::from_le_bytes(length)) else {
         return wrong("it is cut off: a safetensors file begins with the length of its header");
     };
     if length > MAX_HEADER_BYTES {
         return wrong("it is no safetensors file: its header would be longer than 100 MB");
     }
-    let Ok(text) = file.slice(LENGTH_BYTES, length) else {
+    let Ok(text) = file.part(LENGTH_BYTES, length) else {
         let has = file.len();
         let reason = format!(
             "it is cut off: the safetensors header should have {length} bytes, the file has {has}"

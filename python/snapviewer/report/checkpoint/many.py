@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from snapviewer.checkpoint_stats import Measured
-from snapviewer.checkpoint_summary import Summary
 from snapviewer.texts import clean
 from snapviewer.units import count_of, format_bytes
 
 from .columns import lay_out, named, names_text
+
+if TYPE_CHECKING:
+    from snapviewer._core import Checkpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +39,14 @@ class FailedFile:
     reason: str
 
 
-def line_of(summary: Summary, measured: Measured | None) -> FileLine:
+def line_of(file: str, checkpoint: Checkpoint, measured: Measured | None) -> FileLine:
     """Keep the little of a checkpoint that its line needs."""
-    checkpoint = summary.checkpoint
     found = [stats for stats in (measured or {}).values() if not isinstance(stats, str)]
     return FileLine(
-        file=summary.file,
+        file=file,
         format=checkpoint.format,
         file_bytes=checkpoint.file_bytes,
-        tensors=len(summary.tensors),
+        tensors=len(checkpoint.tensors),
         wasted_bytes=checkpoint.wasted_bytes,
         flagged=tuple(checkpoint.flagged_imports[:20]),
         bad_tensors=sum(1 for stats in found if stats.nan or stats.inf),

@@ -49,8 +49,9 @@ def _marks(summary: Summary, index: int) -> list[str]:
     if index in summary.group_of:
         marks.append(letter(summary.group_of[index]))
     if tensor.class_name or tensor.kind not in _PLAIN:
-        marks.append(clean(tensor.class_name or tensor.kind, 30))
-    if tensor.device != "cpu":
+        name = (tensor.class_name or "").rpartition(".")[2] or tensor.kind
+        marks.append(clean(name, 30))
+    if tensor.device not in ("cpu", tensor.kind):
         marks.append(clean(tensor.device, 20))
     if tensor.requires_grad:
         marks.append("grad")

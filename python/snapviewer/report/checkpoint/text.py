@@ -58,8 +58,8 @@ def as_text(
 
 def _danger(summary: Summary) -> Iterator[str]:
     if flagged := summary.checkpoint.flagged_imports:
-        what = names_text(flagged, 8)
-        yield f"! this file would run code when loaded with weights_only=False: {what}"
+        yield f"! it names what torch does not allow by itself: {names_text(flagged, 3)}"
+        yield "  weights_only=False would run whatever these names stand for"
 
 
 def _ledger(summary: Summary) -> list[str]:
