@@ -80,7 +80,7 @@ def _values() -> dict[str, object]:
     quantized = G("torch._utils", "_rebuild_qtensor")
     state = (1, (2,), Call(G("numpy", "dtype"), ("f4", False, True)), False, b"12345678")
     array = G("numpy.core.multiarray", "_reconstruct")
-    module = {"_parameters": {"weight": T("float32", (2, 2), is_parameter=True)}}
+    module: dict[str, object] = {"_parameters": {"weight": T("float32", (2, 2), is_parameter=True)}}
     module |= {"_buffers": {}, "_modules": {"inner": Obj(G("torch.nn", "Linear"), {"a": 1})}}
     weights = {"w": T("float32", (3, 4)), "b": T("bfloat16", (3,), requires_grad=True)}
     views = [T("float32", (2, 3), storage=shared, stride=(1, 2), offset=n) for n in range(3)]

@@ -2,6 +2,7 @@
 
 use hashbrown::{HashMap, HashSet};
 
+use super::imports::in_python_3;
 use super::parts::{Label, MAX_DEPTH, Parts};
 use super::preview::{MAX_PREVIEW, preview};
 use super::values::{Call, Node, Values, kind};
@@ -47,20 +48,42 @@ pub fn type_name(values: &Values, value: Value) -> String {
 fn global_type(module: &str, name: &str) -> &'static str {
     if module == "torch" && crate::dtype::DType::from_torch(name).is_some() {
         "torch.dtype"
-    } else if name.starts_with(char::is_uppercase) {
+    } else if name.starts_with(char::is_uppercase) || is_builtin_class(module, name) {
         "type"
     } else {
         "function"
     }
 }
 
+fn is_builtin_class(module: &str, name: &str) -> bool {
+    const CLASSES: [&str; 16] = [
+        "bool",
+        "bytearray",
+        "bytes",
+        "complex",
+        "dict",
+        "float",
+        "frozenset",
+        "int",
+        "list",
+        "object",
+        "range",
+        "set",
+        "slice",
+        "str",
+        "tuple",
+        "type",
+    ];
+    let (module, name) = in_python_3(module, name);
+    module == "builtins" && CLASSES.contains(&name)
+}
+
 fn result_type(values: &Values, module: &str, name: &str, args: Value) -> String {
-    match (module, name) {
-        ("builtins" | "__builtin__", "xrange") => "range".to_owned(),
-        ("builtins" | "__builtin__" | "collections", name) => cut(name, MAX_PREVIEW).to_owned(),
+    match in_python_3(module, name) {
+        ("builtins" | "collections", name) => cut(name, MAX_PREVIEW).to_owned(),
         ("_codecs", "encode") => "bytes".to_owned(),
         // What they make is an instance of their first argument.
-        ("copyreg" | "copy_reg", "_reconstructor" | "__newobj__") => {
+        ("copyreg", "_reconstructor" | "__newobj__") => {
             let class = values.as_items(args).and_then(|args| args.first());
             match class.and_then(|&class| values.as_global(class)) {
                 Some((module, name)) => class_name(module, name),
@@ -77,6 +100,7 @@ fn result_type(values: &Values, module: &str, name: &str, args: Value) -> String
 
 /// A file may name a long one millions of times.
 pub(super) fn class_name(module: &str, name: &str) -> String {
+    let (module, name) = in_python_3(module, name);
     format!("{}.{}", cut(module, MAX_PREVIEW), cut(name, MAX_PREVIEW))
 }
 

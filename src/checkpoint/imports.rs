@@ -174,6 +174,18 @@ const MAX_WORD: usize = 300;
 /// What stands for the others.
 const MORE: &str = "… and more names than are kept";
 
+/// What Python 3 calls a name that may be Python 2's.
+pub(super) fn in_python_3<'n>(module: &'n str, name: &'n str) -> (&'n str, &'n str) {
+    match module {
+        "__builtin__" => OLD_NAMES
+            .iter()
+            .find(|old| old.0 == name)
+            .map_or(("builtins", name), |&(_, module, name)| (module, name)),
+        "copy_reg" => ("copyreg", name),
+        _ => (module, name),
+    }
+}
+
 /// What the pickles of a file name.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Imports {
@@ -187,14 +199,7 @@ impl Imports {
     /// Adds what a pickle names. In a `TorchScript` archive the classes are in the archive itself.
     pub fn add(&mut self, values: &Values, is_script: bool) {
         for (module, name) in values.globals() {
-            let (module, name) = match module {
-                "__builtin__" => OLD_NAMES
-                    .iter()
-                    .find(|old| old.0 == name)
-                    .map_or(("builtins", name), |&(_, module, name)| (module, name)),
-                "copy_reg" => ("copyreg", name),
-                _ => (module, name),
-            };
+            let (module, name) = in_python_3(module, name);
             let full = format!("{}.{}", cut(module, MAX_WORD), cut(name, MAX_WORD));
             let is_allowed = ALLOWED.binary_search(&full.as_str()).is_ok()
                 || is_script && (module.starts_with("__torch__") || module == "torch.jit._pickle");

@@ -1,7 +1,7 @@
 """The checkpoint benchmarks: structure of a file larger than memory, statistics at memory's speed.
 
-Both are measured in processes of their own, so that what a process needs can be told apart from what
-was there before, and beside torch doing the same.
+Both are measured in processes of their own, so that what a process needs can be told apart from
+what was there before, and beside torch doing the same.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ def stats(x):
     tiny = torch.finfo(x.dtype).tiny
     return (n, mean, d.square().sum().div(n - 1).sqrt(), low, high, (x == 0).sum(), x.isnan().sum(),
             x.isinf().sum(), ((x != 0) & (x.abs() < tiny)).sum(), x.abs().sum(dtype=torch.float64),
-            torch.linalg.vector_norm(x, dtype=torch.float64), m3 / m2.pow(1.5), m4 / m2.square() - 3,
+            torch.linalg.vector_norm(x, dtype=torch.float64), m3 / m2.pow(1.5),
+            m4 / m2.square() - 3,
             -(p * p.log2()).sum(), histogram)
 """
 
