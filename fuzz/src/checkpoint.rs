@@ -4,6 +4,7 @@ use snapviewer::checkpoint::{Ledger, Storage};
 use snapviewer::checkpoint::describe::{self, Sizes};
 use snapviewer::checkpoint::files::CheckpointFile;
 use snapviewer::checkpoint::open::Checkpoint;
+use snapviewer::checkpoint::preview::preview;
 use snapviewer::checkpoint::values::Values;
 use snapviewer::pickle::Value;
 use snapviewer::progress::Progress;
@@ -55,7 +56,7 @@ fn put_into_words(values: &Values, root: Value, sizes: &Sizes) {
     let mut open = vec![(root, 0)];
     let mut looks = 0;
     while let Some((value, depth)) = open.pop() {
-        let _ = (describe::type_name(values, value), describe::preview(values, value));
+        let _ = (describe::type_name(values, value), preview(values, value));
         let _ = (describe::is_container(values, value), sizes.of(values, value));
         let parts = values.parts(value);
         assert_eq!(parts.is_empty(), parts.len() == 0);

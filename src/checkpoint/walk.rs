@@ -229,10 +229,10 @@ mod tests {
         }
         pickle.extend(b"l.");
         let (values, root, _) = values::read(&pickle, &Progress::none()).unwrap();
-        let room = 10 * size_of::<Tensor>();
+        let left = 10 * size_of::<Tensor>();
         let mut table = Table::default();
 
-        let list = List::new(&values, &mut table, room);
+        let list = List::new(&values, &mut table, left);
         let (tensors, tensor_of) = walk(&values, root, "", list, &Progress::none()).unwrap();
 
         assert!((5..=10).contains(&tensors.len()), "{}", tensors.len());
