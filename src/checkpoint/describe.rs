@@ -31,6 +31,7 @@ pub fn type_name(values: &Values, value: Value) -> String {
             Some(Node::Dict(_)) => "dict".to_owned(),
             Some(Node::Set { is_frozen: false, .. }) => "set".to_owned(),
             Some(Node::Set { .. }) => "frozenset".to_owned(),
+            Some(Node::Bytes(bytes)) if bytes.is_mutable => "bytearray".to_owned(),
             Some(Node::Bytes(_)) => "bytes".to_owned(),
             Some(Node::Integer(_)) => "int".to_owned(),
             Some(Node::Persistent(_)) => "torch.storage".to_owned(),
@@ -166,7 +167,9 @@ impl Measure<'_> {
                 Some(Node::Tuple(items)) => 40 + slots(items.len()),
                 Some(Node::Set { items, .. }) => table_bytes(216, items.len(), 16, 5),
                 Some(Node::Dict(entries)) => table_bytes(64, entries.len() / 2, 24, 0),
-                Some(Node::Bytes(bytes)) => 33 + bytes.len as u64,
+                Some(Node::Bytes(bytes)) => {
+                    (if bytes.is_mutable { 57 } else { 33 }) + bytes.len as u64
+                }
                 // Digits of 30 bits.
                 Some(Node::Integer(bytes)) => 24 + 4 * (8 * bytes.len() as u64).div_ceil(30),
                 Some(Node::Call(call)) => self.call(value, call),

@@ -28,7 +28,8 @@ pub fn preview(values: &Values, value: Value) -> String {
         Value::Object(_) => match values.node(value) {
             Some(Node::Bytes(bytes)) => {
                 let shown = &bytes.head[..bytes.len.min(bytes.head.len())];
-                bytes_text(shown, shown.len() < bytes.len)
+                let text = bytes_text(shown, shown.len() < bytes.len);
+                if bytes.is_mutable { format!("bytearray({text})") } else { text }
             }
             Some(Node::Integer(bytes)) => decimal(bytes),
             Some(Node::Global { module, name }) => class_name(module, name),
@@ -61,6 +62,10 @@ fn of_call(values: &Values, value: Value, args: Value) -> String {
             if let Some(shown) = shown {
                 return bytes_text(&shown, text.chars().nth(64).is_some());
             }
+        }
+        // No further than that: a file may give a call to itself as its argument.
+        ("bytearray", &[inner]) if type_name(values, inner) == "bytes" => {
+            return format!("bytearray({})", preview(values, inner));
         }
         ("complex", &[Value::Float(real), Value::Float(imaginary)]) => {
             return complex(real, imaginary);

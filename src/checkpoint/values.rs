@@ -62,6 +62,8 @@ pub struct BytesAt {
     pub at: usize,
     /// How many bytes it has.
     pub len: usize,
+    /// Whether it can be changed: a bytearray.
+    pub is_mutable: bool,
     /// The first of them.
     pub head: [u8; 64],
 }
@@ -314,8 +316,14 @@ impl Builder for Values {
         let mut head = [0; 64];
         let shown = bytes.len().min(head.len());
         head[..shown].copy_from_slice(&bytes[..shown]);
-        self.bytes.push(BytesAt { at, len: bytes.len(), head });
+        self.bytes.push(BytesAt { at, len: bytes.len(), is_mutable: false, head });
         Ok(Value::Object(Handle { kind: kind::BYTES, id: self.bytes.len() as u32 - 1 }))
+    }
+
+    fn bytearray(&mut self, bytes: &[u8], at: usize) -> Result<Value> {
+        let value = self.bytes(bytes, at)?;
+        self.bytes.iter_mut().last().into_iter().for_each(|bytes| bytes.is_mutable = true);
+        Ok(value)
     }
 
     fn integer(&mut self, bytes: &[u8], at: usize) -> Result<Value> {

@@ -65,8 +65,12 @@ pub enum Value {
 pub trait Builder {
     /// A string; `at` is where its opcode stands.
     fn text(&mut self, text: &str, at: usize) -> Result<u32>;
-    /// Bytes or a bytearray.
+    /// Bytes.
     fn bytes(&mut self, bytes: &[u8], at: usize) -> Result<Value>;
+    /// Bytes that can be changed.
+    fn bytearray(&mut self, bytes: &[u8], at: usize) -> Result<Value> {
+        self.bytes(bytes, at)
+    }
     /// An integer that needs more than 64 bits: two's complement, the lowest byte first.
     fn integer(&mut self, _bytes: &[u8], _at: usize) -> Result<Value> {
         Ok(Value::Huge)
@@ -258,7 +262,13 @@ impl<'a, B: Builder> Machine<'a, '_, B> {
             op::BINUNICODE8 => self.text(8)?,
             op::SHORT_BINBYTES => self.bytes(1)?,
             op::BINBYTES => self.bytes(4)?,
-            op::BINBYTES8 | op::BYTEARRAY8 => self.bytes(8)?,
+            op::BINBYTES8 => self.bytes(8)?,
+            op::BYTEARRAY8 => {
+                let length = self.length(8)?;
+                let bytes = self.take(length)?;
+                let value = self.builder.bytearray(bytes, at)?;
+                self.push(value);
+            }
 
             op::EMPTY_LIST => {
                 let list = self.builder.new_list(at)?;
