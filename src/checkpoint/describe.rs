@@ -2,6 +2,7 @@
 
 use hashbrown::{HashMap, HashSet};
 
+use super::handles::{Amounts, Marks};
 use super::imports::in_python_3;
 use super::parts::{Label, MAX_DEPTH, Parts};
 use super::preview::{MAX_PREVIEW, preview};
@@ -272,7 +273,7 @@ fn table_bytes(header: u64, count: usize, each: u64, free: usize) -> u64 {
 /// comes first, so that the parts of a container add up to it.
 #[derive(Debug)]
 pub struct Sizes {
-    of: HashMap<Handle, u64>,
+    of: Amounts,
     /// The parts of the root, without what holds them together; of a root without parts, itself.
     pub parts: u64,
 }
@@ -285,8 +286,8 @@ impl Sizes {
         tensor_of: &TensorOf,
         mut tensor: impl FnMut(u32) -> u64,
     ) -> Self {
-        let mut of = HashMap::new();
-        let mut met = HashSet::new();
+        let mut of = Amounts::default();
+        let mut met = Marks::default();
         let mut met_texts = HashSet::new();
         let mut is_new = |value: Value| match value {
             Value::Object(handle) => met.insert(handle),
@@ -351,7 +352,7 @@ impl Sizes {
     #[must_use]
     pub fn of(&self, values: &Values, value: Value) -> u64 {
         match value {
-            Value::Object(handle) => self.of.get(&handle).copied().unwrap_or(0),
+            Value::Object(handle) => self.of.get(handle),
             _ => own_bytes(values, value),
         }
     }

@@ -15,6 +15,7 @@
 pub mod archive;
 pub mod describe;
 pub mod files;
+mod handles;
 pub mod imports;
 pub mod index;
 mod json;

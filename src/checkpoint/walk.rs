@@ -10,8 +10,9 @@
 
 use std::fmt::Write;
 
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashMap;
 
+use super::handles::Marks;
 use super::parts::{Label, MAX_DEPTH, Parts};
 use super::preview::preview;
 use super::tensors::{Rebuilder, Storages};
@@ -107,7 +108,7 @@ struct List<'v, 's> {
     rebuilder: Rebuilder<'v, 's>,
     found: Vec<Tensor>,
     tensor_of: TensorOf,
-    entered: HashSet<Handle>,
+    entered: Marks,
     /// How much more memory it may take.
     left: usize,
     is_full: bool,
@@ -119,7 +120,7 @@ impl<'v, 's> List<'v, 's> {
             rebuilder: Rebuilder::new(values, storages),
             found: Vec::new(),
             tensor_of: TensorOf::new(),
-            entered: HashSet::new(),
+            entered: Marks::default(),
             left,
             is_full: false,
         }
