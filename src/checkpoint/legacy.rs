@@ -1,8 +1,9 @@
 //! The stream that torch wrote before 1.6: five pickles, then each storage with its length before it.
 
+use super::arguments::storage_id;
 use super::json::shortened;
 use super::table::Table;
-use super::tensors::{Storages, storage_id};
+use super::tensors::Storages;
 use super::values::{self, Node, Values};
 use super::walk;
 use super::{Class, Content, Imports, PickleAt, Stretch, Tree};

@@ -13,6 +13,8 @@
 //! `O(bytes of headers and pickles)`, whatever the size of the tensors.
 
 pub mod archive;
+mod arguments;
+mod composites;
 pub mod describe;
 pub mod files;
 mod handles;

@@ -4,7 +4,7 @@
 //! to 2.13); none of them is called. A tensor that is made of several (sparse, quantized by channel,
 //! nested, a wrapper subclass) has a view for each.
 
-use super::describe::cut;
+use super::arguments::storage_id;
 use super::numpy;
 use super::values::{Call, Node, Values};
 use super::{Quantized, Tensor, View};
@@ -14,17 +14,10 @@ use crate::strided::Strided;
 
 /// How deep calls may stand in each other's arguments: a parameter of a subclass of a sparse tensor is
 /// four deep.
-const MAX_DEPTH: usize = 8;
+pub(super) const MAX_DEPTH: usize = 8;
 /// How many values are looked at for one tensor, and for all: references to references multiply.
-const MAX_LOOKS: usize = 2000;
+pub(super) const MAX_LOOKS: usize = 2000;
 const MAX_ALL_LOOKS: usize = 1 << 26;
-/// How long the name of a device, a class or a part may be: a file can give a long one to each of many
-/// tensors at no cost.
-const MAX_WORD: usize = 200;
-/// How long the key of a storage may be, for the same reason. Torch's are numbers.
-const MAX_KEY: usize = 1000;
-/// How many dimensions a tensor may have, as in torch.
-const MAX_DIMENSIONS: usize = 64;
 
 /// What a persistent id says about a storage.
 #[derive(Debug, Clone, Copy)]
@@ -64,10 +57,10 @@ pub struct Rebuilt {
 
 /// Reads tensors out of the values of a pickle.
 pub struct Rebuilder<'v, 's> {
-    values: &'v Values,
+    pub(super) values: &'v Values,
     storages: &'s mut dyn Storages,
     /// How many values were looked at for this tensor, and for those before.
-    looks: usize,
+    pub(super) looks: usize,
     looks_before: usize,
 }
 
@@ -98,7 +91,7 @@ impl<'v, 's> Rebuilder<'v, 's> {
         self.storages
     }
 
-    fn at_depth(&mut self, value: Value, depth: usize) -> Option<Rebuilt> {
+    pub(super) fn at_depth(&mut self, value: Value, depth: usize) -> Option<Rebuilt> {
         self.looks += 1;
         match self.values.node(value)? {
             Node::Call(call) if depth < MAX_DEPTH && self.looks < MAX_LOOKS => {
@@ -138,7 +131,7 @@ impl<'v, 's> Rebuilder<'v, 's> {
         self.storages.tensor(id)
     }
 
-    fn rebuilt(
+    pub(super) fn rebuilt(
         &mut self,
         module: &str,
         name: &str,
@@ -159,7 +152,7 @@ impl<'v, 's> Rebuilder<'v, 's> {
             ("_rebuild_tensor_v3", &[storage, offset, size, stride, grad, _, dtype, ..])
                 if is_torch =>
             {
-                let dtype = self.dtype(dtype)?;
+                let dtype = self.values.dtype(dtype)?;
                 let mut tensor = self.strided(storage, offset, size, stride, Some(dtype))?;
                 self.negate(&mut tensor, args.get(7));
                 Tensor { requires_grad: grad == Value::Bool(true), ..tensor }
@@ -200,8 +193,12 @@ impl<'v, 's> Rebuilder<'v, 's> {
             }
             ("_rebuild_njt", &[named, ..]) if is_torch => self.jagged(named, depth)?,
             ("_rebuild_meta_tensor_no_storage", &[dtype, size, _, grad, ..]) if is_torch => {
-                let mut tensor =
-                    plain("meta", self.dtype(dtype)?, self.sizes(size)?, "meta".to_owned());
+                let mut tensor = plain(
+                    "meta",
+                    self.values.dtype(dtype)?,
+                    self.values.sizes(size)?,
+                    "meta".to_owned(),
+                );
                 tensor.logical_bytes = logical_bytes(&tensor)?;
                 tensor.requires_grad = grad == Value::Bool(true);
                 tensor
@@ -215,10 +212,11 @@ impl<'v, 's> Rebuilder<'v, 's> {
             ("_rebuild_wrapper_subclass", &[class, dtype, size, _, _, _, device, grad, ..])
                 if is_torch =>
             {
-                let device = self.device(device);
-                let mut tensor = plain("subclass", self.dtype(dtype)?, self.sizes(size)?, device);
+                let device = self.values.device(device);
+                let mut tensor =
+                    plain("subclass", self.values.dtype(dtype)?, self.values.sizes(size)?, device);
                 tensor.requires_grad = grad == Value::Bool(true);
-                tensor.class = self.class(class);
+                tensor.class = self.values.class(class);
                 tensor
             }
             (
@@ -226,10 +224,10 @@ impl<'v, 's> Rebuilder<'v, 's> {
                 &[data, dtype, device, grad, ..],
             ) if is_torch => {
                 let mut inner = self.at_depth(data, depth + 1)?;
-                let dtype = self.dtype(dtype)?;
+                let dtype = self.values.dtype(dtype)?;
                 dtype.name().clone_into(&mut inner.tensor.dtype);
                 inner.tensor.kind = "tensor";
-                inner.tensor.device = self.device(device);
+                inner.tensor.device = self.values.device(device);
                 inner.tensor.requires_grad = grad == Value::Bool(true);
                 return Some(inner);
             }
@@ -242,7 +240,7 @@ impl<'v, 's> Rebuilder<'v, 's> {
     }
 
     /// A tensor of one storage.
-    fn strided(
+    pub(super) fn strided(
         &mut self,
         storage: Value,
         offset: Value,
@@ -250,8 +248,8 @@ impl<'v, 's> Rebuilder<'v, 's> {
         stride: Value,
         dtype: Option<DType>,
     ) -> Option<Tensor> {
-        let shape = self.sizes(size)?;
-        let stride: Vec<i64> = self.integers(stride)?;
+        let shape = self.values.sizes(size)?;
+        let stride: Vec<i64> = self.values.integers(stride)?;
         let (storage, own, device, _) = self.storage(storage)?;
         let dtype = dtype.or(own).unwrap_or(DType::UInt8);
         let mut tensor = plain("tensor", dtype, shape.clone(), device);
@@ -306,234 +304,6 @@ impl<'v, 's> Rebuilder<'v, 's> {
     ) -> Option<(Option<(u32, u64)>, Option<DType>, String, u64)> {
         matches!(self.values.node(value)?, Node::Persistent(_)).then(|| self.storage(value))?
     }
-
-    fn add_quantizer(&mut self, tensor: &mut Tensor, quantizer: Value, depth: usize) {
-        let Some(items) = self.values.as_items(quantizer) else { return };
-        match *items {
-            [_, scale, Value::Int(zero_point)] => {
-                if let Some(scale) = number(scale) {
-                    tensor.quantized = Some(Quantized::Tensor { scale, zero_point });
-                }
-            }
-            [_, scales, zero_points, Value::Int(axis @ 0..)] => {
-                for (role, value) in [("scales", scales), ("zero_points", zero_points)] {
-                    if let Some(part) = self.at_depth(value, depth + 1) {
-                        add_part(tensor, role, part.tensor);
-                    }
-                }
-                if let Some(view) = tensor.views.first_mut() {
-                    "values".clone_into(&mut view.role);
-                }
-                tensor.quantized = Some(Quantized::Channel { axis: axis as usize });
-            }
-            _ => {}
-        }
-    }
-
-    fn sparse(&mut self, layout: Value, data: Value, depth: usize) -> Option<Tensor> {
-        let layout = self.layout(layout)?;
-        let data = self.values.as_items(data)?;
-        let (kind, roles, size): (_, Vec<(&str, Value)>, _) = match (layout.as_str(), data) {
-            ("sparse_coo", &[indices, elements, size, ..]) => {
-                ("sparse_coo", vec![("indices", indices), ("values", elements)], size)
-            }
-            (name, &[compressed, plain, elements, size, ..]) => {
-                let (kind, first, second) = match name {
-                    "sparse_csr" => ("sparse_csr", "crow_indices", "col_indices"),
-                    "sparse_bsr" => ("sparse_bsr", "crow_indices", "col_indices"),
-                    "sparse_csc" => ("sparse_csc", "ccol_indices", "row_indices"),
-                    "sparse_bsc" => ("sparse_bsc", "ccol_indices", "row_indices"),
-                    _ => return None,
-                };
-                (kind, vec![(first, compressed), (second, plain), ("values", elements)], size)
-            }
-            _ => return None,
-        };
-        let mut tensor = self.composite(kind, "values", &roles, depth)?;
-        tensor.shape = self.sizes(size)?;
-        Some(tensor)
-    }
-
-    fn jagged(&mut self, named: Value, depth: usize) -> Option<Tensor> {
-        let Some(Node::Dict(entries)) = self.values.node(named) else { return None };
-        let mut roles = Vec::new();
-        for &[key, value] in entries.as_chunks().0 {
-            self.looks += 1;
-            match self.values.as_text(key) {
-                _ if self.looks > MAX_LOOKS => return None,
-                Some(role @ ("values" | "offsets" | "lengths")) => roles.push((role, value)),
-                _ => {}
-            }
-        }
-        self.composite("nested", "values", &roles, depth)
-    }
-
-    /// A tensor that is made of several; its type, shape and device are those of its `main` part.
-    fn composite(
-        &mut self,
-        kind: &'static str,
-        main: &str,
-        roles: &[(&str, Value)],
-        depth: usize,
-    ) -> Option<Tensor> {
-        let mut whole: Option<Tensor> = None;
-        let mut parts = Vec::new();
-        for &(role, value) in roles {
-            let Some(part) = self.at_depth(value, depth + 1) else { continue };
-            if role == main {
-                let part = &part.tensor;
-                let shape = part.shape.clone();
-                let mut tensor = plain(kind, DType::UInt8, shape, part.device.clone());
-                tensor.dtype.clone_from(&part.dtype);
-                tensor.requires_grad = part.requires_grad;
-                whole = Some(tensor);
-            }
-            parts.push((role, part.tensor));
-        }
-        let mut whole = whole?;
-        for (role, part) in parts {
-            add_part(&mut whole, role, part);
-        }
-        Some(whole)
-    }
-
-    /// A tensor with a class or attributes of its own.
-    fn of_type(
-        &mut self,
-        function: Value,
-        class: Value,
-        inner: Value,
-        state: Value,
-        call: &Call,
-        depth: usize,
-    ) -> Option<Rebuilt> {
-        let (module, name) = self.values.as_global(function)?;
-        let args = self.values.as_items(inner)?;
-        if name.starts_with("_rebuild_from_type") {
-            return None; // No writer nests it in itself, and each level would cost one of ours.
-        }
-        let mut found = self.rebuilt(module, name, args, call, depth + 1)?;
-        let own = self.class(class);
-        if found.tensor.kind == "subclass" {
-            self.add_attributes(&mut found.tensor, state, depth);
-            found.state = Some(Value::None);
-        } else if found.tensor.kind == "nested" {
-            found.state = Some(Value::None);
-        } else {
-            if own.is_some() && matches!(found.tensor.kind, "tensor" | "parameter") {
-                found.tensor.kind = "subclass";
-            }
-            found.state = Some(state);
-        }
-        found.tensor.class = own.or(found.tensor.class);
-        Some(found)
-    }
-
-    /// The tensors among the attributes of a wrapper, however deep, are what it is made of.
-    fn add_attributes(&mut self, tensor: &mut Tensor, state: Value, depth: usize) {
-        let Some(Node::Dict(entries)) = self.values.node(state) else { return };
-        for &[key, value] in entries.as_chunks().0 {
-            self.looks += 1;
-            if self.looks > MAX_LOOKS {
-                return;
-            }
-            let Some(role) = self.values.as_text(key) else { continue };
-            if let Some(part) = self.at_depth(value, depth + 1) {
-                add_part(tensor, role, part.tensor);
-            } else if depth < MAX_DEPTH && matches!(self.values.node(value), Some(Node::Dict(_))) {
-                self.add_attributes(tensor, value, depth + 1);
-            }
-        }
-    }
-
-    fn dtype(&self, value: Value) -> Option<DType> {
-        match self.values.as_global(value)? {
-            ("torch", name) => DType::from_torch(name),
-            _ => None,
-        }
-    }
-
-    fn sizes(&self, value: Value) -> Option<Vec<u64>> {
-        self.integers(value)?.into_iter().map(|size| u64::try_from(size).ok()).collect()
-    }
-
-    /// The whole numbers of a tuple, a list or a `torch.Size`.
-    fn integers(&self, value: Value) -> Option<Vec<i64>> {
-        let items = match self.values.node(value)? {
-            Node::Tuple(items) | Node::List(items) => items,
-            Node::Call(call) => {
-                let inner = *self.values.as_items(call.args)?.first()?;
-                self.values.as_items(inner)?
-            }
-            _ => return None,
-        };
-        if items.len() > MAX_DIMENSIONS {
-            return None;
-        }
-        items
-            .iter()
-            .map(|item| match item {
-                Value::Int(number) => Some(*number),
-                _ => None,
-            })
-            .collect()
-    }
-
-    /// The name of a layout: `sparse_coo`.
-    fn layout(&self, value: Value) -> Option<String> {
-        let name = match self.values.node(value)? {
-            Node::Call(call) => self.values.as_text(*self.values.as_items(call.args)?.first()?)?,
-            Node::Global { name, .. } => name,
-            _ => return None,
-        };
-        Some(cut(name.strip_prefix("torch.").unwrap_or(name), MAX_WORD).to_owned())
-    }
-
-    /// `cuda:0`, from a text or a `torch.device`.
-    fn device(&self, value: Value) -> String {
-        let values = self.values;
-        let word = |value| Some(cut(values.as_text(value)?, MAX_WORD).to_owned());
-        let text = word(value).or_else(|| match *values.as_items(values.as_call(value)?.args)? {
-            [name] => word(name),
-            [name, Value::Int(index), ..] => Some(format!("{}:{index}", word(name)?)),
-            _ => None,
-        });
-        text.unwrap_or_else(|| "cpu".to_owned())
-    }
-
-    /// A class that is not torch's own for plain tensors.
-    fn class(&self, value: Value) -> Option<String> {
-        match self.values.as_global(value)? {
-            ("torch", "Tensor") | ("torch.nn.parameter", "Parameter") => None,
-            (module, name) => Some(format!("{}.{}", cut(module, MAX_WORD), cut(name, MAX_WORD))),
-        }
-    }
-}
-
-/// What a persistent id says.
-#[must_use]
-pub fn storage_id(values: &Values, id: Value) -> Option<StorageId<'_>> {
-    let items = values.as_items(id)?;
-    let (&[kind, class, key, location, Value::Int(elements @ 0..)], more) =
-        items.split_first_chunk()?
-    else {
-        return None;
-    };
-    if values.as_text(kind)? != "storage" {
-        return None;
-    }
-    let (_, class) = values.as_global(class)?;
-    let view_offset = more.first().and_then(|&view| match *values.as_items(view)? {
-        [_, Value::Int(offset @ 0..), _] => Some(offset as u64),
-        _ => None,
-    });
-    Some(StorageId {
-        key: values.as_text(key).filter(|key| key.len() <= MAX_KEY)?,
-        dtype: DType::from_storage(class),
-        location: cut(values.as_text(location).unwrap_or("cpu"), MAX_WORD),
-        elements: elements as u64,
-        view_offset: view_offset.unwrap_or(0),
-    })
 }
 
 /// A tensor with nothing in it yet.
@@ -564,24 +334,4 @@ pub(super) fn elements(shape: &[u64]) -> Option<u64> {
         return Some(0);
     }
     shape.iter().try_fold(1_u64, |product, &size| product.checked_mul(size))
-}
-
-fn add_part(whole: &mut Tensor, role: &str, part: Tensor) {
-    whole.logical_bytes = whole.logical_bytes.saturating_add(part.logical_bytes);
-    let role = cut(role, MAX_WORD);
-    for view in part.views {
-        let role = match view.role.as_str() {
-            "" => role.to_owned(),
-            inner => format!("{role}.{inner}"),
-        };
-        whole.views.push(View { role, ..view });
-    }
-}
-
-pub(super) fn number(value: Value) -> Option<f64> {
-    match value {
-        Value::Float(number) => Some(number),
-        Value::Int(number) => Some(number as f64),
-        _ => None,
-    }
 }
