@@ -42,7 +42,8 @@ pub fn around(data: &[u8]) -> Vec<u8> {
     pickle.push(b'.');
     let zeros = [0; 4096];
     let names: Vec<String> = STORAGES.iter().map(|(key, _)| format!("a/data/{key}")).collect();
-    let storages = names.iter().zip(STORAGES).map(|(name, (_, size))| (name.as_str(), &zeros[..size]));
+    let storages =
+        names.iter().zip(STORAGES).map(|(name, (_, size))| (name.as_str(), &zeros[..size]));
     let mut members = vec![("a/data.pkl", pickle.as_slice())];
     members.extend(storages);
     if first & 0x80 != 0 {

@@ -1,11 +1,11 @@
 //! What must hold for a checkpoint of any bytes at all.
 
-use snapviewer::checkpoint::{Ledger, Storage};
 use snapviewer::checkpoint::describe::{self, Sizes};
 use snapviewer::checkpoint::files::CheckpointFile;
 use snapviewer::checkpoint::open::Checkpoint;
 use snapviewer::checkpoint::preview::preview;
 use snapviewer::checkpoint::values::Values;
+use snapviewer::checkpoint::{Ledger, Storage};
 use snapviewer::pickle::Value;
 use snapviewer::progress::Progress;
 
