@@ -224,7 +224,8 @@ fn objects_are_handed_over_to_a_builder_that_takes_them() {
         (b"\x8fK\x01a.", "set+[1]"),
         (b"ca\nb\n)RK\x01a.", "a.b()+[1]"),
         (b"ca\nb\n)RK\x01K\x02s.", "a.b()+{1 2}"),
-        (b"cm\\u00e9\nn\n.", "m\u{e9}.n"),
+        // Names are UTF-8, without escapes.
+        (b"cm\\u00e9\xc3\xa9\nn\n.", "m\\u00e9\u{e9}.n"),
     ];
 
     for (input, expected) in cases {

@@ -210,8 +210,10 @@ fn assert_near(found: &Stats, expected: &Stats) {
     near(|stats| Some(stats.l1), 0.0);
     near(|stats| Some(stats.l2), 0.0);
     near(|stats| stats.entropy, 1.0);
-    near(|stats| stats.skewness, 100.0);
-    near(|stats| stats.kurtosis, 100.0);
+    // Where all numbers are nearly the same, their differences have lost digits, in the model too.
+    let lost = size / expected.std.unwrap_or(0.0) * 1e-5;
+    near(|stats| stats.skewness, lost.max(100.0));
+    near(|stats| stats.kurtosis, lost.max(100.0));
 }
 
 /// The bytes of one number, low byte first, from a random code: often something special.
