@@ -8,5 +8,12 @@ def sentence(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         return "there is not enough memory for this"
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
-    return " ".join(str(error).split())
+        named = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+        return _on_one_line(named)
+    return _on_one_line(str(error))
+
+
+def _on_one_line(text: str) -> str:
+    """Leave out what a terminal would obey; bytes of names that are no text stay to be told."""
+    letters = " ".join(text.split())
+    return "".join(c if c.isprintable() or "\ud800" <= c <= "\udfff" else "?" for c in letters)
