@@ -154,6 +154,34 @@ def test_the_words_tell_what_matters(model: Path, here: Here) -> None:
     assert "does not allow" not in ran.out
 
 
+def test_what_the_tensors_come_to_is_said_without_guessing_why(tmp_path: Path, here: Here) -> None:
+    plain, tied = tmp_path / "plain.pth", tmp_path / "tied.pth"
+    write_pth(plain, {"x": T("float32", (10,))})
+    storage = S("0", bytes(40))
+    write_pth(tied, {name: T("float32", (10,), storage=storage) for name in "xy"})
+
+    assert "\n1 tensor, 10 elements: 40 B\n" in here("pth", plain).out
+    told = "\n2 tensors, 20 elements: 80 B; they reach 40 B of storages\n"
+    assert told in here("pth", tied).out
+
+
+def test_an_expanded_tensor_says_how_little_of_it_is_stored(tmp_path: Path, here: Here) -> None:
+    path = tmp_path / "expanded.pth"
+    one = S("0", floats(1))
+    write_pth(
+        path,
+        {
+            "e": T("float32", (1000, 1000), storage=one, stride=(0, 0)),
+            "plain": T("float32", (3,)),
+        },
+    )
+
+    rows = {line.split()[0]: line for line in here("pth", path).out.splitlines() if line.strip()}
+
+    assert rows["e"].endswith("3.81 MiB  expanded, 4 B stored")
+    assert rows["plain"].endswith("12 B")
+
+
 def test_what_a_file_would_run_is_said_first(tmp_path: Path, here: Here) -> None:
     path = tmp_path / "evil.pth"
     write_pth(path, {"x": Call(G("posix", "system"), ("touch ran",)), "y": T("int8", (3,))})

@@ -55,9 +55,17 @@ def _marks(summary: Summary, index: int) -> list[str]:
         marks.append(clean(tensor.device, 20))
     if tensor.requires_grad:
         marks.append("grad")
+    if _is_expanded(tensor):
+        marks.append(f"expanded, {format_bytes(tensor.stored_bytes)} stored")
     if tensor.wasted_bytes:
         marks.append(f"wastes {format_bytes(tensor.wasted_bytes)}")
     return marks
+
+
+def _is_expanded(tensor: Tensor) -> bool:
+    """Tell whether elements stand for several, so that the file has less than the shape says."""
+    is_stored = tensor.storage is not None and not tensor.parts and tensor.kind in _PLAIN
+    return is_stored and tensor.stored_bytes < tensor.logical_bytes
 
 
 def letter(place: int) -> str:

@@ -80,9 +80,9 @@ def _ledger(summary: Summary) -> list[str]:
     rows.append(("file", format_bytes(whole), "", f"{whole:,} bytes{files}"))
     lines = lay_out(rows, right={1, 2})
     held = f"{count_of(len(summary.tensors), 'tensor')}, {count_of(summary.elements, 'element')}"
-    sizes = f"{format_bytes(checkpoint.logical_bytes)} if each is written out"
+    sizes = format_bytes(checkpoint.logical_bytes)
     if checkpoint.unique_bytes != checkpoint.logical_bytes:
-        sizes += f", {format_bytes(checkpoint.unique_bytes)} without what they share"
+        sizes += f"; they reach {format_bytes(checkpoint.unique_bytes)} of storages"
     lines += ["", f"{held}: {sizes}"]
     if checkpoint.wasted_bytes:
         lines.append(f"wasted: {format_bytes(checkpoint.wasted_bytes)}")
