@@ -18,6 +18,7 @@ from snapviewer.checkpoint_stats import measure
 from snapviewer.checkpoint_summary import order_of, prefix_of, summary_of
 from snapviewer.cli import main
 from snapviewer.report.checkpoint import document, text
+from snapviewer.report.checkpoint import many as many_report
 
 CONTRACT = {
     "file",
@@ -299,6 +300,66 @@ def test_tables_fit_the_terminal(model: Path, width: int) -> None:
     assert len(rows) == 3
     assert all(len(row) <= width for row in rows)
     assert all(row.split()[0].endswith("weight") for row in rows)
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_no_line_is_wider_than_the_terminal(tmp_path: Path, width: int) -> None:
+    path = tmp_path / "wide.pth"
+    calls = {
+        f"call.{i}": Call(G("a_package.with_modules", f"and_a_function_{i}"), ()) for i in range(9)
+    }
+    storage = S("0", bytes(4_000_000))
+    views = {
+        f"model.some_rather_long_name.layers.{i}.attention.weight": T(
+            "float32", (1000,), storage=storage, offset=i, device="cuda:1"
+        )
+        for i in range(9)
+    }
+    write_pth(path, {**calls, **views})
+    checkpoint = _core.read_checkpoint(path)
+    file = f"{'directory/' * 30}wide.pth"
+    measured = measure(checkpoint)
+
+    one = text.as_text(summary_of(checkpoint, file), measured=measured, width=width)
+    line = many_report.line_of(file, checkpoint, measured)
+    failed = many_report.FailedFile(file, "the reason is " + "very " * 60 + "long")
+    many = many_report.as_text([line], [failed], width=width)
+
+    for told in (one, many):
+        assert max(map(len, told.splitlines())) <= width
+        assert "and_a_function_0" in told
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_names_beside_statistics_can_be_told_apart(tmp_path: Path, width: int) -> None:
+    path = tmp_path / "long.pth"
+    name = "model.encoder.layers.{}.attention.output.weight"
+    numbers = floats(-1.2345e-5, 1.2345e-5, -1.5e-6, 0)
+    write_pth(path, {name.format(i): T("float32", (4,), numbers) for i in range(12)})
+    checkpoint = _core.read_checkpoint(path)
+
+    out = text.as_text(
+        summary_of(checkpoint, "long.pth"), measured=measure(checkpoint), width=width
+    )
+
+    lines = out[out.index("  statistics") :].splitlines()
+    names = [line.split()[0] for line in lines[1:13]]
+    assert len(set(names)) == 12
+    assert ("zeros" in lines[0]) == (width == 160)
+    assert "max" in lines[0]
+    assert max(map(len, lines)) <= width
+
+
+def test_statistics_of_what_is_stored_in_part_say_so(tmp_path: Path, here: Here) -> None:
+    path = tmp_path / "sparse.pth"
+    layout = Call(G("torch.serialization", "_get_layout"), ("torch.sparse_coo",))
+    parts = (T("int64", (2, 1)), T("float32", (1,)), Call(G("torch", "Size"), ((3, 3),)), True)
+    write_pth(path, {"s": Call(G("torch._utils", "_rebuild_sparse_tensor"), (layout, parts))})
+
+    assert "of sparse and nested tensors: the values that are stored\n" in (
+        here("pth", path, "--stats").out
+    )
+    assert "of sparse" not in here("pth", path).out
 
 
 def test_safetensors_tell_their_metadata(tmp_path: Path, here: Here) -> None:

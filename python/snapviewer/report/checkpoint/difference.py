@@ -9,7 +9,7 @@ from snapviewer.checkpoint_diff import Changed, CheckpointDiff, Pair
 from snapviewer.texts import clean
 from snapviewer.units import count_of, format_bytes, format_share
 
-from .columns import lay_out, named, shape_text
+from .columns import fitted, lay_out, named, shape_text
 from .document import number, tensor_dict
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def as_text(
             for t in diff.uncompared[:top]
         ],
     ]
-    return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
+    return "\n\n".join("\n".join(fitted(lines, width)) for lines in sections if lines) + "\n"
 
 
 def _plain(what: str, tensors: Sequence[Tensor], top: int, width: int | None) -> list[str]:

@@ -10,7 +10,7 @@ from snapviewer.checkpoint_stats import Measured
 from snapviewer.texts import clean
 from snapviewer.units import count_of, format_bytes
 
-from .columns import lay_out, named, names_text
+from .columns import fitted, lay_out, named, names_text
 
 if TYPE_CHECKING:
     from snapviewer._core import Checkpoint
@@ -72,7 +72,7 @@ def as_text(
             )
             for line in files
         ]
-        sections.append(lay_out(rows, right={2, 3, 4}, width=width))
+        sections.append(lay_out(rows, right={2, 3, 4}, width=width, has_notes=True))
     size = format_bytes(sum(line.file_bytes for line in files))
     wasted = format_bytes(sum(line.wasted_bytes for line in files))
     tensors = count_of(sum(line.tensors for line in files), "tensor")
@@ -81,7 +81,7 @@ def as_text(
     if failed:
         lines = [f"  {named(item.file)}: {clean(item.reason, 600)}" for item in failed]
         sections.append(["failed", *lines])
-    return "\n\n".join("\n".join(lines) for lines in sections) + "\n"
+    return "\n\n".join("\n".join(fitted(lines, width)) for lines in sections) + "\n"
 
 
 def _marks(line: FileLine) -> list[str]:

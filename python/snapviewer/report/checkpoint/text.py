@@ -9,7 +9,7 @@ from snapviewer.checkpoint_summary import Advice, Summary, groups_of, order_of
 from snapviewer.texts import clean
 from snapviewer.units import count_of, format_bytes, format_share
 
-from .columns import lay_out, named, names_text
+from .columns import fitted, lay_out, named, names_text
 from .tensors import alarms, group_table, letter, stats_table, tensor_table
 
 MOST_TENSORS = 40  # rows, unless somebody asks for another number
@@ -53,7 +53,7 @@ def as_text(
     if measured is not None:
         sections.append(stats_table(summary.tensors, measured, order, most, width))
     sections += [_sharing(summary), _advice(summary), _imports(summary), list(_notes(summary))]
-    return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
+    return "\n\n".join("\n".join(fitted(lines, width)) for lines in sections if lines) + "\n"
 
 
 def _danger(summary: Summary) -> Iterator[str]:
