@@ -183,6 +183,62 @@ def test_an_expanded_tensor_says_how_little_of_it_is_stored(tmp_path: Path, here
     assert rows["plain"].endswith("12 B")
 
 
+def test_plain_values_are_told_where_there_are_any(tmp_path: Path, here: Here) -> None:
+    path, bare = tmp_path / "train.pth", tmp_path / "bare.pth"
+    groups = [{"lr": 0.25, "betas": (0.9, 0.99)}]
+    optimizer = {"state": {0: {"step": 7, "m": T("int8", (1,))}}, "param_groups": groups}
+    write_pth(
+        path, {"epoch": 3, "w": T("int8", (1,)), "prompt": "a\x1bcat", "optimizer": optimizer}
+    )
+    write_pth(bare, {"w": T("int8", (1,)), "nested": {"v": T("int8", (1,))}})
+
+    out = here("pth", path).out
+    found = parsed(here("pth", path, "--json").out)["values"]
+
+    rows = [line.split(maxsplit=2) for line in out[out.index("  value ") :].splitlines()[1:4]]
+    assert rows == [
+        ["epoch", "int", "3"],
+        ["prompt", "str", "'a\\x1bcat'"],
+        ["optimizer.param_groups", "list", "[{lr: 0.25, betas: (0.9, 0.99)}]"],
+    ]
+    assert list(found) == ["epoch", "prompt", "optimizer.param_groups"]
+    assert found["epoch"] == "3"
+    assert "  value " not in here("pth", bare).out
+    assert parsed(here("pth", bare, "--json").out)["values"] == {}
+
+
+def test_many_plain_values_are_counted(tmp_path: Path, here: Here) -> None:
+    path = tmp_path / "values.pth"
+    write_pth(path, {f"v{i}": i for i in range(17)})
+
+    out = here("pth", path).out
+
+    assert "v11 " in out
+    assert "v12 " not in out
+    assert "  … 5 more (python -m snapviewer.pth_analyzer shows all)" in out
+    assert len(parsed(here("pth", path, "--json").out)["values"]) == 17
+
+
+def test_a_file_of_one_plain_value_tells_it(tmp_path: Path, here: Here) -> None:
+    path = tmp_path / "int.pth"
+    write_pth(path, 42)
+
+    assert parsed(here("pth", path, "--json").out)["values"] == {"root": "42"}
+
+
+def test_a_value_that_holds_itself_is_told_of_once(tmp_path: Path, here: Here) -> None:
+    path = tmp_path / "cycle.pth"
+    loop: dict[str, Any] = {"x": 1}
+    loop["self"] = loop
+    loop["list"] = [loop]
+    write_pth(path, loop)
+
+    ran = here("pth", path)
+
+    assert (ran.code, ran.err) == (0, "")
+    assert "  x " in ran.out
+
+
 def test_what_a_file_would_run_is_said_first(tmp_path: Path, here: Here) -> None:
     path = tmp_path / "evil.pth"
     write_pth(path, {"x": Call(G("posix", "system"), ("touch ran",)), "y": T("int8", (3,))})
@@ -315,7 +371,8 @@ def test_no_line_is_wider_than_the_terminal(tmp_path: Path, width: int) -> None:
         )
         for i in range(9)
     }
-    write_pth(path, {**calls, **views})
+    values = {f"some.{'long' * 20}.name.{i}": "and a long text " * 20 for i in range(3)}
+    write_pth(path, {**values, **calls, **views})
     checkpoint = _core.read_checkpoint(path)
     file = f"{'directory/' * 30}wide.pth"
     measured = measure(checkpoint)
