@@ -27,7 +27,7 @@ pub enum Error {
     },
 
     /// The bytes are not a checkpoint that we understand, or one that we trust.
-    #[error("{reason} (at byte {offset})")]
+    #[error("{reason}{}", at(*offset))]
     Checkpoint {
         /// What is wrong with them.
         reason: Cow<'static, str>,
@@ -161,6 +161,11 @@ impl Error {
 fn plainly(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_owned()
+}
+
+/// Where something is, unless it is about the whole.
+fn at(offset: u64) -> String {
+    if offset == 0 { String::new() } else { format!(" (at byte {offset})") }
 }
 
 fn list(devices: &[i32]) -> String {

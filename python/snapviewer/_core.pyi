@@ -717,6 +717,12 @@ class Difference:
     def count(self) -> int:
         """How many there are."""
     @property
+    def to_nonfinite(self) -> int:
+        """How many were finite before, and are NaN or infinite now."""
+    @property
+    def from_nonfinite(self) -> int:
+        """How many were NaN or infinite before, and are finite now."""
+    @property
     def max_abs(self) -> float | None:
         """The largest difference; None if none is finite."""
     @property

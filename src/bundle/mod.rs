@@ -254,6 +254,6 @@ fn damaged_zip(reason: &dyn std::fmt::Display) -> Error {
 
 fn no_bundle() -> Error {
     Error::bundle(
-        "not a snapviewer bundle: it has no allocations.json and elements.db, which `snapviewer convert` makes of a snapshot",
+        "not a snapviewer bundle: it has no allocations.json and elements.db, which `snapviewer convert` makes of a snapshot (`snapviewer pth` reads checkpoints)",
     )
 }

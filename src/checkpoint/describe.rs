@@ -106,6 +106,18 @@ pub(super) fn class_name(module: &str, name: &str) -> String {
     format!("{}.{}", cut(module, MAX_PREVIEW), cut(name, MAX_PREVIEW))
 }
 
+/// Whether a value is one of Python's collections, though a pickle makes it by a call.
+fn is_collection(values: &Values, value: Value) -> bool {
+    let global = values.as_call(value).and_then(|call| values.as_global(call.callable));
+    matches!(global, Some(("collections", _) | ("builtins" | "__builtin__", "set" | "frozenset")))
+}
+
+/// What people are shown of a value.
+#[must_use]
+pub fn shown(values: &Values, value: Value) -> Parts<'_> {
+    values.parts(value).shown(values, is_collection(values, value))
+}
+
 /// Whether a value consists of others: a collection, or an object with something in it.
 #[must_use]
 pub fn is_container(values: &Values, value: Value) -> bool {
@@ -113,15 +125,12 @@ pub fn is_container(values: &Values, value: Value) -> bool {
         Some(Node::List(_) | Node::Tuple(_) | Node::Dict(_) | Node::Set { .. }) => true,
         Some(Node::Call(call)) => {
             let global = values.as_global(call.callable);
-            let is_collection = matches!(
-                global,
-                Some(("collections", _) | ("builtins" | "__builtin__", "set" | "frozenset"))
-            );
             let is_plain = |arg: &Value| !matches!(arg, Value::Object(_));
             let args = values.as_items(call.args).unwrap_or_default();
             // Only so many are looked at: a file may give the same arguments to millions of calls.
             let is_more = call.then.is_some() || args.len() > 100 || !args.iter().all(is_plain);
-            is_collection || is_more && !global.is_some_and(|(module, name)| is_leaf(module, name))
+            is_collection(values, value)
+                || is_more && !global.is_some_and(|(module, name)| is_leaf(module, name))
         }
         _ => false,
     }
@@ -313,6 +322,11 @@ impl Sizes {
                     if has_parts && open.len() < MAX_DEPTH {
                         let mut parts = values.parts(value);
                         parts.keep_new(|handle| is_new(Value::Object(handle)));
+                        let is_module = parts.is_module(values);
+                        let mut parts = parts.shown(values, is_collection(values, value));
+                        if is_module {
+                            parts.keep_new(|handle| is_new(Value::Object(handle)));
+                        }
                         open.push((value, parts, 0, own));
                     } else {
                         closed = Some((value, own, false));

@@ -45,7 +45,8 @@ impl CheckpointFile {
         let metadata = std::fs::metadata(path).map_err(|error| Error::io(path, error))?;
         // Opening a pipe would wait for somebody to write into it.
         if !metadata.is_file() && !metadata.is_dir() {
-            return Err(Error::argument(format!("not a regular file: {}", path.display())));
+            let odd = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
+            return Err(Error::io(path, odd));
         }
         let file = source::open_file(path)?;
         let bytes = file.metadata().map_err(|error| Error::io(path, error))?.len();

@@ -35,7 +35,7 @@ pub struct Index {
 struct Document {
     #[serde(default)]
     metadata: Option<serde_json::Map<String, serde_json::Value>>,
-    weight_map: Pairs<String>,
+    weight_map: Option<Pairs<String>>,
 }
 
 /// Reads an index.
@@ -45,10 +45,13 @@ pub fn read(file: &CheckpointFile) -> Result<Index> {
     }
     let document: Document = json::parse(&file.part(0, file.len())?, "the index", 0)?;
     let wrong = |reason: String| Err(Error::checkpoint(reason, 0));
+    let Some(map) = document.weight_map else {
+        return wrong("it is JSON, but not the index of a checkpoint: it has no weight_map".into());
+    };
     let mut shards: Vec<String> = Vec::new();
     let mut places: HashMap<String, u32> = HashMap::new();
-    let mut weight_map = Vec::with_capacity(document.weight_map.0.len());
-    for (name, shard) in document.weight_map.0 {
+    let mut weight_map = Vec::with_capacity(map.0.len());
+    for (name, shard) in map.0 {
         let place = match places.get(&shard) {
             Some(&place) => place,
             None if !is_plain(&shard) => {
@@ -175,7 +178,9 @@ mod tests {
 
     #[test]
     fn what_is_no_index_is_refused_in_a_sentence() {
-        for text in ["", "[]", "{}", r#"{"weight_map": []}"#, r#"{"weight_map": {"w": 1}}"#] {
+        let other = read_text("{}").unwrap_err().to_string();
+        assert!(other.contains("not the index of a checkpoint"), "{other}");
+        for text in ["", "[]", r#"{"weight_map": []}"#, r#"{"weight_map": {"w": 1}}"#] {
             let error = read_text(text).unwrap_err().to_string();
             assert!(error.starts_with("the index is damaged"), "{error}");
         }

@@ -14,6 +14,7 @@
 
 pub mod archive;
 mod arguments;
+mod compare;
 mod composites;
 pub mod describe;
 pub mod files;
@@ -148,6 +149,8 @@ pub enum Quantized {
         /// The axis.
         axis: usize,
     },
+    /// Complex numbers of which the conjugates are meant.
+    Conjugate,
 }
 
 /// Where the numbers of an array are that is part of the pickle.

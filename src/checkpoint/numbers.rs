@@ -11,7 +11,7 @@ use super::{InPickle, PickleAt, Quantized, Storage, Tensor, View};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::progress::Progress;
-use crate::stats::{self, Bytes, Difference, Elements, Quantization, Stats};
+use crate::stats::{self, Bytes, Elements, Quantization, Stats};
 use crate::strided::Strided;
 
 /// The most channels that a quantized tensor may have.
@@ -25,41 +25,16 @@ impl Checkpoint {
             .map_err(|error| error.in_file(self.files[0].path()))
     }
 
-    /// How a tensor differs from one of another checkpoint with the same type and shape.
-    pub fn compare(
-        &self,
-        tensor: usize,
-        other: &Self,
-        other_tensor: usize,
-        progress: &Progress<'_>,
-    ) -> Result<Difference> {
-        let (a, b) = (self.numbers(tensor)?, other.numbers(other_tensor)?);
-        let (one, two) = (&self.tensors[tensor], &other.tensors[other_tensor]);
-        if one.dtype != two.dtype || one.shape != two.shape {
-            return Err(Error::argument(format!(
-                "{} and {} have not the same type and shape",
-                one.name, two.name
-            )));
-        }
-        if a.layout.shape != b.layout.shape {
-            return Err(Error::argument(format!(
-                "{} has not as many elements as {}",
-                one.name, two.name
-            )));
-        }
-        stats::compare(&a.elements(), &b.elements(), progress)
-            .map_err(|error| error.in_file(self.files[0].path()))
-    }
-
     /// The numbers of a tensor.
-    fn numbers(&self, tensor: usize) -> Result<Numbers<'_>> {
+    pub(super) fn numbers(&self, tensor: usize) -> Result<Numbers<'_>> {
         let tensor = &self.tensors[tensor];
         if let Some(place) = tensor.in_pickle {
             return self.in_pickle(tensor, place);
         }
         let view = main_view(tensor)?;
         let quantization = match tensor.quantized {
-            None => None,
+            // Of conjugates, sizes are the same.
+            None | Some(Quantized::Conjugate) => None,
             Some(Quantized::Tensor { scale, zero_point }) => {
                 Some(Quantization::Tensor { scale, zero_point })
             }
@@ -72,7 +47,7 @@ impl Checkpoint {
         Ok(Numbers { quantization, ..self.of_view(view) })
     }
 
-    fn of_view<'a>(&'a self, view: &'a View) -> Numbers<'a> {
+    pub(super) fn of_view<'a>(&'a self, view: &'a View) -> Numbers<'a> {
         let storage = &self.storages[view.storage as usize];
         let file = &self.files[storage.file as usize];
         let (source, start) = if storage.is_deflated {
@@ -189,18 +164,18 @@ fn main_view(tensor: &Tensor) -> Result<&View> {
 }
 
 /// Where the numbers of a view are, and what they mean.
-struct Numbers<'a> {
+pub(super) struct Numbers<'a> {
     source: Source<'a>,
     start: u64,
     storage_bytes: u64,
     dtype: DType,
-    layout: Cow<'a, Strided>,
+    pub layout: Cow<'a, Strided>,
     is_big_endian: bool,
     quantization: Option<Quantization>,
 }
 
 impl Numbers<'_> {
-    fn elements(&self) -> Elements<'_> {
+    pub fn elements(&self) -> Elements<'_> {
         Elements {
             bytes: &self.source,
             start: self.start,

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use hashbrown::HashMap;
 
+use super::archive::looks_like_pickle;
 use super::describe::Sizes;
 use super::files::CheckpointFile;
 use super::imports::Imports;
@@ -12,13 +13,15 @@ use super::json::shortened;
 use super::reach::{self, Reach};
 use super::safetensors::{self, Safetensors};
 use super::torch_zip::{self, TorchZip};
-use super::values::Values;
+use super::values::{self, Values};
 use super::walk::TensorOf;
 use super::{Class, Content, Ledger, PickleAt, Storage, Stretch, Tensor, Tree, View};
 use super::{index, ledger, legacy, plain_pickle, pt2, tar};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 
+/// How much of a file that is of no known kind is taken for a pickle, to see what it names.
+const MAX_GUESSED: u64 = 1 << 20;
 /// How many warnings are kept.
 const MAX_WARNINGS: usize = 100;
 /// How many runs are walked to tell what one tensor reaches: milliseconds, since somebody may ask for
@@ -72,7 +75,8 @@ impl Checkpoint {
     fn open_any(path: &Path, progress: &Progress<'_>) -> Result<Self> {
         let file = CheckpointFile::open(path)?;
         let head = file.part(0, file.len().min(64))?;
-        if head.trim_ascii_start().starts_with(b"{") {
+        let is_index = head.trim_ascii_start().starts_with(b"{");
+        if is_index && !safetensors::looks_like_safetensors(&head) {
             return sharded(file, progress);
         }
         Self::from_file(file, progress)
@@ -169,11 +173,12 @@ fn read(file: &CheckpointFile, number: u32, progress: &Progress<'_>) -> Result<C
         [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => {
             zip(file, 0..file.len(), number, progress)
         }
+        head if safetensors::looks_like_safetensors(head) => safetensors(file, number),
         head if tar::is_tar(head) => tar::read(file.map()?, number, progress),
         head if legacy::is_legacy(head) => legacy::read(file.map()?, number, progress),
         head if tar::looks_like_tar(head) => tar::read(file.map()?, number, progress),
-        [0x80, 2..=5, ..] => plain_pickle::read(file, number, progress),
-        head if safetensors::looks_like_safetensors(head) => safetensors(file, number),
+        [0x80, ..] => plain_pickle::read(file, number, progress),
+        head if looks_like_pickle(head) => plain_pickle::read(file, number, progress),
         [0x1f, 0x8b, ..] => Err(Error::checkpoint("it is packed with gzip; unpack it first", 0)),
         head if head.starts_with(b"version https://git-lfs") => Err(Error::checkpoint(
             "it is not the checkpoint itself but a pointer of Git LFS to it; `git lfs pull` fetches it",
@@ -182,10 +187,13 @@ fn read(file: &CheckpointFile, number: u32, progress: &Progress<'_>) -> Result<C
         head if head.trim_ascii_start().starts_with(b"<") => {
             Err(Error::checkpoint("it is a web page, not a checkpoint", 0))
         }
-        _ => Err(Error::checkpoint(
-            "it is no checkpoint: neither an archive, a pickle nor a tar of torch's, nor safetensors",
-            0,
-        )),
+        _ => {
+            let reason = "it is no checkpoint: neither an archive, a pickle nor a tar of torch's, nor \
+                safetensors";
+            // Of the oldest pickles, only what they name tells that they are some.
+            let named = values::names(&file.part(0, file.len().min(MAX_GUESSED))?);
+            Err(Error::checkpoint(format!("{reason}{}", named.warning()), 0))
+        }
     }
 }
 
@@ -253,6 +261,11 @@ fn safetensors(file: &CheckpointFile, number: u32) -> Result<Content> {
     let Safetensors { storages, stretches, tensors, metadata, warnings } =
         safetensors::read(file, number, 0)?;
     let trees = vec![Tree::of_names(tensors.iter().map(|tensor| tensor.name.as_str()))];
+    let mut imports = Imports::default();
+    if file.part(0, 1)?[0] == 0x80 {
+        // Its length happens to begin as a pickle does; nothing in it may be one.
+        imports.add(&values::names(&file.part(0, file.len().min(MAX_GUESSED))?), false);
+    }
     let format = "safetensors";
     Ok(Content {
         format,
@@ -260,6 +273,7 @@ fn safetensors(file: &CheckpointFile, number: u32) -> Result<Content> {
         stretches,
         tensors,
         trees,
+        imports,
         warnings,
         metadata,
         ..Content::default()
@@ -370,7 +384,17 @@ fn uses(
             reach::reach(storages[index].bytes, views, &mut budget);
         used.reached_bytes = bytes;
         used.clone_bytes = reach::clone_bytes(views);
-        let name = || shortened(&tensors[used.tensors[0] as usize].name);
+        let fits = |tensor: &&u32| {
+            let own = tensors[**tensor as usize].views.iter().filter(|v| v.storage == index as u32);
+            own.into_iter().all(|view| {
+                let span = view.layout.span();
+                let end = span.and_then(|span| view.dtype.bytes_of(span.end));
+                end.is_some_and(|end| end <= storages[index].bytes)
+            })
+        };
+        let beyond = used.tensors.iter().find(|tensor| !is_within && !fits(tensor));
+        let blamed = beyond.unwrap_or(&used.tensors[0]);
+        let name = || shortened(&tensors[*blamed as usize].name);
         if !is_within {
             let key = || shortened(&storages[index].key);
             warn(&|| format!("{} reaches beyond the end of its storage {}", name(), key()));

@@ -26,6 +26,9 @@ pub enum Chunk<'a> {
     Rest(&'static str, Value),
 }
 
+/// The attributes of a module that hold what it is made of.
+pub const MODULE_PARTS: [&str; 3] = ["_parameters", "_buffers", "_modules"];
+
 /// How a part is called.
 #[derive(Debug, Clone, Copy)]
 pub enum Label {
@@ -97,6 +100,44 @@ impl<'a> Parts<'a> {
             }
         }
         parts
+    }
+
+    /// What people are shown: of a collection, what is in it but not what else it knows (a state dict has
+    /// `_metadata`); of a module, its parameters, buffers and modules by their names.
+    #[must_use]
+    pub fn shown(mut self, values: &'a Values, is_collection: bool) -> Self {
+        if is_collection {
+            for chunk in &mut self.chunks {
+                if matches!(chunk, Chunk::Attributes(_)) {
+                    *chunk = Chunk::Empty;
+                }
+            }
+        }
+        if !self.is_module(values) {
+            return self;
+        }
+        let mut shown = Self::default();
+        for name in MODULE_PARTS {
+            let Some(part) = self.attribute(values, name) else { continue };
+            match values.node(part) {
+                Some(Node::Dict(entries)) => shown.add(Chunk::Entries(entries), part),
+                Some(Node::Call(call)) => {
+                    for chunk in Self::of_call(values, call).chunks {
+                        if matches!(chunk, Chunk::Entries(_) | Chunk::Pairs(_)) && chunk.len() > 0 {
+                            shown.add(chunk, part);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        shown
+    }
+
+    /// Whether this is what a `torch.nn.Module` consists of: every one of them has these.
+    #[must_use]
+    pub fn is_module(&self, values: &Values) -> bool {
+        MODULE_PARTS.iter().all(|name| self.attribute(values, name).is_some())
     }
 
     /// The attributes that a state stands for.

@@ -3,9 +3,11 @@
 use super::files::CheckpointFile;
 use super::legacy::{self, Stream};
 use super::table::Table;
+use super::values::{self, Node, Values};
+use super::walk;
 use super::{Content, Tree};
-use super::{values, walk};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::pickle::Value;
 use crate::progress::Progress;
 
 /// Reads such a file.
@@ -15,6 +17,10 @@ pub(super) fn read(file: &CheckpointFile, number: u32, progress: &Progress<'_>) 
     if values::is_long(root) && stream.at < file.map()?.len() {
         // The number of torch's old files, further behind than torch writes it.
         return legacy::read(file.map()?, number, progress);
+    }
+    if is_snapshot(&values, root) {
+        let reason = "it is a memory snapshot, not a checkpoint: `snapviewer info` reads it";
+        return Err(Error::checkpoint(reason, 0));
     }
     let mut table = Table::default();
     let (tensors, tensor_of) = walk::tensors(&values, root, "", &mut table, progress)?;
@@ -38,4 +44,12 @@ pub(super) fn read(file: &CheckpointFile, number: u32, progress: &Progress<'_>) 
         warnings,
         ..Content::default()
     })
+}
+
+/// Whether this is what `torch.cuda.memory._snapshot` returns.
+fn is_snapshot(values: &Values, root: Value) -> bool {
+    let Some(Node::Dict(entries)) = values.node(root) else { return false };
+    let has =
+        |name| entries.as_chunks().0.iter().any(|&[key, _]| values.as_text(key) == Some(name));
+    has("segments") && has("device_traces")
 }

@@ -67,6 +67,17 @@ fn of_call(values: &Values, value: Value, args: Value) -> String {
         ("bytearray", &[inner]) if type_name(values, inner) == "bytes" => {
             return format!("bytearray({})", preview(values, inner));
         }
+        ("torch.Size", &[sizes]) => {
+            let sizes = values.as_items(sizes).unwrap_or_default();
+            if sizes.len() <= 16 {
+                let number = |&size: &Value| match size {
+                    Value::Int(size) => size.to_string(),
+                    _ => "?".to_owned(),
+                };
+                let sizes: Vec<_> = sizes.iter().map(number).collect();
+                return format!("torch.Size([{}])", sizes.join(", "));
+            }
+        }
         ("complex", &[Value::Float(real), Value::Float(imaginary)]) => {
             return complex(real, imaginary);
         }

@@ -16,6 +16,8 @@ use super::values;
 
 /// How much of all members that may hide a pickle is looked into.
 const MAX_SCANNED: u64 = 64 << 20;
+/// A member that is not longer is taken for a pickle, to see what it names.
+const MAX_GUESSED: u64 = 1 << 20;
 /// Archives in archives are opened to this depth.
 const MAX_NESTING: usize = 2;
 const MAX_WARNINGS: usize = 100;
@@ -65,7 +67,10 @@ impl<'a> Scan<'a> {
         if head.starts_with(b"PK\x03\x04") {
             return self.nested(zip, member, nesting);
         }
-        if seen == Seen::Never && !is_pickle_name(&member.name) && !looks_like_pickle(&head) {
+        let is_named_so = is_pickle_name(&member.name);
+        // A pickle of the oldest protocols may begin with anything; storages are too many and too long.
+        let is_short = member.bytes <= MAX_GUESSED && !member.name.contains("/data/");
+        if seen == Seen::Never && !is_named_so && !is_short && !looks_like_pickle(&head) {
             return;
         }
         if member.bytes > self.left {
@@ -76,7 +81,8 @@ impl<'a> Scan<'a> {
         };
         self.left -= member.bytes;
         let values = values::names(&bytes);
-        if values.globals().all(|(module, name)| !is_plausible(module) || !is_plausible(name)) {
+        let is_chance = |(module, name): (&str, &str)| !is_plausible(module) || !is_plausible(name);
+        if values.globals().next().is_none() || !is_named_so && values.globals().all(is_chance) {
             return;
         }
         self.imports.add(&values, self.is_script);

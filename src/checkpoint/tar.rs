@@ -170,11 +170,14 @@ impl<'a> Archive<'a> {
                 ));
             };
             let known = ["storages", "tensors", "pickle"].contains(&name.as_str());
+            // Python's reader takes an old header with a slash at its name's end for a folder, and does
+            // not skip what follows the headers of folders, links and devices.
             let is_plain = match kind {
-                0 | b'0' | b'7' => true,
+                0 => !name.ends_with('/'),
+                b'0' | b'7' => true,
                 b'x' | b'g' => !known && is_harmless(&self.bytes[start..end]),
                 b'L' | b'K' => false,
-                _ => !known,
+                _ => !known && length == 0,
             };
             if !is_plain {
                 let reason = format!("its member {} can be read in two ways", shortened(&name));

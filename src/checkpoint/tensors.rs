@@ -146,7 +146,7 @@ impl<'v, 's> Rebuilder<'v, 's> {
             }
             ("_rebuild_tensor_v2", &[storage, offset, size, stride, grad, ..]) if is_torch => {
                 let mut tensor = self.strided(storage, offset, size, stride, None)?;
-                self.negate(&mut tensor, args.get(6));
+                self.turn(&mut tensor, args.get(6));
                 Tensor { requires_grad: grad == Value::Bool(true), ..tensor }
             }
             ("_rebuild_tensor_v3", &[storage, offset, size, stride, grad, _, dtype, ..])
@@ -154,7 +154,7 @@ impl<'v, 's> Rebuilder<'v, 's> {
             {
                 let dtype = self.values.dtype(dtype)?;
                 let mut tensor = self.strided(storage, offset, size, stride, Some(dtype))?;
-                self.negate(&mut tensor, args.get(7));
+                self.turn(&mut tensor, args.get(7));
                 Tensor { requires_grad: grad == Value::Bool(true), ..tensor }
             }
             ("_rebuild_parameter" | "_rebuild_parameter_with_state", &[data, grad, ..])
@@ -266,16 +266,21 @@ impl<'v, 's> Rebuilder<'v, 's> {
         Some(tensor)
     }
 
-    /// A view that only says that its numbers have the other sign (the imaginary part of a conjugate).
-    fn negate(&self, tensor: &mut Tensor, metadata: Option<&Value>) {
+    /// A view that only says that its numbers have the other sign, or that their conjugates are meant.
+    fn turn(&self, tensor: &mut Tensor, metadata: Option<&Value>) {
         let Some(Node::Dict(entries)) = metadata.and_then(|&about| self.values.node(about)) else {
             return;
         };
-        let is_negative = entries.as_chunks().0.iter().any(|&[key, value]| {
-            self.values.as_text(key) == Some("neg") && value == Value::Bool(true)
-        });
-        if is_negative {
-            tensor.quantized = Some(Quantized::Tensor { scale: -1.0, zero_point: 0 });
+        for &[key, value] in entries.as_chunks().0.iter().take(4) {
+            if value == Value::Bool(true) {
+                match self.values.as_text(key) {
+                    Some("neg") => {
+                        tensor.quantized = Some(Quantized::Tensor { scale: -1.0, zero_point: 0 });
+                    }
+                    Some("conj") => tensor.quantized = Some(Quantized::Conjugate),
+                    _ => {}
+                }
+            }
         }
     }
 

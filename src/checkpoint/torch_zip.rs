@@ -16,6 +16,8 @@ use crate::progress::Progress;
 
 /// The longest pickle that is unpacked or looked into.
 const MAX_PICKLE: u64 = 4 << 30;
+/// The same of one that is packed.
+const MAX_UNPACKED: u64 = 512 << 20;
 
 /// An archive of torch's, and what its members are called by.
 pub(super) struct TorchZip<'f> {
@@ -83,7 +85,8 @@ pub(super) fn read(
     for (member, prefix, word) in pickles.into_iter().take(if is_script { 2 } else { 1 }) {
         table.prefix = prefix;
         let way = if name.is_empty() { word.to_owned() } else { format!("{name}{word}") };
-        let mut tree = tree(&zip.archive, member, file, progress)?;
+        let mut tree =
+            tree(&zip.archive, member, file, &mut imports, &mut table.warnings, progress)?;
         imports.add(&tree.values, is_script);
         let (found, mut tensor_of) =
             walk::tensors(&tree.values, tree.root, &way, &mut table, progress)?;
@@ -121,10 +124,18 @@ fn tree(
     archive: &Archive<'_>,
     member: &Member,
     file: u32,
+    imports: &mut Imports,
+    warnings: &mut Vec<String>,
     progress: &Progress<'_>,
 ) -> Result<Tree> {
-    let bytes = archive.contents(member, MAX_PICKLE)?;
-    let (values, root, _) = values::read(&bytes, progress)?;
+    let limit = if member.is_deflated { MAX_UNPACKED } else { MAX_PICKLE };
+    let bytes = archive.contents(member, limit)?;
+    let (values, root, end) = values::read(&bytes, progress)?;
+    if end < bytes.len() {
+        // Torch reads no further, others may.
+        imports.add(&values::names(&bytes[end..]), false);
+        warnings.push(format!("bytes follow the pickle's end in {}", shortened(&member.name)));
+    }
     let pickle = match bytes {
         Cow::Borrowed(_) => PickleAt::File { file, start: member.start, bytes: member.bytes },
         Cow::Owned(bytes) => PickleAt::Unpacked(bytes),

@@ -5,6 +5,8 @@
 //!
 //! The tree takes at most [`MAX_HELD`] bytes; bytes objects stay in the pickle.
 
+use super::imports::Imports;
+use super::json::shortened;
 use super::parts::{Chunk, Parts};
 use crate::error::{Error, Result};
 use crate::pickle::{self, Builder, Handle, Object, Value, op};
@@ -110,7 +112,7 @@ pub fn read(input: &[u8], progress: &Progress<'_>) -> Result<(Values, Value, usi
     let run = pickle::run(input, &mut values, progress);
     let (root, end) = run.map_err(|error| match error {
         Error::Malformed { reason, offset } => Error::Checkpoint {
-            reason: format!("its pickle cannot be read: {reason}").into(),
+            reason: format!("its pickle cannot be read: {reason}{}", values.warning()).into(),
             offset,
         },
         other => other,
@@ -125,11 +127,15 @@ pub fn names(input: &[u8]) -> Values {
     let mut values = Values::default();
     let mut rest = input;
     // What is wrong with the last one does not matter here.
-    while let Ok((_, end)) = pickle::run(rest, &mut values, &Progress::none()) {
+    for _ in 0..MAX_PICKLES {
+        let Ok((_, end)) = pickle::run(rest, &mut values, &Progress::none()) else { break };
         rest = &rest[end..];
     }
     values
 }
+
+/// How many pickles in a row are read for their names: each may cost a memo of some 100 KB.
+const MAX_PICKLES: usize = 1000;
 
 /// Whether a value is an integer that does not fit 64 bits.
 #[must_use]
@@ -138,6 +144,21 @@ pub fn is_long(value: Value) -> bool {
 }
 
 impl Values {
+    /// What a loader would have imported until here that torch does not allow, as the end of a
+    /// sentence; empty if there is nothing.
+    #[must_use]
+    pub fn warning(&self) -> String {
+        let mut imports = Imports::default();
+        imports.add(self, false);
+        let mut names = imports.flagged.iter();
+        let shown: Vec<String> = names.by_ref().take(3).map(|name| shortened(name)).collect();
+        let more = if names.next().is_some() { ", …" } else { "" };
+        match shown.as_slice() {
+            [] => String::new(),
+            shown => format!("; loading it would have run {}{more}", shown.join(", ")),
+        }
+    }
+
     /// A text.
     #[must_use]
     pub fn text_of(&self, id: u32) -> &str {

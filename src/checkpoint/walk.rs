@@ -13,7 +13,7 @@ use std::fmt::Write;
 use hashbrown::HashMap;
 
 use super::handles::Marks;
-use super::parts::{Label, MAX_DEPTH, Parts};
+use super::parts::{Label, MAX_DEPTH, MODULE_PARTS, Parts};
 use super::preview::preview;
 use super::tensors::{Rebuilder, Storages};
 use super::values::{Values, kind};
@@ -27,6 +27,8 @@ pub type TensorOf = HashMap<Handle, u32>;
 
 /// The longest name that is kept.
 const MAX_NAME: usize = 4096;
+/// How many names are listed that tensors have besides their first: a name costs a file three bytes.
+const MAX_OTHER_NAMES: usize = 100_000;
 /// How much memory the list of tensors may take.
 const MAX_HELD: usize = 512 << 20;
 
@@ -66,7 +68,7 @@ fn walk<'v>(
         if let Some((value, is_nameless)) = next.take() {
             if let Some(parts) = list.enter(value, &name) {
                 if open.len() < MAX_DEPTH {
-                    let is_module = !is_nameless && is_module(values, &parts);
+                    let is_module = !is_nameless && parts.is_module(values);
                     open.push(Open { parts, next: 0, name_len: name.len(), is_module });
                 } else {
                     let what =
@@ -111,6 +113,8 @@ struct List<'v, 's> {
     entered: Marks,
     /// How much more memory it may take.
     left: usize,
+    /// How many more names that a tensor has besides its first.
+    names_left: usize,
     is_full: bool,
 }
 
@@ -122,6 +126,7 @@ impl<'v, 's> List<'v, 's> {
             tensor_of: TensorOf::new(),
             entered: Marks::default(),
             left,
+            names_left: MAX_OTHER_NAMES,
             is_full: false,
         }
     }
@@ -147,7 +152,13 @@ impl<'v, 's> List<'v, 's> {
         } else {
             let index = *self.tensor_of.get(&handle)?;
             let again = self.found.get(index as usize)?.clone();
-            self.add(again, name);
+            if let Some(left) = self.names_left.checked_sub(1) {
+                self.names_left = left;
+                self.add(again, name);
+            } else {
+                let what = "more tensors have several names than are listed".to_owned();
+                self.rebuilder.storages().warn(what);
+            }
             return None;
         };
         parts.keep_new(|container| self.entered.insert(container));
@@ -182,16 +193,9 @@ fn held_by(tensor: &Tensor) -> usize {
         + tensor.views.iter().map(view).sum::<usize>()
 }
 
-/// Whether an object is a `torch.nn.Module`, by what every one of them has.
-fn is_module(values: &Values, parts: &Parts<'_>) -> bool {
-    ["_parameters", "_buffers", "_modules"]
-        .iter()
-        .all(|name| parts.attribute(values, name).is_some())
-}
-
 fn is_part_of_module(values: &Values, label: Label) -> bool {
     let Label::Attribute(key) = label else { return false };
-    matches!(values.as_text(key), Some("_parameters" | "_buffers" | "_modules"))
+    values.as_text(key).is_some_and(|name| MODULE_PARTS.contains(&name))
 }
 
 fn add_label(name: &mut String, values: &Values, label: Label) {

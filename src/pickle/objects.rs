@@ -187,9 +187,15 @@ impl<'a, B: Builder> Machine<'a, '_, B> {
 
     /// A module and a name, a line each.
     fn global_lines(&mut self) -> Result<Value> {
-        let module = self.line_text()?;
-        let name = self.line_text()?;
+        let module = self.name_line()?;
+        let name = self.name_line()?;
         self.builder.make(Object::Global { module, name }, self.op_at)
+    }
+
+    /// A name: UTF-8, without escapes.
+    fn name_line(&mut self) -> Result<Value> {
+        let text = String::from_utf8_lossy(self.line()?);
+        Ok(Value::Text(self.builder.text(&text, self.op_at)?))
     }
 
     fn line_text(&mut self) -> Result<Value> {

@@ -527,7 +527,7 @@ impl PyValue {
 
     #[getter]
     fn count(&self) -> Option<usize> {
-        self.is_container().then(|| self.read.tree().values.parts(self.value).len())
+        self.is_container().then(|| describe::shown(&self.read.tree().values, self.value).len())
     }
 
     #[getter]
@@ -541,7 +541,7 @@ impl PyValue {
             return Vec::new();
         }
         let values = &self.read.tree().values;
-        let parts = values.parts(self.value);
+        let parts = describe::shown(values, self.value);
         let stop = stop.unwrap_or(usize::MAX).min(parts.len());
         (start..stop)
             .filter_map(|index| parts.get(values, index))
@@ -665,7 +665,7 @@ pub(super) struct PyDifference(Difference);
 impl PyDifference {
     #[getter]
     fn is_equal(&self) -> bool {
-        self.0.changed == 0
+        self.0.is_equal
     }
 
     #[getter]
@@ -676,6 +676,16 @@ impl PyDifference {
     #[getter]
     fn count(&self) -> u64 {
         self.0.count
+    }
+
+    #[getter]
+    fn to_nonfinite(&self) -> u64 {
+        self.0.to_nonfinite
+    }
+
+    #[getter(from_nonfinite)]
+    fn no_longer_nonfinite(&self) -> u64 {
+        self.0.from_nonfinite
     }
 
     #[getter]

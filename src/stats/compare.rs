@@ -31,6 +31,10 @@ pub struct Difference {
     pub changed: u64,
     /// How many values each tensor has.
     pub count: u64,
+    /// How many were finite in the first and are not in the second.
+    pub to_nonfinite: u64,
+    /// How many were not finite in the first and are in the second.
+    pub from_nonfinite: u64,
     /// The largest difference.
     pub max_abs: Option<f64>,
     /// The mean of the absolute differences.
@@ -60,6 +64,8 @@ pub(super) fn compare_by(
         is_equal: true,
         changed: 0,
         count,
+        to_nonfinite: 0,
+        from_nonfinite: 0,
         max_abs: (count > 0).then_some(0.0),
         mean_abs: (count > 0).then_some(0.0),
         relative_l2: (count > 0).then_some(0.0),
@@ -76,6 +82,8 @@ pub(super) fn compare_by(
         is_equal: false,
         changed: sums.changed.saturating_mul(plan.copies),
         count,
+        to_nonfinite: sums.to_nonfinite.saturating_mul(plan.copies),
+        from_nonfinite: sums.from_nonfinite.saturating_mul(plan.copies),
         max_abs: some(sums.max),
         mean_abs: some(sums.apart / sums.pairs as f64),
         relative_l2: some((sums.apart_squares / sums.squares).sqrt()),
@@ -107,6 +115,8 @@ fn is_same(part: &Part<'_, 2>, a: &[u8], b: &[u8]) -> bool {
 #[derive(Debug, Clone, Copy, Default)]
 struct Sums {
     changed: u64,
+    to_nonfinite: u64,
+    from_nonfinite: u64,
     /// How many pairs are finite.
     pairs: u64,
     max: f64,
@@ -119,6 +129,8 @@ struct Sums {
 impl Sums {
     fn merge(&mut self, other: &Self) {
         self.changed += other.changed;
+        self.to_nonfinite += other.to_nonfinite;
+        self.from_nonfinite += other.from_nonfinite;
         self.pairs += other.pairs;
         self.max = self.max.max(other.max);
         self.apart += other.apart;
@@ -178,6 +190,14 @@ impl WithSimd for Blocks<'_> {
                 values.numbers(b, y);
                 part.affine[1].apply(y);
                 sums.changed += changed(values, part, [a, b], [x, y]);
+                let parts = if matches!(values.form, Form::Complex(_)) { 2 } else { 1 };
+                for (x, y) in x.chunks(parts).zip(y.chunks(parts)) {
+                    let is_finite =
+                        |numbers: &[f64]| numbers.iter().all(|number| number.is_finite());
+                    let (was, is) = (is_finite(x), is_finite(y));
+                    sums.to_nonfinite += u64::from(was && !is);
+                    sums.from_nonfinite += u64::from(!was && is);
+                }
             }
             if matches!(values.form, Form::Complex(_)) {
                 sums.merge(&complex(x, y));
@@ -236,12 +256,12 @@ fn real(x: &[f64], y: &[f64]) -> Sums {
         lanes.add(lane, x, y);
     }
     Sums {
-        changed: 0,
         pairs: lanes.pairs.iter().sum(),
         max: lanes.max.into_iter().fold(0.0, f64::max),
         apart: lanes.apart.iter().sum(),
         apart_squares: lanes.apart_squares.iter().sum(),
         squares: lanes.squares.iter().sum(),
+        ..Sums::default()
     }
 }
 

@@ -392,6 +392,7 @@ fn plain_difference(a: &Case, b: &Case) -> Difference {
     let is_wide = matches!(Values::of(a.dtype).form, Form::I64 | Form::U64);
     let (mut changed, mut distances, mut squares) = (0, Vec::new(), 0.0);
     let mut count = 0;
+    let (mut to_nonfinite, mut from_nonfinite) = (0, 0);
     let codes = codes(a).into_iter().zip(codes(b));
     for ((x, y), (x_code, y_code)) in a.numbers().into_iter().zip(b.numbers()).zip(codes) {
         let differs = |n: usize| {
@@ -407,6 +408,10 @@ fn plain_difference(a: &Case, b: &Case) -> Difference {
             let parts = first..first + group;
             count += 1;
             changed += u64::from(parts.clone().any(differs));
+            let was = parts.clone().all(|n| x[n].is_finite());
+            let is = parts.clone().all(|n| y[n].is_finite());
+            to_nonfinite += u64::from(was && !is);
+            from_nonfinite += u64::from(is && !was);
             if parts.clone().all(|n| x[n].is_finite() && y[n].is_finite()) {
                 distances.push(parts.clone().map(|n| y[n] - x[n]).fold(0.0, f64::hypot));
                 squares += parts.map(|n| x[n].powi(2)).sum::<f64>();
@@ -419,6 +424,8 @@ fn plain_difference(a: &Case, b: &Case) -> Difference {
         is_equal: changed == 0,
         changed,
         count,
+        to_nonfinite,
+        from_nonfinite,
         max_abs: some(distances.iter().copied().fold(0.0, f64::max)),
         mean_abs: some(distances.iter().sum::<f64>() / distances.len() as f64),
         relative_l2: some((apart / squares).sqrt()),

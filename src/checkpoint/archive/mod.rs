@@ -183,7 +183,7 @@ impl<'f> Archive<'f> {
 pub fn looks_like_pickle(bytes: &[u8]) -> bool {
     let bytes = &bytes[..bytes.len().min(64)];
     match bytes {
-        [0x80, 2..=5, ..] => true,
+        [0x80, 0..=5, ..] => true,
         // Containers and marks may come before the first import.
         _ => {
             let opening = bytes.iter().take_while(|byte| b"(]})".contains(byte)).count();
