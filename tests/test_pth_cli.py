@@ -14,6 +14,7 @@ import pytest
 from program import Ran, run
 from pth_writer import Call, G, S, T, write_pth, write_safetensors
 from snapviewer import _core
+from snapviewer.checkpoint_files import FailedFile
 from snapviewer.checkpoint_stats import measure
 from snapviewer.checkpoint_summary import order_of, prefix_of, summary_of
 from snapviewer.cli import main
@@ -379,7 +380,7 @@ def test_no_line_is_wider_than_the_terminal(tmp_path: Path, width: int) -> None:
 
     one = text.as_text(summary_of(checkpoint, file), measured=measured, width=width)
     line = many_report.line_of(file, checkpoint, measured)
-    failed = many_report.FailedFile(file, "the reason is " + "very " * 60 + "long")
+    failed = FailedFile(file, "the reason is " + "very " * 60 + "long")
     many = many_report.as_text([line], [failed], width=width)
 
     for told in (one, many):
@@ -468,6 +469,7 @@ def test_one_failure_does_not_stop_the_rest(many: Path, here: Here, jobs: str) -
     assert "; 1 failed" in ran.out
     failed = ran.out[ran.out.index("\nfailed\n") :].splitlines()
     assert failed[2].startswith(f"  {many / '3.pth'}: ")
+    assert failed[2].count("3.pth") == 1
     assert ran.err == "snapviewer: 1 of 6 files could not be analyzed\n"
 
 
@@ -481,6 +483,7 @@ def test_many_files_are_one_document(many: Path, here: Here) -> None:
     assert all(set(item) >= CONTRACT for item in found["files"])
     assert [Path(item["file"]).name for item in found["failed"]] == ["no*", "3.pth"]
     assert all(item["reason"] for item in found["failed"])
+    assert not any(item["file"] in item["reason"] for item in found["failed"])
 
 
 def test_a_wildcard_always_gives_a_list(many: Path, here: Here) -> None:
@@ -508,6 +511,48 @@ def test_a_thousand_files_take_no_more_memory_than_a_few(tmp_path: Path) -> None
     assert (ran.code, ran.err) == (0, "")
     assert "1,000 files: " in ran.out
     assert "300,000 tensors" in ran.out
+
+
+# Directories
+
+
+def test_a_directory_stands_for_the_checkpoints_in_it(many: Path, here: Here) -> None:
+    (many / "notes.txt").write_text("no checkpoint")
+    (many / "inner.pth").mkdir()
+
+    found = parsed(here("pth", many, "--json").out)
+
+    assert [Path(item["file"]).name for item in found["files"] + found["failed"]] == [
+        "0.pth",
+        "1.pth",
+        "2.pth",
+        "4.pth",
+        "5.pth",
+        "3.pth",
+    ]
+
+
+def test_a_directory_with_an_index_stands_for_that(tmp_path: Path, here: Here) -> None:
+    write_safetensors(tmp_path / "m-1.safetensors", {"a": T("int8", (2,))})
+    write_safetensors(tmp_path / "m-2.safetensors", {"b": T("int8", (3,))})
+    weights = {"a": "m-1.safetensors", "b": "m-2.safetensors"}
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text(json.dumps({"metadata": {"total_size": 5}, "weight_map": weights}))
+    (tmp_path / "other.index.json").write_text("{}")
+
+    found = parsed(here("pth", tmp_path, "--json").out)
+    compared = parsed(here("pth", tmp_path, "--diff", index, "--json").out)
+
+    assert found["file"] == str(index)
+    assert [tensor["name"] for tensor in found["tensors"]] == ["a", "b"]
+    assert compared["is_equal"]
+
+
+def test_a_directory_without_checkpoints_says_so(tmp_path: Path, here: Here) -> None:
+    ran = here("pth", tmp_path)
+
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err == f"snapviewer: no checkpoint is in this directory: {tmp_path}\n"
 
 
 # Names

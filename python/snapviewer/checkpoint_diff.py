@@ -46,16 +46,6 @@ class Changed:
     after: Tensor
     difference: Difference
 
-    @property
-    def to_nonfinite(self) -> int:
-        """How many elements became NaN or Inf."""
-        return int(getattr(self.difference, "to_nonfinite", 0))
-
-    @property
-    def from_nonfinite(self) -> int:
-        """How many elements were NaN or Inf, and are no more."""
-        return int(getattr(self.difference, "from_nonfinite", 0))
-
 
 @dataclass(frozen=True, slots=True)
 class Uncompared:
@@ -154,10 +144,11 @@ def diff_of(
 
 def _alarm(item: Changed) -> tuple[int, int, float]:
     """Order by new NaN and Inf, then by those gone, then by norm; with none (from zero) first."""
-    relative = item.difference.relative_l2
+    difference = item.difference
+    relative = difference.relative_l2
     if relative is None or not math.isfinite(relative):
         relative = math.inf
-    return item.to_nonfinite, item.from_nonfinite, relative
+    return difference.to_nonfinite, difference.from_nonfinite, relative
 
 
 def _matched(

@@ -53,8 +53,8 @@ def _changed_dict(changed: Changed) -> dict[str, Any]:
         **_form(changed.after),
         "changed": difference.changed,
         "count": difference.count,
-        "to_nonfinite": changed.to_nonfinite,
-        "from_nonfinite": changed.from_nonfinite,
+        "to_nonfinite": difference.to_nonfinite,
+        "from_nonfinite": difference.from_nonfinite,
         "max_abs": number(difference.max_abs),
         "mean_abs": number(difference.mean_abs),
         "relative_l2": number(difference.relative_l2),
@@ -154,9 +154,9 @@ def _changes(changes: Sequence[Changed], top: int, width: int | None) -> list[st
 
 def _alarms(changes: Sequence[Changed]) -> list[str]:
     """Say which tensors have elements that became NaN or Inf, before anything else."""
-    bad = [item for item in changes if item.to_nonfinite]
+    bad = [item for item in changes if item.difference.to_nonfinite]
     lines = [
-        f"  ! {named(item.after.name)}: {item.to_nonfinite:,} became NaN or Inf, "
+        f"  ! {named(item.after.name)}: {item.difference.to_nonfinite:,} became NaN or Inf, "
         f"of {count_of(item.difference.count, 'element')}"
         for item in bad[:_MOST_ALARMS]
     ]
@@ -167,10 +167,10 @@ def _alarms(changes: Sequence[Changed]) -> list[str]:
 
 def _nonfinite(item: Changed) -> str:
     parts = []
-    if item.to_nonfinite:
-        parts.append(f"! {item.to_nonfinite:,} became NaN or Inf")
-    if item.from_nonfinite:
-        parts.append(f"{item.from_nonfinite:,} no longer NaN or Inf")
+    if item.difference.to_nonfinite:
+        parts.append(f"! {item.difference.to_nonfinite:,} became NaN or Inf")
+    if item.difference.from_nonfinite:
+        parts.append(f"{item.difference.from_nonfinite:,} no longer NaN or Inf")
     return ", ".join(parts)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from snapviewer.checkpoint_files import FailedFile
 from snapviewer.checkpoint_stats import Measured
 from snapviewer.texts import clean
 from snapviewer.units import count_of, format_bytes
@@ -29,14 +30,6 @@ class FileLine:
     bad_tensors: int
     """With NaN or Inf; 0 if nothing was measured."""
     warnings: int
-
-
-@dataclass(frozen=True, slots=True)
-class FailedFile:
-    """A file that could not be analyzed, and why."""
-
-    file: str
-    reason: str
 
 
 def line_of(file: str, checkpoint: Checkpoint, measured: Measured | None) -> FileLine:
