@@ -577,6 +577,26 @@ def test_p23_a_file_that_cannot_be_loaded_ends_with_one_sentence(
         analyze_pth_file(path)
 
 
+@pytest.mark.parametrize("depth", ["0", "-1", "x"])
+def test_p20_a_depth_below_one_is_wrong_usage(sample: Path, depth: str) -> None:
+    ran = program.run(sample, f"--max-depth={depth}", program=MODULE)
+
+    assert (ran.code, ran.out) == (2, "")
+    assert "--max-depth: must be" in ran.err
+
+
+def test_p22_the_module_takes_files_and_wildcards(save: Save, tmp_path: Path) -> None:
+    for name in ("b.pth", "a.pth", "c.pt"):
+        save({"x": 1}, name)
+    (tmp_path / "d.pth").write_bytes(b"broken")
+
+    ran = program.run("c.pt", "*.pth", "no*", "--quiet", program=MODULE, directory=tmp_path)
+
+    assert [line.split(":")[0] for line in ran.out.splitlines()] == ["c.pt", "a.pth", "b.pth"]
+    assert ran.code == 1
+    assert [line.rpartition(": ")[2] for line in ran.err.splitlines()] == ["no*", "d.pth"]
+
+
 def test_p21_the_example_shows_one_file(sample: Path) -> None:
     ran = program.run(sample, program=EXAMPLE)
 

@@ -14,10 +14,12 @@ import pytest
 from program import Ran, run
 from pth_writer import Call, G, S, T, write_pth, write_safetensors
 from snapviewer import _core
+from snapviewer.checkpoint_files import FailedFile
 from snapviewer.checkpoint_stats import measure
 from snapviewer.checkpoint_summary import order_of, prefix_of, summary_of
 from snapviewer.cli import main
 from snapviewer.report.checkpoint import document, text
+from snapviewer.report.checkpoint import many as many_report
 
 CONTRACT = {
     "file",
@@ -154,6 +156,90 @@ def test_the_words_tell_what_matters(model: Path, here: Here) -> None:
     assert "does not allow" not in ran.out
 
 
+def test_what_the_tensors_come_to_is_said_without_guessing_why(tmp_path: Path, here: Here) -> None:
+    plain, tied = tmp_path / "plain.pth", tmp_path / "tied.pth"
+    write_pth(plain, {"x": T("float32", (10,))})
+    storage = S("0", bytes(40))
+    write_pth(tied, {name: T("float32", (10,), storage=storage) for name in "xy"})
+
+    assert "\n1 tensor, 10 elements: 40 B\n" in here("pth", plain).out
+    told = "\n2 tensors, 20 elements: 80 B; they reach 40 B of storages\n"
+    assert told in here("pth", tied).out
+
+
+def test_an_expanded_tensor_says_how_little_of_it_is_stored(tmp_path: Path, here: Here) -> None:
+    path = tmp_path / "expanded.pth"
+    one = S("0", floats(1))
+    write_pth(
+        path,
+        {
+            "e": T("float32", (1000, 1000), storage=one, stride=(0, 0)),
+            "plain": T("float32", (3,)),
+        },
+    )
+
+    rows = {line.split()[0]: line for line in here("pth", path).out.splitlines() if line.strip()}
+
+    assert rows["e"].endswith("3.81 MiB  expanded, 4 B stored")
+    assert rows["plain"].endswith("12 B")
+
+
+def test_plain_values_are_told_where_there_are_any(tmp_path: Path, here: Here) -> None:
+    path, bare = tmp_path / "train.pth", tmp_path / "bare.pth"
+    groups = [{"lr": 0.25, "betas": (0.9, 0.99)}]
+    optimizer = {"state": {0: {"step": 7, "m": T("int8", (1,))}}, "param_groups": groups}
+    write_pth(
+        path, {"epoch": 3, "w": T("int8", (1,)), "prompt": "a\x1bcat", "optimizer": optimizer}
+    )
+    write_pth(bare, {"w": T("int8", (1,)), "nested": {"v": T("int8", (1,))}})
+
+    out = here("pth", path).out
+    found = parsed(here("pth", path, "--json").out)["values"]
+
+    rows = [line.split(maxsplit=2) for line in out[out.index("  value ") :].splitlines()[1:4]]
+    assert rows == [
+        ["epoch", "int", "3"],
+        ["prompt", "str", "'a\\x1bcat'"],
+        ["optimizer.param_groups", "list", "[{lr: 0.25, betas: (0.9, 0.99)}]"],
+    ]
+    assert list(found) == ["epoch", "prompt", "optimizer.param_groups"]
+    assert found["epoch"] == "3"
+    assert "  value " not in here("pth", bare).out
+    assert parsed(here("pth", bare, "--json").out)["values"] == {}
+
+
+def test_many_plain_values_are_counted(tmp_path: Path, here: Here) -> None:
+    path = tmp_path / "values.pth"
+    write_pth(path, {f"v{i}": i for i in range(17)})
+
+    out = here("pth", path).out
+
+    assert "v11 " in out
+    assert "v12 " not in out
+    assert "  … 5 more (python -m snapviewer.pth_analyzer shows all)" in out
+    assert len(parsed(here("pth", path, "--json").out)["values"]) == 17
+
+
+def test_a_file_of_one_plain_value_tells_it(tmp_path: Path, here: Here) -> None:
+    path = tmp_path / "int.pth"
+    write_pth(path, 42)
+
+    assert parsed(here("pth", path, "--json").out)["values"] == {"root": "42"}
+
+
+def test_a_value_that_holds_itself_is_told_of_once(tmp_path: Path, here: Here) -> None:
+    path = tmp_path / "cycle.pth"
+    loop: dict[str, Any] = {"x": 1}
+    loop["self"] = loop
+    loop["list"] = [loop]
+    write_pth(path, loop)
+
+    ran = here("pth", path)
+
+    assert (ran.code, ran.err) == (0, "")
+    assert "  x " in ran.out
+
+
 def test_what_a_file_would_run_is_said_first(tmp_path: Path, here: Here) -> None:
     path = tmp_path / "evil.pth"
     write_pth(path, {"x": Call(G("posix", "system"), ("touch ran",)), "y": T("int8", (3,))})
@@ -273,6 +359,67 @@ def test_tables_fit_the_terminal(model: Path, width: int) -> None:
     assert all(row.split()[0].endswith("weight") for row in rows)
 
 
+@pytest.mark.parametrize("width", [80, 160])
+def test_no_line_is_wider_than_the_terminal(tmp_path: Path, width: int) -> None:
+    path = tmp_path / "wide.pth"
+    calls = {
+        f"call.{i}": Call(G("a_package.with_modules", f"and_a_function_{i}"), ()) for i in range(9)
+    }
+    storage = S("0", bytes(4_000_000))
+    views = {
+        f"model.some_rather_long_name.layers.{i}.attention.weight": T(
+            "float32", (1000,), storage=storage, offset=i, device="cuda:1"
+        )
+        for i in range(9)
+    }
+    values = {f"some.{'long' * 20}.name.{i}": "and a long text " * 20 for i in range(3)}
+    write_pth(path, {**values, **calls, **views})
+    checkpoint = _core.read_checkpoint(path)
+    file = f"{'directory/' * 30}wide.pth"
+    measured = measure(checkpoint)
+
+    one = text.as_text(summary_of(checkpoint, file), measured=measured, width=width)
+    line = many_report.line_of(file, checkpoint, measured)
+    failed = FailedFile(file, "the reason is " + "very " * 60 + "long")
+    many = many_report.as_text([line], [failed], width=width)
+
+    for told in (one, many):
+        assert max(map(len, told.splitlines())) <= width
+        assert "and_a_function_0" in told
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_names_beside_statistics_can_be_told_apart(tmp_path: Path, width: int) -> None:
+    path = tmp_path / "long.pth"
+    name = "model.encoder.layers.{}.attention.output.weight"
+    numbers = floats(-1.2345e-5, 1.2345e-5, -1.5e-6, 0)
+    write_pth(path, {name.format(i): T("float32", (4,), numbers) for i in range(12)})
+    checkpoint = _core.read_checkpoint(path)
+
+    out = text.as_text(
+        summary_of(checkpoint, "long.pth"), measured=measure(checkpoint), width=width
+    )
+
+    lines = out[out.index("  statistics") :].splitlines()
+    names = [line.split()[0] for line in lines[1:13]]
+    assert len(set(names)) == 12
+    assert ("zeros" in lines[0]) == (width == 160)
+    assert "max" in lines[0]
+    assert max(map(len, lines)) <= width
+
+
+def test_statistics_of_what_is_stored_in_part_say_so(tmp_path: Path, here: Here) -> None:
+    path = tmp_path / "sparse.pth"
+    layout = Call(G("torch.serialization", "_get_layout"), ("torch.sparse_coo",))
+    parts = (T("int64", (2, 1)), T("float32", (1,)), Call(G("torch", "Size"), ((3, 3),)), True)
+    write_pth(path, {"s": Call(G("torch._utils", "_rebuild_sparse_tensor"), (layout, parts))})
+
+    assert "of sparse and nested tensors: the values that are stored\n" in (
+        here("pth", path, "--stats").out
+    )
+    assert "of sparse" not in here("pth", path).out
+
+
 def test_safetensors_tell_their_metadata(tmp_path: Path, here: Here) -> None:
     path = tmp_path / "x.safetensors"
     write_safetensors(path, {"x": T("float32", (2,))}, {"format": "pt"})
@@ -322,6 +469,7 @@ def test_one_failure_does_not_stop_the_rest(many: Path, here: Here, jobs: str) -
     assert "; 1 failed" in ran.out
     failed = ran.out[ran.out.index("\nfailed\n") :].splitlines()
     assert failed[2].startswith(f"  {many / '3.pth'}: ")
+    assert failed[2].count("3.pth") == 1
     assert ran.err == "snapviewer: 1 of 6 files could not be analyzed\n"
 
 
@@ -335,6 +483,7 @@ def test_many_files_are_one_document(many: Path, here: Here) -> None:
     assert all(set(item) >= CONTRACT for item in found["files"])
     assert [Path(item["file"]).name for item in found["failed"]] == ["no*", "3.pth"]
     assert all(item["reason"] for item in found["failed"])
+    assert not any(item["file"] in item["reason"] for item in found["failed"])
 
 
 def test_a_wildcard_always_gives_a_list(many: Path, here: Here) -> None:
@@ -362,6 +511,48 @@ def test_a_thousand_files_take_no_more_memory_than_a_few(tmp_path: Path) -> None
     assert (ran.code, ran.err) == (0, "")
     assert "1,000 files: " in ran.out
     assert "300,000 tensors" in ran.out
+
+
+# Directories
+
+
+def test_a_directory_stands_for_the_checkpoints_in_it(many: Path, here: Here) -> None:
+    (many / "notes.txt").write_text("no checkpoint")
+    (many / "inner.pth").mkdir()
+
+    found = parsed(here("pth", many, "--json").out)
+
+    assert [Path(item["file"]).name for item in found["files"] + found["failed"]] == [
+        "0.pth",
+        "1.pth",
+        "2.pth",
+        "4.pth",
+        "5.pth",
+        "3.pth",
+    ]
+
+
+def test_a_directory_with_an_index_stands_for_that(tmp_path: Path, here: Here) -> None:
+    write_safetensors(tmp_path / "m-1.safetensors", {"a": T("int8", (2,))})
+    write_safetensors(tmp_path / "m-2.safetensors", {"b": T("int8", (3,))})
+    weights = {"a": "m-1.safetensors", "b": "m-2.safetensors"}
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text(json.dumps({"metadata": {"total_size": 5}, "weight_map": weights}))
+    (tmp_path / "other.index.json").write_text("{}")
+
+    found = parsed(here("pth", tmp_path, "--json").out)
+    compared = parsed(here("pth", tmp_path, "--diff", index, "--json").out)
+
+    assert found["file"] == str(index)
+    assert [tensor["name"] for tensor in found["tensors"]] == ["a", "b"]
+    assert compared["is_equal"]
+
+
+def test_a_directory_without_checkpoints_says_so(tmp_path: Path, here: Here) -> None:
+    ran = here("pth", tmp_path)
+
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err == f"snapviewer: no checkpoint is in this directory: {tmp_path}\n"
 
 
 # Names

@@ -1,4 +1,4 @@
-"""What changed from one checkpoint to another, tensor by tensor.
+"""What changed from one checkpoint to another, tensor by tensor, and in the values beside them.
 
 Tensors go together by name (where several have the same name, in the file's order). Each is in one
 place only: added, removed, reshaped, retyped, changed, equal, or not comparable.
@@ -9,11 +9,13 @@ Every tensor of both files is told of exactly once.
 
 # Cost
 
-Names first, then one pass over the bytes of the tensors that have the same type and shape.
+Names first, then one pass over the bytes of the tensors that have the same type and shape. Of plain
+values the first `MOST_VALUES` are compared.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,6 +23,7 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from snapviewer import CancelledError, SnapshotError
+from snapviewer.checkpoint_values import ValuesDiff, values_diff
 from snapviewer.progress import part_of
 
 if TYPE_CHECKING:
@@ -64,13 +67,19 @@ class CheckpointDiff:
     retyped: tuple[Pair, ...]
     """Of the same shape, but another type."""
     changed: tuple[Changed, ...]
+    """Those with new NaN or Inf first, then those that changed most."""
     uncompared: tuple[Uncompared, ...]
     equal: tuple[Tensor, ...]
+    values: ValuesDiff
 
     @property
     def is_equal(self) -> bool:
-        """Whether both have the same tensors, as far as can be told."""
-        return not (self.added or self.removed or self.reshaped or self.retyped or self.changed)
+        """Whether both have the same tensors and plain values, as far as can be told.
+
+        Long texts are compared by their first 200 characters and their size.
+        """
+        tensors = (self.added, self.removed, self.reshaped, self.retyped, self.changed)
+        return self.values.is_equal and not any(tensors)
 
 
 def diff_of(
@@ -126,10 +135,20 @@ def diff_of(
         removed=tuple(old[i] for i in removed),
         reshaped=tuple(reshaped),
         retyped=tuple(retyped),
-        changed=tuple(changed),
+        changed=tuple(sorted(changed, key=_alarm, reverse=True)),
         uncompared=tuple(uncompared),
         equal=tuple(equal),
+        values=values_diff(before.root, after.root),
     )
+
+
+def _alarm(item: Changed) -> tuple[int, int, float]:
+    """Order by new NaN and Inf, then by those gone, then by norm; with none (from zero) first."""
+    difference = item.difference
+    relative = difference.relative_l2
+    if relative is None or not math.isfinite(relative):
+        relative = math.inf
+    return difference.to_nonfinite, difference.from_nonfinite, relative
 
 
 def _matched(

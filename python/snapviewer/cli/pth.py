@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
+from collections.abc import Sequence
 from threading import Event
 
-from snapviewer import _core
+from snapviewer import SnapshotError, _core
 from snapviewer.checkpoint_diff import diff_of
+from snapviewer.checkpoint_files import FailedFile, expanded, is_wildcard
 from snapviewer.checkpoint_stats import Measured, measure
 from snapviewer.checkpoint_summary import SORTS, summary_of
 from snapviewer.progress import progress_bar
@@ -17,7 +19,7 @@ from snapviewer.report.checkpoint import document as document_report
 from snapviewer.report.checkpoint import text as text_report
 
 from .arguments import positive, print_json, whole
-from .pth_many import expanded, is_wildcard, run_many
+from .pth_many import run_many
 
 ABOUT = "tell what is in checkpoints: tensors, what they cost, what is wasted, what they would run"
 
@@ -29,7 +31,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "files",
         nargs="+",
         metavar="FILE",
-        help=".pth, .pt, .pt2, .safetensors, an index of shards, or a quoted wildcard",
+        help=".pth, .pt, .pt2, .safetensors, an index of shards, a directory, or a quoted wildcard",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument(
@@ -65,15 +67,18 @@ def _bins(text: str) -> int:
 
 
 def _pth(options: argparse.Namespace) -> None:
-    is_one = len(options.files) == 1 and not is_wildcard(options.files[0])
+    files, failed = expanded(options.files)
+    is_one = len(options.files) == 1 and len(files) + len(failed) == 1
     if options.diff is not None:
-        if not is_one:
+        others, missing = expanded([options.diff])
+        if not is_one or len(others) + len(missing) != 1:
             options.usage_error("--diff compares one FILE with OTHER")
-        _diff(options)
-    elif is_one:
-        _one(options)
+        _require(failed + missing)
+        _diff(options, files[0], others[0])
+    elif is_one and not is_wildcard(options.files[0]):
+        _require(failed)
+        _one(options, files[0])
     else:
-        files, failed = expanded(options.files)
         run_many(
             files,
             failed,
@@ -81,6 +86,11 @@ def _pth(options: argparse.Namespace) -> None:
             options,
             width=_width(),
         )
+
+
+def _require(failed: Sequence[FailedFile]) -> None:
+    for item in failed:
+        raise SnapshotError(f"{item.reason}: {item.file}")
 
 
 def _analyzed(
@@ -93,8 +103,7 @@ def _analyzed(
     return checkpoint, measure(checkpoint, bins=options.bins, cancel=cancel)
 
 
-def _one(options: argparse.Namespace) -> None:
-    (file,) = options.files
+def _one(options: argparse.Namespace, file: str) -> None:
     with progress_bar("reading") as progress:
         summary = summary_of(_core.read_checkpoint(file, progress=progress), file)
     measured = None
@@ -109,12 +118,11 @@ def _one(options: argparse.Namespace) -> None:
         print(text, end="")
 
 
-def _diff(options: argparse.Namespace) -> None:
-    (file,) = options.files
-    before, after = _core.read_checkpoint(file), _core.read_checkpoint(options.diff)
+def _diff(options: argparse.Namespace, file: str, other: str) -> None:
+    before, after = _core.read_checkpoint(file), _core.read_checkpoint(other)
     with progress_bar("comparing") as progress:
         diff = diff_of(before, after, progress=progress)
-    names = {"before": file, "after": options.diff}
+    names = {"before": file, "after": other}
     if options.json:
         print_json(difference_report.as_dict(diff, **names))
     else:

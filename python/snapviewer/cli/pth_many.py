@@ -7,7 +7,6 @@ printed next, so that memory does not depend on how many there are.
 from __future__ import annotations
 
 import argparse
-import glob
 import os
 import sys
 from collections import deque
@@ -18,12 +17,13 @@ from threading import Event
 from typing import TYPE_CHECKING, TypeVar
 
 from snapviewer import CancelledError, SnapshotError
+from snapviewer.checkpoint_files import FailedFile, failed_file
 from snapviewer.checkpoint_stats import Measured
 from snapviewer.checkpoint_summary import summary_of
 from snapviewer.progress import progress_bar
 from snapviewer.report.checkpoint import document as document_report
 from snapviewer.report.checkpoint import many as many_report
-from snapviewer.report.checkpoint.many import FailedFile, FileLine, line_of
+from snapviewer.report.checkpoint.many import FileLine, line_of
 
 from .arguments import json_text
 from .sentences import sentence
@@ -35,28 +35,6 @@ _AHEAD = 4  # files a worker
 
 _T = TypeVar("_T")
 Analyze = Callable[[str, Event], "tuple[Checkpoint, Measured | None]"]
-
-
-def is_wildcard(name: str) -> bool:
-    """Tell whether a name stands for files, rather than being one."""
-    return glob.has_magic(name) and not os.path.lexists(name)
-
-
-def expanded(names: Sequence[str]) -> tuple[list[str], list[FailedFile]]:
-    """Return the files that names and wildcards stand for, each once, and wildcards for nothing."""
-    files: dict[str, None] = {}
-    failed = []
-    for name in names:
-        if not is_wildcard(name):
-            files[name] = None
-            continue
-        found = [
-            file for file in sorted(glob.glob(name, recursive=True)) if not os.path.isdir(file)
-        ]
-        files.update(dict.fromkeys(found))
-        if not found:
-            failed.append(FailedFile(name, "no file has such a name"))
-    return list(files), failed
 
 
 def run_many(
@@ -155,7 +133,7 @@ def _in_order(
         except CancelledError:
             raise
         except (SnapshotError, OSError, MemoryError) as error:
-            return FailedFile(file, sentence(error))
+            return failed_file(file, sentence(error))
 
     waiting: deque[Future[_T | FailedFile]] = deque()
     with ThreadPoolExecutor(workers) as pool:

@@ -1,4 +1,4 @@
-"""`python -m snapviewer.pth_analyzer FILE`: prints the table of one file."""
+"""`python -m snapviewer.pth_analyzer FILE …`: prints the tables of files."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from snapviewer import SnapshotError
+from snapviewer.checkpoint_files import expanded
 from snapviewer.texts import clean
 
 from . import analyze_pth_file
@@ -15,33 +16,67 @@ from .table import write_out
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Analyze a file, and return the exit code."""
+    """Analyze files, and return the exit code: 1 if one of them failed."""
     parser = argparse.ArgumentParser(
         prog="python -m snapviewer.pth_analyzer",
         description="Tell what is in a .pth file, and how much memory each thing takes.",
     )
-    parser.add_argument("pth_file", metavar="FILE", help="a checkpoint: .pth, .pt, .safetensors, …")
+    parser.add_argument(
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="a checkpoint (.pth, .pt, .safetensors, …), a directory, or a quoted wildcard",
+    )
     parser.add_argument("--quiet", action="store_true", help="print one line, not the table")
     parser.add_argument(
-        "--max-depth", type=int, default=3, metavar="N", help="how many levels (%(default)s)"
+        "--max-depth", type=_depth, default=3, metavar="N", help="how many levels (%(default)s)"
     )
     options = parser.parse_args(arguments)
     try:
-        results = analyze_pth_file(
-            options.pth_file, max_depth=options.max_depth, verbose=not options.quiet
-        )
-        if options.quiet:
-            what = f"{results['total_size_formatted']}, {results['num_variables']:,} variables"
-            write_out(f"{clean(options.pth_file)}: {what}\n")
+        files, missing = expanded(options.files)
+        for item in missing:
+            _tell_failure(f"{item.reason}: {item.file}")
+        failures = len(missing)
+        for file in files:
+            failures += not _analyze(file, options)
     except BrokenPipeError:  # whoever read it has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (SnapshotError, OSError, MemoryError) as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        sys.stderr.write(f"Failed to load file: {reason}\n")
+        return 0
+    except OSError as error:
+        _tell_failure(str(error))
         return 1
     except KeyboardInterrupt:
         return 130
-    return 0
+    return 1 if failures else 0
+
+
+def _depth(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError("must be a whole number, such as 3") from None
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be 1 or more")
+    return number
+
+
+def _analyze(file: str, options: argparse.Namespace) -> bool:
+    """Print what is in a file, or why that cannot be told, and return whether it could."""
+    try:
+        results = analyze_pth_file(file, max_depth=options.max_depth, verbose=not options.quiet)
+    except BrokenPipeError:
+        raise
+    except (SnapshotError, OSError, MemoryError) as error:
+        _tell_failure(str(error) or type(error).__name__)
+        return False
+    if options.quiet:
+        what = f"{results['total_size_formatted']}, {results['num_variables']:,} variables"
+        write_out(f"{clean(file)}: {what}\n")
+    return True
+
+
+def _tell_failure(reason: str) -> None:
+    sys.stderr.write(f"Failed to load file: {' '.join(reason.split())}\n")
 
 
 if __name__ == "__main__":

@@ -9,11 +9,14 @@ from snapviewer.checkpoint_diff import Changed, CheckpointDiff, Pair
 from snapviewer.texts import clean
 from snapviewer.units import count_of, format_bytes, format_share
 
-from .columns import lay_out, named, shape_text
+from .columns import fitted, lay_out, named, shape_text
 from .document import number, tensor_dict
+from .values import changed_values, changes_dict
 
 if TYPE_CHECKING:
     from snapviewer._core import Tensor
+
+_MOST_ALARMS = 10
 
 
 def as_dict(diff: CheckpointDiff, *, before: str, after: str) -> dict[str, Any]:
@@ -31,6 +34,7 @@ def as_dict(diff: CheckpointDiff, *, before: str, after: str) -> dict[str, Any]:
             {"name": item.after.name, "reason": item.reason} for item in diff.uncompared
         ],
         "equal": len(diff.equal),
+        "values": changes_dict(diff.values),
     }
 
 
@@ -49,6 +53,8 @@ def _changed_dict(changed: Changed) -> dict[str, Any]:
         **_form(changed.after),
         "changed": difference.changed,
         "count": difference.count,
+        "to_nonfinite": difference.to_nonfinite,
+        "from_nonfinite": difference.from_nonfinite,
         "max_abs": number(difference.max_abs),
         "mean_abs": number(difference.mean_abs),
         "relative_l2": number(difference.relative_l2),
@@ -82,6 +88,7 @@ def as_text(
     ]
     sections = [
         [f"{clean(before)} → {clean(after)}"],
+        _alarms(diff.changed),
         [", ".join(counts) or "no tensors in either"],
         _plain("added", diff.added, top, width),
         _plain("removed", diff.removed, top, width),
@@ -92,8 +99,9 @@ def as_text(
             f"not compared: {named(t.after.name)}: {clean(t.reason, 300)}"
             for t in diff.uncompared[:top]
         ],
+        changed_values(diff.values),
     ]
-    return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
+    return "\n\n".join("\n".join(fitted(lines, width)) for lines in sections if lines) + "\n"
 
 
 def _plain(what: str, tensors: Sequence[Tensor], top: int, width: int | None) -> list[str]:
@@ -126,10 +134,8 @@ def _turn(before: str, after: str) -> str:
 
 
 def _changes(changes: Sequence[Changed], top: int, width: int | None) -> list[str]:
-    # What changed most first: by norm, and where there is none (from zero) before all others.
-    order = sorted(changes, key=lambda item: -(_relative(item)))
     rows = []
-    for item in order[:top]:
+    for item in changes[:top]:
         difference = item.difference
         relative = difference.relative_l2
         rows.append(
@@ -139,15 +145,33 @@ def _changes(changes: Sequence[Changed], top: int, width: int | None) -> list[st
                 _number(difference.max_abs),
                 _number(difference.mean_abs),
                 "–" if relative is None else f"{100 * relative:.3g} %",
+                _nonfinite(item),
             )
         )
-    head = ("changed", "elements", "max |Δ|", "mean |Δ|", "relative L2")
-    return _list(head, rows, len(changes), {1, 2, 3, 4}, width)
+    head = ("changed", "elements", "max |Δ|", "mean |Δ|", "relative L2", "")
+    return _list(head, rows, len(changes), {1, 2, 3, 4}, width, has_notes=True)
 
 
-def _relative(item: Changed) -> float:
-    value = number(item.difference.relative_l2)
-    return float("inf") if value is None else value
+def _alarms(changes: Sequence[Changed]) -> list[str]:
+    """Say which tensors have elements that became NaN or Inf, before anything else."""
+    bad = [item for item in changes if item.difference.to_nonfinite]
+    lines = [
+        f"  ! {named(item.after.name)}: {item.difference.to_nonfinite:,} became NaN or Inf, "
+        f"of {count_of(item.difference.count, 'element')}"
+        for item in bad[:_MOST_ALARMS]
+    ]
+    if len(bad) > _MOST_ALARMS:
+        lines.append(f"  … {count_of(len(bad) - _MOST_ALARMS, 'more tensor')}")
+    return [f"! new NaN or Inf in {count_of(len(bad), 'tensor')}", *lines] if bad else []
+
+
+def _nonfinite(item: Changed) -> str:
+    parts = []
+    if item.difference.to_nonfinite:
+        parts.append(f"! {item.difference.to_nonfinite:,} became NaN or Inf")
+    if item.difference.from_nonfinite:
+        parts.append(f"{item.difference.from_nonfinite:,} no longer NaN or Inf")
+    return ", ".join(parts)
 
 
 def _number(value: float | None) -> str:
@@ -160,10 +184,12 @@ def _list(
     count: int,
     right: set[int],
     width: int | None,
+    *,
+    has_notes: bool = False,
 ) -> list[str]:
     if not rows:
         return []
-    lines = lay_out([head, *rows], right=right, width=width)
+    lines = lay_out([head, *rows], right=right, width=width, has_notes=has_notes)
     if count > len(rows):
         lines.append(f"  … {count_of(count - len(rows), 'more tensor')} (--top 0 shows all)")
     return lines

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from snapviewer.checkpoint_stats import Measured
 from snapviewer.checkpoint_summary import Share, Summary, elements_of, groups_of, order_of
+from snapviewer.checkpoint_values import plain_values
+
+from .values import values_dict
 
 if TYPE_CHECKING:
     from snapviewer._core import Stats, Tensor
@@ -93,6 +96,7 @@ def as_dict(
             "allowed": list(checkpoint.allowed_imports),
             "flagged": list(checkpoint.flagged_imports),
         },
+        "values": values_dict(plain_values(checkpoint.root)),
         "metadata": dict(checkpoint.metadata),
         "warnings": list(checkpoint.warnings),
     }

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from snapviewer.checkpoint_files import FailedFile
 from snapviewer.checkpoint_stats import Measured
 from snapviewer.texts import clean
 from snapviewer.units import count_of, format_bytes
 
-from .columns import lay_out, named, names_text
+from .columns import fitted, lay_out, named, names_text
 
 if TYPE_CHECKING:
     from snapviewer._core import Checkpoint
@@ -29,14 +30,6 @@ class FileLine:
     bad_tensors: int
     """With NaN or Inf; 0 if nothing was measured."""
     warnings: int
-
-
-@dataclass(frozen=True, slots=True)
-class FailedFile:
-    """A file that could not be analyzed, and why."""
-
-    file: str
-    reason: str
 
 
 def line_of(file: str, checkpoint: Checkpoint, measured: Measured | None) -> FileLine:
@@ -72,7 +65,7 @@ def as_text(
             )
             for line in files
         ]
-        sections.append(lay_out(rows, right={2, 3, 4}, width=width))
+        sections.append(lay_out(rows, right={2, 3, 4}, width=width, has_notes=True))
     size = format_bytes(sum(line.file_bytes for line in files))
     wasted = format_bytes(sum(line.wasted_bytes for line in files))
     tensors = count_of(sum(line.tensors for line in files), "tensor")
@@ -81,7 +74,7 @@ def as_text(
     if failed:
         lines = [f"  {named(item.file)}: {clean(item.reason, 600)}" for item in failed]
         sections.append(["failed", *lines])
-    return "\n\n".join("\n".join(lines) for lines in sections) + "\n"
+    return "\n\n".join("\n".join(fitted(lines, width)) for lines in sections) + "\n"
 
 
 def _marks(line: FileLine) -> list[str]:

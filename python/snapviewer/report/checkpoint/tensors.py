@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from snapviewer.checkpoint_stats import Measured
 from snapviewer.checkpoint_summary import Share, Summary
-from snapviewer.texts import clean
+from snapviewer.texts import clean, shortened_in_middle
 from snapviewer.units import count_of, format_bytes, format_share
 
-from .columns import lay_out, named, shape_text
+from .columns import lay_out, named, room_for_names, shape_text
 
 if TYPE_CHECKING:
     from snapviewer._core import Stats, Tensor
@@ -19,6 +19,9 @@ _PLAIN = ("tensor", "parameter")
 _BARS = "▁▂▃▄▅▆▇█"
 _SPARK, _NARROW_SPARK = 16, 8  # cells; the latter on narrow terminals
 _MOST_ALARMS = 10
+_LEAST_NAME = 24
+_NAMES, _HISTOGRAM = "statistics", "histogram"
+_SPARED = ("zeros", "std", _HISTOGRAM, "mean")  # columns, the least interesting first
 
 
 def tensor_table(summary: Summary, order: Sequence[int], most: int, width: int | None) -> list[str]:
@@ -37,7 +40,7 @@ def tensor_table(summary: Summary, order: Sequence[int], most: int, width: int |
                 ", ".join(_marks(summary, index)),
             )
         )
-    lines = lay_out(rows, right={3}, width=width)
+    lines = lay_out(rows, right={3}, width=width, has_notes=True)
     if left := [summary.tensors[index].logical_bytes for index in order[most:]]:
         lines.append(_rest(len(left), "tensor", sum(left)))
     return lines
@@ -55,9 +58,17 @@ def _marks(summary: Summary, index: int) -> list[str]:
         marks.append(clean(tensor.device, 20))
     if tensor.requires_grad:
         marks.append("grad")
+    if _is_expanded(tensor):
+        marks.append(f"expanded, {format_bytes(tensor.stored_bytes)} stored")
     if tensor.wasted_bytes:
         marks.append(f"wastes {format_bytes(tensor.wasted_bytes)}")
     return marks
+
+
+def _is_expanded(tensor: Tensor) -> bool:
+    """Tell whether elements stand for several, so that the file has less than the shape says."""
+    is_stored = tensor.storage is not None and not tensor.parts and tensor.kind in _PLAIN
+    return is_stored and tensor.stored_bytes < tensor.logical_bytes
 
 
 def letter(place: int) -> str:
@@ -113,10 +124,11 @@ def stats_table(
     most: int,
     width: int | None,
 ) -> list[str]:
-    """Lay statistics out, with a histogram of one line."""
-    rows: list[tuple[str, ...]] = [
-        ("statistics", "mean", "std", "min", "max", "zeros", "histogram")
-    ]
+    """Lay statistics out, with a histogram of one line.
+
+    Where names would be cut so much that they look alike, columns give way.
+    """
+    rows: list[tuple[str, ...]] = [(_NAMES, "mean", "std", "min", "max", "zeros", _HISTOGRAM)]
     cells = _NARROW_SPARK if width is not None and width < 100 else _SPARK
     reasons = []
     for index in order[:most]:
@@ -133,10 +145,35 @@ def stats_table(
                 spark(found.histogram, cells),
             )
         )
-    lines = lay_out(rows, right={1, 2, 3, 4, 5}, width=width) if len(rows) > 1 else []
+    lines = []
+    if len(rows) > 1:
+        rows = _spared(rows, width)
+        is_right = {i for i, title in enumerate(rows[0]) if title not in (_NAMES, _HISTOGRAM)}
+        lines = lay_out(rows, right=is_right, width=width)
+        if any(_is_partly_stored(tensors[index]) for index in order[:most]):
+            lines += ["", "of sparse and nested tensors: the values that are stored"]
     if reasons:
         lines += ["", "not measured", *reasons]
     return lines
+
+
+def _is_partly_stored(tensor: Tensor) -> bool:
+    return tensor.kind.startswith(("sparse", "nested"))
+
+
+def _spared(rows: list[tuple[str, ...]], width: int | None) -> list[tuple[str, ...]]:
+    """Leave columns out until the names can be told apart, or only the last ones are left."""
+    names = {row[0] for row in rows[1:]}
+    longest = max(map(len, names))
+    for title in _SPARED:
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        room = longest if width is None else room_for_names(widths, width)
+        are_apart = len({shortened_in_middle(name, max(room, 1)) for name in names}) == len(names)
+        if room >= min(longest, _LEAST_NAME) and are_apart:
+            break
+        place = rows[0].index(title)
+        rows = [(*row[:place], *row[place + 1 :]) for row in rows]
+    return rows
 
 
 def _number(value: float | None) -> str:

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 
 from snapviewer.checkpoint_stats import Measured
 from snapviewer.checkpoint_summary import Advice, Summary, groups_of, order_of
+from snapviewer.checkpoint_values import plain_values
 from snapviewer.texts import clean
 from snapviewer.units import count_of, format_bytes, format_share
 
-from .columns import lay_out, named, names_text
+from .columns import fitted, lay_out, named, names_text
 from .tensors import alarms, group_table, letter, stats_table, tensor_table
+from .values import value_table
 
 MOST_TENSORS = 40  # rows, unless somebody asks for another number
 _MOST_LINES = 10  # of each list that follows
@@ -52,8 +54,9 @@ def as_text(
         sections.append(tensor_table(summary, order, most, width))
     if measured is not None:
         sections.append(stats_table(summary.tensors, measured, order, most, width))
+    sections.append(value_table(plain_values(checkpoint.root), width))
     sections += [_sharing(summary), _advice(summary), _imports(summary), list(_notes(summary))]
-    return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
+    return "\n\n".join("\n".join(fitted(lines, width)) for lines in sections if lines) + "\n"
 
 
 def _danger(summary: Summary) -> Iterator[str]:
@@ -80,9 +83,9 @@ def _ledger(summary: Summary) -> list[str]:
     rows.append(("file", format_bytes(whole), "", f"{whole:,} bytes{files}"))
     lines = lay_out(rows, right={1, 2})
     held = f"{count_of(len(summary.tensors), 'tensor')}, {count_of(summary.elements, 'element')}"
-    sizes = f"{format_bytes(checkpoint.logical_bytes)} if each is written out"
+    sizes = format_bytes(checkpoint.logical_bytes)
     if checkpoint.unique_bytes != checkpoint.logical_bytes:
-        sizes += f", {format_bytes(checkpoint.unique_bytes)} without what they share"
+        sizes += f"; they reach {format_bytes(checkpoint.unique_bytes)} of storages"
     lines += ["", f"{held}: {sizes}"]
     if checkpoint.wasted_bytes:
         lines.append(f"wasted: {format_bytes(checkpoint.wasted_bytes)}")

@@ -1,0 +1,65 @@
+"""Which checkpoints names on a command line stand for: files, wildcards and directories."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_INDEXES = (".safetensors.index.json", ".bin.index.json")
+_CHECKPOINTS = (".pth", ".pt", ".pt2", ".ckpt", ".bin", ".safetensors")
+
+
+@dataclass(frozen=True, slots=True)
+class FailedFile:
+    """A file that could not be analyzed, and why."""
+
+    file: str
+    reason: str
+
+
+def failed_file(file: str, reason: str) -> FailedFile:
+    """Say why a file failed, without its name: that is told beside the reason.
+
+    >>> failed_file("a.pth", "not a checkpoint: a.pth").reason
+    'not a checkpoint'
+    """
+    return FailedFile(file, reason.removesuffix(f": {file}"))
+
+
+def is_wildcard(name: str) -> bool:
+    """Tell whether a name stands for files, rather than being one."""
+    return glob.has_magic(name) and not os.path.lexists(name)
+
+
+def expanded(names: Sequence[str]) -> tuple[list[str], list[FailedFile]]:
+    """Return the files that names stand for, each once, and the names that stand for none."""
+    files: dict[str, None] = {}
+    failed = []
+    for name in names:
+        if os.path.isdir(name):
+            found, reason = in_directory(name), "no checkpoint is in this directory"
+        elif is_wildcard(name):
+            everything = sorted(glob.glob(name, recursive=True))
+            found = [file for file in everything if not os.path.isdir(file)]
+            reason = "no file has such a name"
+        else:
+            found, reason = [name], ""
+        files.update(dict.fromkeys(found))
+        if not found:
+            failed.append(FailedFile(name, reason))
+    return list(files), failed
+
+
+def in_directory(directory: str) -> list[str]:
+    """Return the indexes directly in a directory: they name the other files. Else all checkpoints.
+
+    Raises:
+        OSError: The directory cannot be read.
+    """
+    names = sorted(os.listdir(directory))
+    found = [name for name in names if name.endswith(_INDEXES)]
+    found = found or [name for name in names if name.lower().endswith(_CHECKPOINTS)]
+    paths = [os.path.join(directory, name) for name in found]
+    return [path for path in paths if not os.path.isdir(path)]
