@@ -163,6 +163,7 @@ def test_a_state_dict_has_as_many_variables_as_keys_and_a_module_its_parts(tmp_p
 
 
 @pytest.mark.torch
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
 def test_a_difference_is_also_in_places_conjugates_and_numbers_that_are_none(
     tmp_path: Path,
 ) -> None:
