@@ -220,6 +220,17 @@ def test_many_plain_values_are_counted(tmp_path: Path, here: Here) -> None:
     assert len(parsed(here("pth", path, "--json").out)["values"]) == 17
 
 
+def test_values_beside_the_tensors_of_many_samples_are_told(tmp_path: Path, here: Here) -> None:
+    path = tmp_path / "samples.pth"
+    latent = T("int8", (1,))
+    write_pth(path, [{"latent": latent, "prompt": f"cat {i}"} for i in range(300)])
+
+    values = parsed(here("pth", path, "--json").out)["values"]
+
+    assert len(values) == 300
+    assert values["[299].prompt"] == "'cat 299'"
+
+
 def test_a_file_of_one_plain_value_tells_it(tmp_path: Path, here: Here) -> None:
     path = tmp_path / "int.pth"
     write_pth(path, 42)

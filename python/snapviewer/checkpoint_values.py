@@ -110,30 +110,39 @@ def plain_values(root: Value) -> tuple[Plain, ...]:
 def _inside(container: Value) -> tuple[bool, int]:
     """Tell whether a container holds tensors, as far as it is small, and how much it holds."""
     met = {container}
-    stack = [container]
+    # Depth first: of a thousand samples, the first has the tensor that is looked for.
+    stack = [_items(container)]
     count = 0
     while stack:
-        for _, value in _items(stack.pop()):
-            count += 1
-            if value.tensor is not None or count > _SMALL:
-                return value.tensor is not None, count
-            if value.is_container and value not in met:
-                met.add(value)
-                stack.append(value)
+        item = next(stack[-1], None)
+        if item is None:
+            stack.pop()
+            continue
+        value = item[1]
+        count += 1
+        if value.tensor is not None or count > _SMALL:
+            return value.tensor is not None, count
+        if value.is_container and value not in met:
+            met.add(value)
+            stack.append(_items(value))
     return False, count
 
 
-def _text(value: Value, levels: int = 4) -> str:
+def _text(value: Value, levels: int = 3) -> str:
     """Say a container as Python would, shortened."""
     if not value.is_container:
         return value.type if value.preview is None else value.preview
     brackets = _BRACKETS.get(value.type, "{}" if value.type in _PLAIN else "()")
     name = "" if value.type in _PLAIN or value.type in _BRACKETS else value.type
     parts: list[str] = []
+    room = _MOST_TEXT
     for label, item in value.items(0, 8) if levels else []:
+        if room < 0:  # so that what is in many places costs no more than what is shown
+            break
         inner = _text(item, levels - 1)
         is_numbered = value.type in _BRACKETS and label.startswith("[")
         parts.append(inner if is_numbered else f"{_clipped(label)}: {inner}")
+        room -= len(parts[-1])
     if len(parts) < (value.count or 0):
         parts.append("…")
     text = f"{name}{brackets[0]}{', '.join(parts)}{brackets[1]}"

@@ -150,7 +150,8 @@ def stats_table(
         rows = _spared(rows, width)
         is_right = {i for i, title in enumerate(rows[0]) if title not in (_NAMES, _HISTOGRAM)}
         lines = lay_out(rows, right=is_right, width=width)
-        if any(_is_partly_stored(tensors[index]) for index in order[:most]):
+        shown = [index for index in order[:most] if not isinstance(measured[index], str)]
+        if any(_is_partly_stored(tensors[index]) for index in shown):
             lines += ["", "of sparse and nested tensors: the values that are stored"]
     if reasons:
         lines += ["", "not measured", *reasons]
