@@ -72,7 +72,7 @@ def _ledger(summary: Summary) -> list[str]:
         ("unreferenced", ledger.unreferenced, "in storages, but no tensor reaches it"),
         ("pickle", ledger.pickle, "structure and plain values"),
         ("padding", ledger.padding, ""),
-        ("archive", ledger.archive, "headers, names, directories"),
+        ("archive", ledger.archive, "headers, names, directories, code"),
     ]
     whole = checkpoint.file_bytes
     rows = [
