@@ -116,6 +116,10 @@ impl<'f> Archive<'f> {
 
     /// The first bytes of a member, unpacked: at most so many.
     pub fn head(&self, member: &Member, most: usize) -> Result<Vec<u8>> {
+        if !member.is_deflated {
+            let bytes = member.packed_bytes.min(most as u64);
+            return Ok(self.file.part(member.start, bytes)?.into_owned());
+        }
         let mut bytes = Vec::new();
         self.unpack(member, &mut bytes, most as u64)?;
         Ok(bytes)
