@@ -5,9 +5,12 @@ mod checkpoint;
 mod columns;
 mod device;
 mod events;
+mod numbers;
 mod recording;
 mod screen;
+mod tensors;
 mod timeline;
+mod values;
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -20,20 +23,23 @@ mod _core {
     #[pymodule_export]
     const FORMAT_VERSION: u64 = crate::store::FORMAT_VERSION;
     #[pymodule_export]
-    use super::checkpoint::{
-        PyCheckpoint, PyDifference, PyLedger, PyStats, PyStorage, PyTensor, PyTensorPart, PyValue,
-        read_checkpoint,
-    };
+    use super::checkpoint::{PyCheckpoint, PyLedger, read_checkpoint};
     #[pymodule_export]
     use super::device::PyDevice;
     #[pymodule_export]
     use super::events::PyEvent;
     #[pymodule_export]
+    use super::numbers::{PyDifference, PyStats};
+    #[pymodule_export]
     use super::recording::{PyAllocations, PyFrame, PySnapshot};
     #[pymodule_export]
     use super::screen::PyScreen;
     #[pymodule_export]
+    use super::tensors::{PyStorage, PyTensor, PyTensorPart};
+    #[pymodule_export]
     use super::timeline::{PyClock, PyImage, PyTimeline};
+    #[pymodule_export]
+    use super::values::PyValue;
     use super::{Bound, PyModule, PyModuleMethods, PyResult, PyTuple};
 
     #[pymodule_init]

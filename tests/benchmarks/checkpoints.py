@@ -86,7 +86,7 @@ def _structure(path: Path) -> None:
     if not path.exists():
         _python(_WRITE_LARGE, path)
     work = "checkpoint = _core.read_checkpoint(path); checkpoint.tensors; checkpoint.ledger"
-    # The first call of a process pays for what the process has not touched yet: the best of several.
+    # The first call of a process pays for what it has not touched yet: the best of several.
     ours, memory = min(_measured(path, _OURS, work, repeats=1) for _ in range(5))
     again, _ = _measured(path, _OURS, work, repeats=10)
     load = 'torch.load(path, mmap=True, weights_only=True, map_location="cpu")'
