@@ -16,7 +16,10 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import pytest
 
 Kind = Literal["snapshot", "checkpoint"]
 
@@ -31,6 +34,18 @@ class Ran:
     code: int
     out: str
     err: str
+
+
+def run_here(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Ran:
+    """A run in this process, for the many cases that differ in their words only."""
+    from snapviewer.cli import main
+
+    try:
+        code = main([str(argument) for argument in arguments])
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else -1
+    captured = capsys.readouterr()
+    return Ran(code, captured.out, captured.err)
 
 
 def run(

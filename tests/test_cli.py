@@ -22,8 +22,7 @@ import pytest
 
 import hostile
 import snapviewer
-from program import Ran, run
-from snapviewer.cli import main
+from program import Ran, run, run_here
 
 ROOT = Path(__file__).resolve().parent.parent
 CONVERT_SNAP = (str(ROOT / "convert_snap.py"),)
@@ -75,16 +74,6 @@ def _assert_refused(ran: Ran, *words: str) -> None:
     assert [word for word in words if word not in ran.err] == [], ran.err
 
 
-def _here(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Ran:
-    """A run in this process, for the many cases that differ in their words only."""
-    try:
-        code = main([str(argument) for argument in arguments])
-    except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else -1
-    captured = capsys.readouterr()
-    return Ran(code, captured.out, captured.err)
-
-
 def _info(path: Path) -> dict[str, Any]:
     """What `info` says of a file, apart from where it is and how it is packed."""
     document: dict[str, Any] = _document(run("info", path, "--json"))
@@ -105,8 +94,8 @@ def test_the_program_is_installed_under_its_name() -> None:
 
 @pytest.mark.parametrize("command", ["convert", "info", "render", "query", "pth", "demo"])
 def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    ran = _here(capsys, command, "--help")
-    overview = _here(capsys, "--help")
+    ran = run_here(capsys, command, "--help")
+    overview = run_here(capsys, "--help")
 
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith(f"usage: snapviewer {command} ")
@@ -165,7 +154,7 @@ def test_wrong_usage_ends_with_2_and_touches_nothing(
 ) -> None:
     monkeypatch.chdir(tmp_path)
 
-    ran = _here(capsys, *words.split())
+    ran = run_here(capsys, *words.split())
 
     assert ran.code == 2
     assert ran.out == ""
@@ -205,8 +194,8 @@ def test_a_demo_of_any_protocol_is_read(
 ) -> None:
     path = tmp_path / "demo.pickle"
 
-    made = _here(capsys, "demo", "-o", path, "--events", "300", "--protocol", protocol)
-    ran = _here(capsys, "info", path, "--json")
+    made = run_here(capsys, "demo", "-o", path, "--events", "300", "--protocol", protocol)
+    ran = run_here(capsys, "info", path, "--json")
 
     assert made.code == 0
     assert path.read_bytes()[:2] == bytes([0x80, int(protocol)])
@@ -565,7 +554,7 @@ def test_anything_but_reading_is_refused(
     before = {name: (demos / "demo" / name).read_bytes() for name in MEMBERS}
 
     for bundle in (demos / "demo", demos / "demo.zip"):
-        _assert_refused(_here(capsys, "query", bundle, sql), "query: ")
+        _assert_refused(run_here(capsys, "query", bundle, sql), "query: ")
 
     assert {path.name: path.read_bytes() for path in (demos / "demo").iterdir()} == before
     assert list(tmp_path.iterdir()) == []

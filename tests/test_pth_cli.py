@@ -6,18 +6,18 @@ import json
 import os
 import struct
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from program import Ran, run
+from program import Ran, run, run_here
 from pth_writer import Call, G, S, T, write_pth, write_safetensors
 from snapviewer import _core
 from snapviewer.checkpoint_files import FailedFile
 from snapviewer.checkpoint_stats import measure
 from snapviewer.checkpoint_summary import order_of, prefix_of, summary_of
-from snapviewer.cli import main
 from snapviewer.report.checkpoint import document, text
 from snapviewer.report.checkpoint import many as many_report
 
@@ -72,15 +72,7 @@ Here = Callable[..., Ran]
 def here(capsys: pytest.CaptureFixture[str]) -> Here:
     """Runs the program in this process."""
 
-    def run_here(*arguments: str | Path) -> Ran:
-        try:
-            code = main([str(argument) for argument in arguments])
-        except SystemExit as end:
-            code = end.code if isinstance(end.code, int) else -1
-        captured = capsys.readouterr()
-        return Ran(code, captured.out, captured.err)
-
-    return run_here
+    return partial(run_here, capsys)
 
 
 def floats(*values: float) -> bytes:
