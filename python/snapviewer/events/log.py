@@ -1,0 +1,244 @@
+"""A log of memory events: what a run of a model wrote of its memory, as plain data.
+
+Logs come from many recorders, from killed runs and from hands. What can be read is kept, what is
+odd is told, and a field that is missing or cannot be is None, never 0.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Literal, TypeAlias, TypeVar
+
+from snapviewer.events.entries import MOST_SHOWN, Torn, entries_of
+from snapviewer.events.errors import LogError
+from snapviewer.events.source import read_text
+from snapviewer.events.values import MIB, bytes_of, seconds_of, time_of
+from snapviewer.texts import MOST_SHOWN as MOST_OF_A_NAME
+from snapviewer.texts import clean
+
+MOST_ENTRIES = 1_000_000
+MOST_WITHOUT_EVENT = 100_000
+MOST_ODDITIES = 100
+MOST_FIELDS = 20  # of those that we do not know
+
+Progress: TypeAlias = Callable[[int, int], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened in a run, and the memory at it; None is what was not recorded.
+
+    `more` has the fields that we do not know, as text.
+    """
+
+    name: str
+    peak_bytes: int | None
+    incremental_bytes: int | None
+    time_s: float | None
+    duration_s: float | None
+    model_name: str | None
+    cuda_peak_bytes: int | None
+    pytorch_peak_bytes: int | None
+    more: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Oddity:
+    """Something in a log that the format does not have: reported, never fatal.
+
+    `place` is the number of the entry, from 1; `field` is empty if it is about the whole entry.
+    """
+
+    kind: Literal["not-an-event", "bad-value", "torn-line"]
+    place: int
+    field: str
+    shown: str
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """The events of a file, in its order; the first oddities, and how many there are."""
+
+    path: str
+    events: tuple[Event, ...]
+    oddities: tuple[Oddity, ...]
+    odd_count: int
+
+
+def read_log(path: str | os.PathLike[str], *, progress: Progress | None = None) -> Log:
+    """Read a log of memory events.
+
+    Args:
+        path: A file with a JSON list of events, an object with a list under `events`, or JSON
+            Lines.
+        progress: Called now and then with the bytes read so far and all of them.
+
+    Raises:
+        LogError: It cannot be read, is no log, or has no events.
+    """
+    name = os.fsdecode(path)
+    events: list[Event] = []
+    oddities: list[Oddity] = []
+    odd_count = 0
+    try:
+        for place, entry in enumerate(entries_of(name, read_text(name, progress=progress)), 1):
+            if place > MOST_ENTRIES:
+                zh = f"其中的条目超过 {MOST_ENTRIES:,} 个 (请拆分成几个文件)"
+                en = f"there are more than {MOST_ENTRIES:,} entries in it; split it into parts"
+                raise LogError(name, zh, en)
+            event, odd = event_of(entry, place)
+            if event is not None:
+                events.append(event)
+            elif place >= MOST_WITHOUT_EVENT and not events:
+                zh = f"前 {MOST_WITHOUT_EVENT:,} 个条目中没有事件"
+                en = f"none of its first {MOST_WITHOUT_EVENT:,} entries is an event"
+                raise LogError(name, zh, en)
+            if odd:
+                odd_count += len(odd)
+                oddities += odd[: MOST_ODDITIES - len(oddities)]
+        if not events:
+            raise LogError(name, "其中没有事件", "there are no events in it")
+        return Log(name, tuple(events), tuple(oddities), odd_count)
+    except MemoryError as error:
+        raise LogError(name, "内存不足", "there is not enough memory for this") from error
+
+
+def read_entries(
+    path: str | os.PathLike[str], *, progress: Progress | None = None
+) -> Iterator[object]:
+    """Yield the raw JSON values of a log in order; torn lines are left out.
+
+    Raises:
+        LogError: It cannot be read or is no log.
+    """
+    name = os.fsdecode(path)
+    for entry in entries_of(name, read_text(name, progress=progress)):
+        if not isinstance(entry, Torn):
+            yield entry
+
+
+def event_of(entry: object, place: int) -> tuple[Event | None, list[Oddity]]:
+    """Read one entry of a log.
+
+    Args:
+        entry: What JSON has there, or `Torn`.
+        place: Its number, from 1.
+
+    Returns:
+        The event, or None if it is none; and what is odd about it.
+
+    >>> event, odd = event_of({"event": "init", "peak_memory": 0, "duration": -1}, 1)
+    >>> event.peak_bytes, event.incremental_bytes, event.duration_s
+    (0, None, None)
+    >>> odd
+    [Oddity(kind='bad-value', place=1, field='duration', shown='-1')]
+    """
+    if isinstance(entry, Torn):
+        return None, [Oddity("torn-line", place, "", entry.shown)]
+    name = entry.get("event") if isinstance(entry, dict) else None
+    name = clean(name.strip(), MOST_OF_A_NAME) if isinstance(name, str) else ""
+    if not name or not isinstance(entry, dict):
+        return None, [Oddity("not-an-event", place, "", _shown(entry))]
+    fields = _Fields(entry, place)
+    event = Event(
+        name=name,
+        peak_bytes=fields.first(_PEAK),
+        incremental_bytes=fields.first(_INCREMENT),
+        time_s=fields.first(_TIME),
+        duration_s=fields.first(_DURATION),
+        model_name=fields.first(_MODEL),
+        cuda_peak_bytes=fields.first(_CUDA_PEAK),
+        pytorch_peak_bytes=fields.first(_PYTORCH_PEAK),
+        more=fields.more(),
+    )
+    return event, fields.odd
+
+
+def _peak(value: object) -> int | None:
+    count = bytes_of(value)
+    return None if count is None or count < 0 else count
+
+
+def _peak_of_mib(value: object) -> int | None:
+    count = bytes_of(value, MIB)
+    return None if count is None or count < 0 else count
+
+
+def _increment_of_mib(value: object) -> int | None:
+    return bytes_of(value, MIB)
+
+
+def _name(value: object) -> str | None:
+    return clean(value.strip(), MOST_OF_A_NAME) if isinstance(value, str) else None
+
+
+_T = TypeVar("_T")
+_Names: TypeAlias = tuple[tuple[str, Callable[[object], _T | None]], ...]
+
+# The names of a field, best first, and what reads its value.
+_PEAK: _Names[int] = (
+    ("peak_memory", _peak),
+    ("peak_memory_mb", _peak_of_mib),
+    ("pytorch_tensor_peak_mb", _peak_of_mib),
+)
+_INCREMENT: _Names[int] = (
+    ("incremental_memory", bytes_of),
+    ("incremental_memory_mb", _increment_of_mib),
+)
+_TIME: _Names[float] = (("timestamp", time_of),)
+_DURATION: _Names[float] = (("duration", seconds_of),)
+_MODEL: _Names[str] = (("model_name", _name),)
+_CUDA_PEAK: _Names[int] = (
+    ("cuda_runtime_peak", _peak_of_mib),
+    ("cuda_runtime_peak_mb", _peak_of_mib),
+)
+_PYTORCH_PEAK: _Names[int] = (
+    ("pytorch_runtime_peak", _peak_of_mib),
+    ("pytorch_runtime_peak_mb", _peak_of_mib),
+)
+
+
+class _Fields:
+    """The fields of an entry that nobody asked for yet, and what is odd about the others."""
+
+    def __init__(self, entry: Mapping[str, object], place: int) -> None:
+        self.odd: list[Oddity] = []
+        self._left = {**entry}
+        self._left.pop("event", None)
+        self._place = place
+
+    def first(self, names: _Names[_T]) -> _T | None:
+        """Take the first of several fields that has a value; the others are left."""
+        for name, read in names:
+            value = self._left.pop(name, None)
+            if value is None:
+                continue
+            found = read(value)
+            if found is not None:
+                return found
+            self.odd.append(Oddity("bad-value", self._place, name, _shown(value)))
+        return None
+
+    def more(self) -> tuple[tuple[str, str], ...]:
+        """Return what is left, as text; lists and objects are no values of an event."""
+        kept = []
+        for key, value in self._left.items():
+            if isinstance(value, str | int | float):
+                text = value if isinstance(value, str) else json.dumps(value)
+                kept.append((clean(key, MOST_OF_A_NAME), clean(text, MOST_OF_A_NAME)))
+                if len(kept) == MOST_FIELDS:
+                    break
+        return tuple(kept)
+
+
+def _shown(value: object) -> str:
+    """Show the beginning of a value as JSON, without writing all of a large one."""
+    if isinstance(value, str):
+        value = value[: 4 * MOST_SHOWN]
+    elif isinstance(value, dict | list) and len(value) > MOST_SHOWN:
+        value = list(islice(value, MOST_SHOWN)) if isinstance(value, list) else "{…}"
+    return clean(json.dumps(value, ensure_ascii=False), MOST_SHOWN)
