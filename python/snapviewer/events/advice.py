@@ -1,0 +1,93 @@
+"""What to do, from the numbers of a log: each piece says how many bytes it saves and why.
+
+Savings are of the peak and at most what the numbers allow. They do not add up: what was released
+cannot be quantized as well. The words are the reports'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from .components import use_of
+from .peaks import Parts, Peak
+from .rating import LEAKS
+from .steps import Steps
+
+Term: TypeAlias = Literal["short", "medium", "long"]
+AdviceKind: TypeAlias = Literal[
+    "release-encoder",
+    "load-late",
+    "find-unaccounted",
+    "fix-leak",
+    "activations",
+    "int8",
+    "block-swap",
+    "kv-cache",
+    "four-bit",
+    "shard",
+]
+
+# What is smaller than this share of the peak is not worth a piece of advice.
+_LEAST_SHARE = 0.01
+# How many steps a video is often generated with: what a leak would add up to.
+PROJECTED_STEPS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """Something to do; `subject` is the component it is about."""
+
+    kind: AdviceKind
+    term: Term
+    subject: str
+    saved_bytes: int
+
+
+def advise(
+    components: Mapping[str, int], peak: Peak | None, parts: Parts | None, steps: Steps | None
+) -> tuple[Advice, ...]:
+    """Return what follows from the numbers, what saves most first."""
+    found = [*_on_components(components), *_on_parts(parts), *_on_steps(steps)]
+    least = _LEAST_SHARE * peak.size_bytes if peak else 0
+    worth = [item for item in found if item.saved_bytes >= least or item.kind == "fix-leak"]
+    return tuple(sorted(worth, key=lambda item: -item.saved_bytes))
+
+
+def _on_components(components: Mapping[str, int]) -> Iterator[Advice]:
+    for name, size in components.items():
+        if size <= 0:
+            continue
+        use = use_of(name)
+        if use == "encoder":
+            yield Advice("release-encoder", "short", name, size)
+            yield Advice("four-bit", "long", name, size * 3 // 4)
+        elif use == "decoder":
+            yield Advice("load-late", "short", name, size)
+        else:
+            yield Advice("block-swap", "medium", name, size // 2)
+        yield Advice("int8", "medium", name, size // 2)
+    total = sum(size for size in components.values() if size > 0)
+    if total:
+        yield Advice("shard", "long", "", total // 2)
+
+
+def _on_parts(parts: Parts | None) -> Iterator[Advice]:
+    if parts is None:
+        return
+    if parts.unaccounted_bytes > 0:
+        yield Advice("find-unaccounted", "short", "", parts.unaccounted_bytes)
+    if parts.generation_bytes > 0:
+        yield Advice("activations", "short", "", parts.generation_bytes)
+    for part in parts.parts:
+        if part.kind == "kv-cache" and part.size_bytes > 0:
+            yield Advice("kv-cache", "medium", part.subject, part.size_bytes // 2)
+
+
+def _on_steps(steps: Steps | None) -> Iterator[Advice]:
+    if steps is None or steps.growth.verdict not in LEAKS:
+        return
+    per_step = steps.growth.per_step_bytes or 0.0
+    longest = max(len(steps.levels) // steps.runs, 2)
+    yield Advice("fix-leak", "short", "", round(per_step * max(longest - 1, PROJECTED_STEPS - 1)))

@@ -1,0 +1,178 @@
+"""What a log of memory events says, as one frozen result that all reports render.
+
+A peak is a high-water mark that a recorder read; an increment is what a component, a cache or a
+step added. What was computed says from what, and what was not recorded is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .advice import Advice, advise
+from .cards import Need, need_of
+from .gather import (
+    Component,
+    Environment,
+    Other,
+    Phase,
+    Stage,
+    Told,
+    components_of,
+    environment_of,
+    highest_of,
+    largest,
+    others_of,
+    peaks_around,
+    phases_of,
+    stages_of,
+)
+from .log import Log, Oddity
+from .names import Role, role_of
+from .peaks import Parts, Peak, reconcile
+from .rating import Rating, rate
+from .steps import Meaning, Steps, examine, split_runs
+
+MOST_OTHERS = 1000  # names of events that no rule knows
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """All that the reports say."""
+
+    path: str
+    event_count: int
+    peak_event_count: int
+    incremental_event_count: int
+    environment: Environment
+    components: tuple[Component, ...]
+    phases: tuple[Phase, ...]
+    stages: tuple[Stage, ...]
+    others: tuple[Other, ...]
+    other_count: int
+    failures: tuple[str, ...]
+    peak: Peak | None
+    device_peak_bytes: int | None
+    pytorch_peak_bytes: int | None
+    parts: Parts | None
+    steps: Steps | None
+    need: Need | None
+    rating: Rating
+    advice: tuple[Advice, ...]
+    oddities: tuple[Oddity, ...]
+    odd_count: int
+
+    @property
+    def components_bytes(self) -> int | None:
+        """All components together; None if none was recorded."""
+        sizes = [item.size_bytes for item in self.components if item.size_bytes is not None]
+        return sum(sizes) if sizes else None
+
+
+def analyze(log: Log, *, steps_are: Meaning | None = None) -> Analysis:
+    """Analyze a log.
+
+    Args:
+        log: What was read.
+        steps_are: What the values of steps are; if None, their numbers decide.
+
+    Raises:
+        ValueError: The log has no events.
+    """
+    if not log.events:
+        raise ValueError("a log without events")
+    events = [(event, role_of(event.name, event.model_name)) for event in log.events]
+    environment = environment_of(events)
+    components = components_of(events, environment)
+    before, after = peaks_around(events)
+    peak = max(
+        (item for item in (before, after) if item), key=lambda item: item.size_bytes, default=None
+    )
+    if peak is None:
+        peak = highest_of(events, lambda event: event.pytorch_peak_bytes)
+    rise = after.size_bytes - before.size_bytes if before and after else None
+    steps = _steps(events, steps_are, environment, peak, rise)
+    parts = _parts(events, components, peak, before, steps)
+    device_peak = largest(event.cuda_peak_bytes for event, _ in events)
+    need = None
+    if peak is not None and environment.source == "device":
+        need = need_of(peak.size_bytes, device_peak)
+    others = others_of(events)
+    sizes = {item.name: item.size_bytes for item in components if item.size_bytes is not None}
+    return Analysis(
+        path=log.path,
+        event_count=len(log.events),
+        peak_event_count=sum(bool(event.peak_bytes) for event in log.events),
+        incremental_event_count=sum(bool(event.incremental_bytes) for event in log.events),
+        environment=environment,
+        components=components,
+        phases=phases_of(events, after),
+        stages=stages_of(events),
+        others=tuple(others[:MOST_OTHERS]),
+        other_count=len(others),
+        failures=tuple(event.name for event, role in events if role.kind == "failure"),
+        peak=peak,
+        device_peak_bytes=device_peak,
+        pytorch_peak_bytes=largest(event.pytorch_peak_bytes for event, _ in events),
+        parts=parts,
+        steps=steps,
+        need=need,
+        rating=rate(sizes, peak, parts, steps),
+        advice=advise(sizes, peak, parts, steps),
+        oddities=log.oddities,
+        odd_count=log.odd_count,
+    )
+
+
+def _steps(
+    events: Told,
+    asked: Meaning | None,
+    environment: Environment,
+    peak: Peak | None,
+    rise: int | None,
+) -> Steps | None:
+    steps = [(role.number, event) for event, role in events if role.kind == "step"]
+    valued = [
+        (number, event.incremental_bytes)
+        for number, event in steps
+        if event.incremental_bytes is not None
+    ]
+    said = dict(environment.facts).get("steps_are")
+    declared: Meaning | None = "levels" if said == "levels" else None
+    if said == "increments":
+        declared = "increments"
+    return examine(
+        split_runs(valued),
+        without_value=len(steps) - len(valued),
+        asked=asked,
+        declared=declared,
+        peak_bytes=peak.size_bytes if peak else None,
+        peak_rise_bytes=rise,
+    )
+
+
+def _parts(
+    events: Told,
+    components: Sequence[Component],
+    peak: Peak | None,
+    before: Peak | None,
+    steps: Steps | None,
+) -> Parts | None:
+    if peak is None:
+        return None
+    initial = largest(event.peak_bytes for event, role in events if role == Role("phase", "init"))
+    loaded = [event for event, role in events if role == Role("phase", "model_loaded")]
+    model_loaded = largest(event.peak_bytes for event in loaded)
+    caches: dict[str, int] = {}
+    for event, role in events:
+        if role.kind == "kv-cache" and event.incremental_bytes:
+            size = max(caches.get(role.subject, 0), event.incremental_bytes)
+            caches[role.subject] = size
+    return reconcile(
+        peak,
+        loaded=Peak("model_loaded", model_loaded) if model_loaded is not None else before,
+        initial_bytes=initial,
+        components={item.name: item.size_bytes for item in components if item.size_bytes},
+        caches=caches,
+        highest_step_bytes=steps.highest_bytes if steps else None,
+    )

@@ -1,0 +1,225 @@
+"""Gathers what the events of a log say, by what they are about.
+
+Nothing is made up: what was not recorded is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, TypeVar
+
+from .components import EXPECTED
+from .log import Event
+from .names import GENERATION_BEGINS, Role, normal
+from .peaks import Peak
+
+Source: TypeAlias = Literal["device", "process"]
+Told: TypeAlias = Sequence[tuple[Event, Role]]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A part of the model; loaded several times, it has the largest size that was seen."""
+
+    name: str
+    size_bytes: int | None
+    times: int
+    load_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A point of the run whose peak was recorded, or should have been."""
+
+    name: str
+    peak_bytes: int | None
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A stretch of the run between its `_start` and its `_end`."""
+
+    name: str
+    times: int
+    duration_s: float | None
+    incremental_bytes: int | None
+    peak_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """Events that no rule knows."""
+
+    name: str
+    times: int
+    peak_bytes: int | None
+    incremental_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What a log says of the run itself."""
+
+    model_names: tuple[str, ...]
+    source: Source
+    is_recorded_here: bool
+    """Whether our own recorder wrote the log."""
+    facts: tuple[tuple[str, str], ...]
+    first_s: float | None
+    last_s: float | None
+
+
+def _size(peak: Peak) -> int:
+    return peak.size_bytes
+
+
+def largest(numbers: Iterable[int | None]) -> int | None:
+    """Return the largest of the numbers that there are."""
+    return max((number for number in numbers if number is not None), default=None)
+
+
+def highest_of(events: Told, value: Callable[[Event], int | None]) -> Peak | None:
+    """Return the largest of what events recorded, and the first event that has it."""
+    best: Peak | None = None
+    for event, _ in events:
+        size = value(event)
+        if size is not None and (best is None or size > best.size_bytes):
+            best = Peak(event.name, size)
+    return best
+
+
+def peaks_around(events: Told) -> tuple[Peak | None, Peak | None]:
+    """Return the highest peaks before the generation begins and from there on."""
+    begin = next(
+        (place for place, (event, role) in enumerate(events) if _is_generation(event, role)),
+        len(events),
+    )
+    return (
+        highest_of(events[:begin], lambda event: event.peak_bytes),
+        highest_of(events[begin:], lambda event: event.peak_bytes),
+    )
+
+
+def _is_generation(event: Event, role: Role) -> bool:
+    return (
+        role.kind == "step"
+        or normal(event.name) in GENERATION_BEGINS
+        or (role.kind == "phase" and role.subject in ("after_decode", "inference_end"))
+        or (role.kind == "phase" and role.subject == "total_generation")
+    )
+
+
+def environment_of(events: Told) -> Environment:
+    """Return what a log says of the run itself."""
+    facts: dict[str, str] = {}
+    for event, role in events:
+        if role == Role("phase", "init"):
+            facts |= dict(event.more)
+    times = [event.time_s for event, _ in events if event.time_s is not None]
+    return Environment(
+        model_names=_unique(event.model_name for event, _ in events)[:20],
+        source="process" if facts.get("memory_source") == "process" else "device",
+        is_recorded_here=facts.get("recorder", "").startswith("snapviewer"),
+        facts=tuple(facts.items()),
+        first_s=min(times, default=None),
+        last_s=max(times, default=None),
+    )
+
+
+def _unique(items: Iterable[T | None]) -> tuple[T, ...]:
+    return tuple(dict.fromkeys(item for item in items if item is not None))
+
+
+def components_of(events: Told, environment: Environment) -> tuple[Component, ...]:
+    """Return the components that a log names, and those that it should have named."""
+    durations = {stage.name: stage.duration_s for stage in stages_of(events)}
+    found: dict[str, list[Event]] = {}
+    for event, role in events:
+        if role.kind == "component":
+            found.setdefault(role.subject, []).append(event)
+    if not environment.is_recorded_here:
+        for name in EXPECTED:
+            found.setdefault(name, [])
+    components = []
+    for name, loaded in found.items():
+        load_s = next((e.duration_s for e in loaded if e.duration_s is not None), None)
+        components.append(
+            Component(
+                name,
+                largest(event.incremental_bytes for event in loaded),
+                len(loaded),
+                load_s if load_s is not None else durations.get(f"{name}_load"),
+            )
+        )
+    return tuple(components)
+
+
+# Every report has these; others only if they were recorded.
+_ALWAYS_SHOWN = ("init", "model_loaded", "forward_pass")
+
+
+def phases_of(events: Told, generation: Peak | None) -> tuple[Phase, ...]:
+    """Return the peaks of the phases; `generation` is the highest since it began."""
+    phases = []
+    for name in _ALWAYS_SHOWN:
+        same = [event for event, role in events if role == Role("phase", name)]
+        phases.append(Phase(name, largest(event.peak_bytes for event in same), len(same)))
+    phases.append(
+        Phase("generation", generation.size_bytes if generation else None, int(bool(generation)))
+    )
+    for name in ("after_decode", "inference_end", "total_generation"):
+        same = [event for event, role in events if role == Role("phase", name)]
+        peak = largest(event.peak_bytes for event in same)
+        if peak is not None:
+            phases.append(Phase(name, peak, len(same)))
+    return tuple(phases)
+
+
+def stages_of(events: Told) -> tuple[Stage, ...]:
+    """Pair the beginnings and ends of stages; whatever has a duration of its own is one, too."""
+    open_since: dict[str, float | None] = {}
+    found: dict[str, list[tuple[float | None, Event]]] = {}
+    for event, role in events:
+        if role.kind == "stage-start":
+            open_since[role.subject] = event.time_s
+        elif role.kind == "stage-end":
+            start = open_since.pop(role.subject, None)
+            took = event.duration_s
+            if took is None and start is not None and event.time_s is not None:
+                took = max(0.0, event.time_s - start)
+            found.setdefault(role.subject, []).append((took, event))
+        elif event.duration_s is not None and role.kind in ("phase", "other"):
+            found.setdefault(role.subject, []).append((event.duration_s, event))
+    stages = []
+    for name, ends in found.items():
+        times = [took for took, _ in ends if took is not None]
+        stages.append(
+            Stage(
+                name,
+                len(ends),
+                sum(times) if times else None,
+                largest(event.incremental_bytes for _, event in ends),
+                largest(event.peak_bytes for _, event in ends),
+            )
+        )
+    return tuple(stages)
+
+
+def others_of(events: Told) -> list[Other]:
+    """Return the events that no rule knows, each name once."""
+    found: dict[str, list[Event]] = {}
+    for event, role in events:
+        if role.kind == "other":
+            found.setdefault(event.name, []).append(event)
+    return [
+        Other(
+            name,
+            len(same),
+            largest(event.peak_bytes for event in same),
+            largest(event.incremental_bytes for event in same),
+        )
+        for name, same in found.items()
+    ]

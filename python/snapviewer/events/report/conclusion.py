@@ -1,0 +1,197 @@
+"""The last chapter: what was found, what to do first, and which card to use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from snapviewer.events.analysis import Analysis
+from snapviewer.events.cards import CARDS, HEADROOM, Card, Fit, fit_of, need_of, smallest
+from snapviewer.events.document import (
+    Block,
+    Heading,
+    Listing,
+    Paragraph,
+    Table,
+    Text,
+    code,
+    strong,
+    text,
+)
+
+from .growth import growth_text
+from .patterns import unaccounted_sentence
+from .strategies import advice_title, saving
+from .words import GIB, Words, columns, row
+
+_MOST_PRIORITIES = 6
+
+
+def conclusion(analysis: Analysis, say: Words) -> Iterator[Block]:
+    """Yield the chapter."""
+    yield Heading(2, say("结论与建议", "Conclusions"))
+    yield Heading(3, say("主要发现", "Main findings"))
+    yield Listing(tuple(findings(analysis, say)), is_ordered=True)
+    yield Heading(3, say("优先级建议", "Priorities"))
+    yield from _priorities(analysis, say)
+    yield Heading(3, say("部署建议", "Deployment"))
+    yield from _deployment(analysis, say)
+
+
+def findings(analysis: Analysis, say: Words) -> Iterator[Text]:
+    """Yield what a reader should know first, in the order of importance."""
+    peak = analysis.peak
+    if peak is None:
+        yield text(say("没有记录峰值显存。", "No peak was recorded."))
+    else:
+        yield text(
+            say("实测峰值为 ", "The measured peak is "),
+            strong(say.size(peak.size_bytes)),
+            say("（", " ("),
+            code(peak.event),
+            say("）。", ")."),
+        )
+    if analysis.failures:
+        yield text(say("运行以失败结束：", "The run failed: "), code(analysis.failures[0]))
+    if analysis.steps:
+        yield growth_text(analysis, say)
+    if analysis.parts and analysis.components_bytes is not None:
+        yield unaccounted_sentence(analysis, say)
+    total = analysis.components_bytes
+    sized = [item for item in analysis.components if item.size_bytes]
+    if total and total > 0 and sized:
+        largest = max(sized, key=lambda item: item.size_bytes or 0)
+        yield text(
+            strong(say.component(largest.name)),
+            say(
+                f" 是最大的组件：{say.size(largest.size_bytes)}，"
+                f"占全部组件的 {say.share((largest.size_bytes or 0) / total)}。",
+                f" is the largest component: {say.size(largest.size_bytes)}, "
+                f"{say.share((largest.size_bytes or 0) / total)} of all of them.",
+            ),
+        )
+    if analysis.other_count or analysis.odd_count:
+        yield text(
+            say(
+                f"日志中有 {analysis.other_count:,} 种未知事件、"
+                f"{analysis.odd_count:,} 处不合格式的内容，见附录。",
+                f"The log has {analysis.other_count:,} kinds of unknown events and "
+                f"{analysis.odd_count:,} things that the format does not have: see the appendix.",
+            )
+        )
+
+
+def _priorities(analysis: Analysis, say: Words) -> Iterator[Block]:
+    levels = (
+        say("高优先级", "High priority"),
+        say("中优先级", "Medium priority"),
+        say("低优先级", "Low priority"),
+    )
+    shown = analysis.advice[:_MOST_PRIORITIES]
+    if not shown:
+        yield Paragraph(
+            text(
+                say(
+                    "没有可依据的数值：请记录组件加载、峰值和步骤事件后再分析。",
+                    "There are no numbers to go by: record the loading of components, peaks and "
+                    "steps, and analyze again.",
+                )
+            )
+        )
+        return
+    items = []
+    for place, item in enumerate(shown):
+        level = levels[min(2, place * 3 // len(shown))]
+        points = f"{advice_title(item, say)} ({saving(item, say)})"
+        items.append(say.labelled(level, points, _projected(analysis, item.saved_bytes, say)))
+    yield Listing(tuple(items), is_ordered=True)
+
+
+def _projected(analysis: Analysis, saved_bytes: int, say: Words) -> str:
+    """Say what the peak would be, and the smallest card for it."""
+    if analysis.peak is None or analysis.need is None:
+        return ""
+    rest = max(0, analysis.peak.size_bytes - saved_bytes)
+    card = smallest(need_of(rest))
+    if card is None or card == smallest(analysis.need):
+        return say(f"，峰值降至 {say.size(rest)}", f": the peak becomes {say.size(rest)}")
+    return say(
+        f"，峰值降至 {say.size(rest)}，可用 {card.name}",
+        f": the peak becomes {say.size(rest)}, which fits a {card.name}",
+    )
+
+
+def _deployment(analysis: Analysis, say: Words) -> Iterator[Block]:
+    need = analysis.need
+    if need is None or analysis.peak is None:
+        reason = (
+            say(
+                "日志记录的是进程内存而不是显存，不能据此选择 GPU。",
+                "The log has the memory of the process, not of a GPU: no card can be chosen by it.",
+            )
+            if analysis.environment.source == "process"
+            else say(
+                "没有记录峰值，无法推荐 GPU；请记录 peak_memory。",
+                "No peak was recorded, so no card can be recommended; record peak_memory.",
+            )
+        )
+        yield Paragraph(text(reason))
+        return
+    headroom = f"{100 * HEADROOM:.0f} %"
+    how = (
+        say("CUDA 上下文按 0.50 GB 估计", "0.50 GB assumed for CUDA's context")
+        if need.is_context_assumed
+        else say("包含实测的 CUDA 运行时", "with the CUDA runtime as measured")
+    )
+    yield Paragraph(
+        text(
+            say("需要 ", "Needed: "),
+            strong(say.size(need.needed_bytes)),
+            say(
+                f"：实测峰值 {say.size(analysis.peak.size_bytes)}，{how}，另加 {headroom} 余量。",
+                f", which is the measured peak of {say.size(analysis.peak.size_bytes)} ({how}) and "
+                f"{headroom} headroom.",
+            ),
+        )
+    )
+    best = smallest(need)
+    server = smallest(need, (card for card in CARDS if card.is_datacenter))
+    names = [card.name for card in dict.fromkeys((best, server)) if card is not None]
+    items = [
+        say.labelled(say("推荐 GPU", "Recommended GPU"), say(" 或 ", " or ").join(names))
+        if names
+        else say.labelled(
+            say("推荐 GPU", "Recommended GPU"),
+            say("没有单张卡足够，需要多卡切分", "no single card is enough; shard over several"),
+        )
+    ]
+    tight = [card.name for card in CARDS if fit_of(card, need) == "tight"]
+    if tight:
+        items.append(
+            say.labelled(
+                say("勉强可用（余量不足）", "Just fits, without headroom"), say.listed(tight)
+            )
+        )
+    yield Listing(tuple(items))
+    yield Table(
+        columns("GPU", f"#{say('可用显存 (GB)', 'Memory (GB)')}", say("是否够用", "Does it fit?")),
+        tuple(
+            row(card.name, f"{card.memory_bytes / GIB:.1f}", _fit_name(fit_of(card, need), say))
+            for card in _around(best)
+        ),
+    )
+
+
+def _around(best: Card | None) -> list[Card]:
+    """Return the cards around the recommended one, small to large."""
+    cards = sorted(CARDS, key=lambda card: card.memory_mib)
+    place = cards.index(best) if best in cards else len(cards)
+    return cards[max(0, place - 4) : place + 4]
+
+
+def _fit_name(fit: Fit, say: Words) -> str:
+    names: dict[Fit, str] = {
+        "fits": say("✓ 够用", "✓ yes"),
+        "tight": say("勉强", "just"),
+        "too-small": say("✗ 不够", "✗ no"),
+    }
+    return names[fit]
