@@ -15,13 +15,15 @@ from snapviewer.events.report.scales import Scale, place_scale, sane, value_scal
 from snapviewer.events.report.shapes import Dot, Drawing, Label, Line, Polyline, Rect, Shape
 
 WIDTH_PX = 760.0
+SLIM_PX = 360.0  # a phone
 LABEL_PX = 13.0
 SMALL_PX = 12.0
 MOST_DOTS = 60
 
 _GAP_PX = 8.0
 _ROW_PX = 28.0
-_BAR_PX = 18.0
+_LOW_ROW_PX = 21.0  # so that forty bars fit on a page
+_FEW_BARS = 16
 _AXIS_PX = 24.0  # the height of the labels below an axis
 _PLOT_PX = 250.0
 _LEGEND_ROW_PX = 22.0
@@ -29,37 +31,51 @@ _LEGEND_LINE_PX = 20.0
 _LEGEND_GAP_PX = 20.0
 
 
-def draw(chart: BarChart | LineChart) -> Drawing:
-    """Lay out a chart of either kind."""
-    return draw_bars(chart) if isinstance(chart, BarChart) else draw_lines(chart)
+def draw(chart: BarChart | LineChart, *, width_px: float = WIDTH_PX) -> Drawing:
+    """Lay out a chart of either kind.
+
+    Args:
+        chart: Bars or lines.
+        width_px: How wide the frame is, 320 pixels or more.
+    """
+    return _bars(chart, width_px) if isinstance(chart, BarChart) else _lines(chart, width_px)
 
 
-def draw_bars(chart: BarChart) -> Drawing:
+def _bars(chart: BarChart, frame_px: float) -> Drawing:
     """Lay out bars: the label to the left, the bar, and the note at its end."""
     if not chart.bars:
-        return _nothing()
-    labels = [fitted(bar.label, 0.34 * WIDTH_PX, LABEL_PX) for bar in chart.bars]
+        return _nothing(frame_px)
+    labels = [fitted(bar.label, 0.33 * frame_px, LABEL_PX) for bar in chart.bars]
     left = max(width_px(label, LABEL_PX) for label in labels) + _GAP_PX
-    note = max(width_px(fitted(bar.note, 130, LABEL_PX), LABEL_PX) for bar in chart.bars)
-    right = WIDTH_PX - max(note + 1.5 * _GAP_PX, 40.0)
-    scale = _bar_scale(max(_length(bar) for bar in chart.bars), right - left)
-    bottom = len(chart.bars) * _ROW_PX + 4
+    # Room for usual notes beside the longest bar; longer ones go into it.
+    note = max(width_px(fitted(bar.note, 110, LABEL_PX), LABEL_PX) for bar in chart.bars)
+    high = max(_length(bar) for bar in chart.bars)
+    last = width_px(value_scale(0, high).marks[-1].label, SMALL_PX) / 2
+    right = frame_px - max(note + 1.5 * _GAP_PX, last, 40.0)
+    scale = _bar_scale(high, right - left)
+    row_px = _ROW_PX if len(chart.bars) <= _FEW_BARS else _LOW_ROW_PX
+    bottom = len(chart.bars) * row_px + 4
     shapes: list[Shape] = []
     for mark in scale.marks:
         x = left + scale.share(mark.value) * (right - left)
         shapes.append(Line(x, 0, x, bottom, "axis" if mark.value == 0 else "grid"))
     for row, (bar, label) in enumerate(zip(chart.bars, labels, strict=True)):
         width = scale.share(_length(bar)) * (right - left)
-        shapes.extend(_bar(bar, label, left, 4 + row * _ROW_PX, width))
+        middle = 4 + (row + 0.5) * row_px
+        shapes.append(Label(left - _GAP_PX, _base(middle), label, LABEL_PX, "end", "text"))
+        if width > 0:
+            # What is there can be seen, however small; it covers as much of its row as others.
+            top, height = middle - 0.32 * row_px, 0.64 * row_px
+            shapes.append(Rect(left, top, max(width, 1.0), height, bar.tone))
+        shapes.append(_note(bar, left, left + width, frame_px, _base(middle)))
     shapes.extend(_across(scale, left, right, bottom + 16))
-    last = right + width_px(scale.marks[-1].label, SMALL_PX) / 2
     unit = fitted(chart.unit, right - left, SMALL_PX)
-    if width_px(unit, SMALL_PX) <= WIDTH_PX - last - _GAP_PX:
-        shapes.append(Label(WIDTH_PX, bottom + 16, unit, SMALL_PX, "end", "secondary"))
-        return Drawing(WIDTH_PX, bottom + _AXIS_PX, tuple(shapes))
+    if width_px(unit, SMALL_PX) <= frame_px - right - last - _GAP_PX:
+        shapes.append(Label(frame_px, bottom + 16, unit, SMALL_PX, "end", "secondary"))
+        return Drawing(frame_px, bottom + _AXIS_PX, tuple(shapes))
     # No room beside the numbers: below them.
     shapes.append(_centred(unit, left, right, bottom + 34))
-    return Drawing(WIDTH_PX, bottom + _AXIS_PX + 18, tuple(shapes))
+    return Drawing(frame_px, bottom + _AXIS_PX + 18, tuple(shapes))
 
 
 def _bar_scale(high: float, room_px: float) -> Scale:
@@ -76,35 +92,35 @@ def _length(bar: Bar) -> float:
     return max(0.0, sane(bar.value))
 
 
-def _bar(bar: Bar, label: str, left: float, top: float, width: float) -> Iterator[Shape]:
-    base = top + _ROW_PX / 2 + 0.35 * LABEL_PX
-    yield Label(left - _GAP_PX, base, label, LABEL_PX, "end", "text")
-    if width > 0:
-        # What is there can be seen, however small.
-        yield Rect(left, top + (_ROW_PX - _BAR_PX) / 2, max(width, 1.0), _BAR_PX, bar.tone)
-    beside, inside = WIDTH_PX - left - width - _GAP_PX, width - 2 * _GAP_PX
+def _note(bar: Bar, start: float, end: float, frame_px: float, base: float) -> Label:
+    """Set the note of a bar beside its end, or within if there is more room."""
+    beside, inside = frame_px - end - _GAP_PX, end - start - 2 * _GAP_PX
     note = fitted(bar.note, max(beside, inside), LABEL_PX)
     if width_px(note, LABEL_PX) <= beside:
-        yield Label(left + width + _GAP_PX, base, note, LABEL_PX, "start", "text")
-    else:
-        yield Label(left + width - _GAP_PX, base, note, LABEL_PX, "end", "paper")
+        return Label(end + _GAP_PX, base, note, LABEL_PX, "start", "text")
+    return Label(end - _GAP_PX, base, note, LABEL_PX, "end", "paper")
 
 
-def draw_lines(chart: LineChart) -> Drawing:
+def _base(middle: float) -> float:
+    """Return where letters stand that are centred at a height."""
+    return middle + 0.35 * LABEL_PX
+
+
+def _lines(chart: LineChart, frame_px: float) -> Drawing:
     """Lay out lines over a common axis: unit and legend on top, the title of the axis below."""
     lines = [_sane_points(series) for series in chart.series]
     xs = [x for points in lines for x, _ in points]
     ys = [y for points in lines for _, y in points]
     if not xs:
-        return _nothing()
+        return _nothing(frame_px)
     y_scale = line_scale(ys)
     labels_px = max(width_px(mark.label, SMALL_PX) for mark in y_scale.marks)
     left = labels_px + _GAP_PX
     # Half of the last label stands to the right of the axis.
-    right = WIDTH_PX - max(12.0, _widest(min(xs), max(xs)) / 2)
-    legend = list(_legend(chart.series)) if len(chart.series) > 1 else []
-    head = max((shape.y_px for shape in legend if isinstance(shape, Label)), default=0.0) + 8
-    unit = fitted(chart.unit, WIDTH_PX / 2, SMALL_PX)
+    right = frame_px - max(12.0, _widest(min(xs), max(xs)) / 2)
+    legend = list(_legend(chart.series, frame_px)) if len(chart.series) > 1 else []
+    head = max((shape.y_px + 18 for shape in legend if isinstance(shape, Label)), default=4.0)
+    unit = fitted(chart.unit, frame_px / 2, SMALL_PX)
     top = head + (24 if unit else 6)
     bottom = top + _PLOT_PX
 
@@ -121,12 +137,12 @@ def draw_lines(chart: LineChart) -> Drawing:
         y = bottom - y_scale.share(mark.value) * _PLOT_PX
         ink = "axis" if mark.value == 0 or y == bottom else "grid"
         shapes.append(Line(left, y, right, y, ink))
-        base = y + 0.35 * SMALL_PX
-        shapes.append(Label(labels_px, base, mark.label, SMALL_PX, "end", "secondary"))
+        shapes.append(Label(labels_px, _base(y), mark.label, SMALL_PX, "end", "secondary"))
     for mark in x_scale.marks:
         x = left + x_scale.share(mark.value) * (right - left)
         shapes.append(Line(x, bottom, x, bottom + 4, "axis"))
     shapes.extend(_across(x_scale, left, right, bottom + 19))
+    drawn: list[Polyline | Dot] = []
     for index, (series, points) in enumerate(zip(chart.series, lines, strict=True)):
         places = tuple(
             (
@@ -135,9 +151,11 @@ def draw_lines(chart: LineChart) -> Drawing:
             )
             for x, y in points
         )
-        shapes.extend(_line(series, places, index))
+        drawn.extend(_line(series, places, index))
+    # Dots come last, so that a trend does not cross out what was measured.
+    shapes.extend(sorted(drawn, key=lambda shape: isinstance(shape, Dot)))
     shapes.append(_centred(chart.x_title, left, right, bottom + 40))
-    return Drawing(WIDTH_PX, bottom + 48, tuple(shapes))
+    return Drawing(frame_px, bottom + 48, tuple(shapes))
 
 
 def line_scale(ys: Sequence[float]) -> Scale:
@@ -172,13 +190,13 @@ def _line(
         yield from (Dot(x, y, 3.0, ink) for x, y in places)
 
 
-def _legend(all_series: Sequence[Series]) -> Iterator[Polyline | Dot | Label]:
+def _legend(all_series: Sequence[Series], frame_px: float) -> Iterator[Polyline | Dot | Label]:
     """Set the names of the series in rows, each after a piece of its line."""
     x, row = 0.0, 0
     for index, series in enumerate(all_series):
-        name = fitted(series.name, 0.45 * WIDTH_PX, LABEL_PX)
+        name = fitted(series.name, 0.45 * frame_px, LABEL_PX)
         wide = _LEGEND_LINE_PX + 6 + width_px(name, LABEL_PX)
-        if x > 0 and x + wide > WIDTH_PX:
+        if x > 0 and x + wide > frame_px:
             x, row = 0.0, row + 1
         base = 14 + row * _LEGEND_ROW_PX
         middle = base - 0.35 * LABEL_PX
@@ -208,6 +226,6 @@ def _widest(low: float, high: float) -> float:
     return max((width_px(mark.label, SMALL_PX) for mark in always.marks), default=0.0)
 
 
-def _nothing() -> Drawing:
-    label = Label(WIDTH_PX / 2, 28, "–", LABEL_PX, "middle", "secondary")
-    return Drawing(WIDTH_PX, 44, (label,))
+def _nothing(frame_px: float) -> Drawing:
+    label = Label(frame_px / 2, 28, "–", LABEL_PX, "middle", "secondary")
+    return Drawing(frame_px, 44, (label,))

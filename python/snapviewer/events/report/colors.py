@@ -14,7 +14,7 @@ SERIES_COUNT = 12
 
 # Neighbours differ in hue and in lightness, so that the first few are told apart in print, too.
 _SERIES = {
-    "light": "0969da bc4c00 1a7f37 8250df b35900 0a7f8c bf3989 57606a 4d7c0f 3949ab a40e26 7a5c00",
+    "light": "0969da bc4c00 1a7f37 8250df c69026 0a8f9c bf3989 57606a 7cb518 3949ab a40e26 6f4e37",
     "dark": "4493f8 f0883e 3fb950 ab7df8 d9a62e 39c5cf f778ba 9ba5b0 a3d05a 8f9bff ff8f88 c9b458",
 }
 _GREEN = {"light": "1a7f37", "dark": "3fb950"}

@@ -23,7 +23,7 @@ from snapviewer.events.document import (
     Table,
     Text,
 )
-from snapviewer.events.report.charts import draw
+from snapviewer.events.report.charts import SLIM_PX, draw
 from snapviewer.events.report.lettering import one_line
 from snapviewer.events.report.style_sheet import style_sheet
 from snapviewer.events.report.svg import as_svg
@@ -98,9 +98,11 @@ def _block(block: Block, number: int) -> Iterator[str]:
             yield from _table(block)
         case BarChart() | LineChart():
             title = _words(block.title)
-            drawing = as_svg(draw(block), title=block.title)
-            yield f'<figure>\n<figcaption>{title}</figcaption>\n<div class="wide" tabindex="0">'
-            yield f"{drawing}\n</div>\n</figure>"
+            yield f"<figure>\n<figcaption>{title}</figcaption>"
+            yield as_svg(draw(block), title=block.title, kind="broad")
+            # The style sheet shows this one where the screen is narrow.
+            yield as_svg(draw(block, width_px=SLIM_PX), title=block.title, kind="slim")
+            yield "</figure>"
 
 
 def _table(table: Table) -> Iterator[str]:

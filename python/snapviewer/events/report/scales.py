@@ -56,7 +56,7 @@ def value_scale(low: float, high: float, *, most: int = 6) -> Scale:
     >>> [mark.label for mark in value_scale(0, 10.58).marks]
     ['0', '2', '4', '6', '8', '10', '12']
     >>> [mark.label for mark in value_scale(-0.3, 0.8).marks]
-    ['−0.4', '−0.2', '0.0', '0.2', '0.4', '0.6', '0.8']
+    ['−0.4', '−0.2', '0', '0.2', '0.4', '0.6', '0.8']
     """
     low, high = _apart(low, high)
     for factor, power in _steps((high - low) / most):
@@ -134,6 +134,8 @@ def _marks(counts: range, factor: int, power: int) -> tuple[Mark, ...]:
 
 
 def _label(count: int, power: int) -> str:
+    if count == 0:
+        return "0"
     if power not in _PLAIN_POWERS:
         text = f"{_number(count, power):.3g}"
     elif power >= 0:

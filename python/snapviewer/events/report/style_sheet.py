@@ -22,7 +22,7 @@ main { max-width: 860px; margin: 0 auto; padding: 48px 32px 64px; }
 h1, h2, h3, h4 { line-height: 1.3; font-weight: 650; break-after: avoid; text-wrap: balance; }
 h1 { margin: 0 0 24px; font-size: 30px; letter-spacing: -0.01em; }
 h2 {
-  margin: 56px 0 16px; padding-top: 20px; border-top: 1px solid var(--grid); font-size: 22px;
+  margin: 44px 0 16px; padding-top: 24px; border-top: 1px solid var(--grid); font-size: 22px;
 }
 h3 { margin: 32px 0 12px; font-size: 17px; }
 h4 { margin: 24px 0 8px; font-size: 15px; color: var(--secondary); }
@@ -39,7 +39,7 @@ code {
 nav { margin: 0 0 32px; padding: 16px 20px; border-radius: 8px; background: var(--panel); }
 nav p { margin: 0 0 4px; font-size: 13px; color: var(--secondary); }
 nav ol { margin: 0; padding-left: 20px; columns: 2 280px; column-gap: 32px; font-size: 15px; }
-nav li { break-inside: avoid; }
+nav li { margin: 0; padding: 2px 0; break-inside: avoid; }
 nav a { text-decoration: none; }
 nav a:hover { text-decoration: underline; }
 .box {
@@ -57,13 +57,14 @@ th, td {
   min-width: 5em; padding: 8px 12px; border-bottom: 1px solid var(--grid);
   text-align: left; vertical-align: top; unicode-bidi: isolate;
 }
-th { color: var(--secondary); font-size: 13px; font-weight: 600; border-color: var(--axis); }
-th, td.number { white-space: nowrap; }
+th { color: var(--secondary); font-size: 13px; font-weight: 500; border-color: var(--axis); }
+td.number { white-space: nowrap; }
 .number { text-align: right; }
 .total td { border-top: 1px solid var(--axis); border-bottom: 0; font-weight: 650; }
 figure { margin: 0 0 32px; break-inside: avoid; }
 figcaption { margin: 0 0 10px; font-size: 15px; font-weight: 650; }
-svg { display: block; width: 100%; min-width: 600px; height: auto; font-family: inherit; }
+svg { display: block; width: 100%; height: auto; font-family: inherit; }
+svg.slim { display: none; }
 svg line { stroke-width: 1; }
 svg polyline { fill: none; stroke-width: 2; stroke-linejoin: round; stroke-linecap: round; }
 footer {
@@ -74,13 +75,16 @@ footer {
   main { padding: 24px 16px 40px; }
   h1 { font-size: 25px; }
 }
+@media screen and (max-width: 600px) {
+  svg.broad { display: none; }
+  svg.slim { display: block; }
+}
 @page { size: A4; margin: 18mm 16mm; }
 @media print {
   body { font-size: 10.5pt; print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   main { max-width: none; padding: 0; }
   .wide { overflow: visible; }
   h2 { margin-top: 32px; }
-  svg { min-width: 0; }
   tr { break-inside: avoid; }
   thead { display: table-header-group; }
   p, li { orphans: 3; widows: 3; }

@@ -8,15 +8,16 @@ from snapviewer.events.report.lettering import one_line
 from snapviewer.events.report.shapes import Dot, Drawing, Label, Line, Polyline, Rect, Shape
 
 
-def as_svg(drawing: Drawing, *, title: str) -> str:
+def as_svg(drawing: Drawing, *, title: str, kind: str) -> str:
     """Render a drawing as an `<svg>` element that stands within a page.
 
     Args:
         drawing: What to draw. An ink of it is a class: `fill-…` or `stroke-…`.
         title: What a reader who cannot see the drawing is told.
+        kind: A class of the element.
     """
     box = f"0 0 {_number(drawing.width_px)} {_number(drawing.height_px)}"
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" role="img">'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" role="img" class="{kind}">'
     shapes = "".join(f"{_shape(shape)}\n" for shape in drawing.shapes)
     return f"{head}\n<title>{escape(one_line(title))}</title>\n{shapes}</svg>"
 
