@@ -165,12 +165,13 @@ class _Text:
 
     def peek(self) -> str:
         """Go to the next character that is no space and return it, or nothing at the end."""
-        while True:
+        found = self._held[self._place : self._place + 1]
+        while not found or found in " \t\n\r":
             self._place = _end_of(_SPACE, self._held, self._place)
-            if self._place < len(self._held):
-                return self._held[self._place]
-            if not self._more():
+            if self._place == len(self._held) and not self._more():
                 return ""
+            found = self._held[self._place]
+        return found
 
     def take(self, wanted: str) -> str:
         """Step over one of the wanted characters, after spaces."""

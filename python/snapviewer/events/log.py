@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias
 
 from snapviewer.events.entries import MOST_SHOWN, Torn, entries_of
 from snapviewer.events.errors import LogError
@@ -139,23 +139,35 @@ def event_of(entry: object, place: int) -> tuple[Event | None, list[Oddity]]:
     """
     if isinstance(entry, Torn):
         return None, [Oddity("torn-line", place, "", entry.shown)]
-    name = entry.get("event") if isinstance(entry, dict) else None
-    name = clean(name.strip(), MOST_OF_A_NAME) if isinstance(name, str) else ""
+    name = _name(entry.get("event")) if isinstance(entry, dict) else None
     if not name or not isinstance(entry, dict):
         return None, [Oddity("not-an-event", place, "", _shown(entry))]
-    fields = _Fields(entry, place)
+    odd: list[Oddity] = []
+    found: dict[str, Any] = {}
+    used = {"event"}
+    for _, key, field, read in sorted([_KNOWN[key] for key in entry if key in _KNOWN]):
+        value = entry[key]
+        if value is None or field in found:
+            continue
+        used.add(key)
+        said = read(value)
+        if said is None:
+            odd.append(Oddity("bad-value", place, key, _shown(value)))
+        else:
+            found[field] = said
+    more = _more(entry, used) if len(entry) > len(used) else ()
     event = Event(
-        name=name,
-        peak_bytes=fields.first(_PEAK),
-        incremental_bytes=fields.first(_INCREMENT),
-        time_s=fields.first(_TIME),
-        duration_s=fields.first(_DURATION),
-        model_name=fields.first(_MODEL),
-        cuda_peak_bytes=fields.first(_CUDA_PEAK),
-        pytorch_peak_bytes=fields.first(_PYTORCH_PEAK),
-        more=fields.more(),
+        name,
+        found.get("peak_bytes"),
+        found.get("incremental_bytes"),
+        found.get("time_s"),
+        found.get("duration_s"),
+        found.get("model_name") or None,
+        found.get("cuda_peak_bytes"),
+        found.get("pytorch_peak_bytes"),
+        more,
     )
-    return event, fields.odd
+    return event, odd
 
 
 def _peak(value: object) -> int | None:
@@ -173,66 +185,50 @@ def _increment_of_mib(value: object) -> int | None:
 
 
 def _name(value: object) -> str | None:
-    return clean(value.strip(), MOST_OF_A_NAME) if isinstance(value, str) else None
+    """Read a text that names something; an empty one names nothing, but is not odd."""
+    return _cleaned(value.strip()) if isinstance(value, str) else None
 
 
-_T = TypeVar("_T")
-_Names: TypeAlias = tuple[tuple[str, Callable[[object], _T | None]], ...]
-
-# The names of a field, best first, and what reads its value.
-_PEAK: _Names[int] = (
-    ("peak_memory", _peak),
-    ("peak_memory_mb", _peak_of_mib),
-    ("pytorch_tensor_peak_mb", _peak_of_mib),
+# The names that fields have in a log, the best first, and what reads their values.
+_NAMES: tuple[tuple[str, str, Callable[[object], object]], ...] = (
+    ("peak_memory", "peak_bytes", _peak),
+    ("peak_memory_mb", "peak_bytes", _peak_of_mib),
+    ("pytorch_tensor_peak_mb", "peak_bytes", _peak_of_mib),
+    ("incremental_memory", "incremental_bytes", bytes_of),
+    ("incremental_memory_mb", "incremental_bytes", _increment_of_mib),
+    ("timestamp", "time_s", time_of),
+    ("duration", "duration_s", seconds_of),
+    ("model_name", "model_name", _name),
+    ("cuda_runtime_peak", "cuda_peak_bytes", _peak_of_mib),
+    ("cuda_runtime_peak_mb", "cuda_peak_bytes", _peak_of_mib),
+    ("pytorch_runtime_peak", "pytorch_peak_bytes", _peak_of_mib),
+    ("pytorch_runtime_peak_mb", "pytorch_peak_bytes", _peak_of_mib),
 )
-_INCREMENT: _Names[int] = (
-    ("incremental_memory", bytes_of),
-    ("incremental_memory_mb", _increment_of_mib),
-)
-_TIME: _Names[float] = (("timestamp", time_of),)
-_DURATION: _Names[float] = (("duration", seconds_of),)
-_MODEL: _Names[str] = (("model_name", _name),)
-_CUDA_PEAK: _Names[int] = (
-    ("cuda_runtime_peak", _peak_of_mib),
-    ("cuda_runtime_peak_mb", _peak_of_mib),
-)
-_PYTORCH_PEAK: _Names[int] = (
-    ("pytorch_runtime_peak", _peak_of_mib),
-    ("pytorch_runtime_peak_mb", _peak_of_mib),
-)
+# By name, with the rank, so that the fields of an entry can be sorted.
+_KNOWN = {name: (rank, name, field, read) for rank, (name, field, read) in enumerate(_NAMES)}
 
 
-class _Fields:
-    """The fields of an entry that nobody asked for yet, and what is odd about the others."""
+_SCALARS = (str, int, float)  # a union would be made anew at each use
 
-    def __init__(self, entry: Mapping[str, object], place: int) -> None:
-        self.odd: list[Oddity] = []
-        self._left = {**entry}
-        self._left.pop("event", None)
-        self._place = place
 
-    def first(self, names: _Names[_T]) -> _T | None:
-        """Take the first of several fields that has a value; the others are left."""
-        for name, read in names:
-            value = self._left.pop(name, None)
-            if value is None:
-                continue
-            found = read(value)
-            if found is not None:
-                return found
-            self.odd.append(Oddity("bad-value", self._place, name, _shown(value)))
-        return None
+def _more(entry: Mapping[str, object], used: set[str]) -> tuple[tuple[str, str], ...]:
+    """Return the other fields as text; lists and objects are no values of an event."""
+    kept: list[tuple[str, str]] = []
+    for key, value in entry.items():
+        if key not in used and isinstance(value, _SCALARS):
+            text = value if isinstance(value, str) else json.dumps(value)
+            kept.append((_cleaned(key), _cleaned(text)))
+            if len(kept) == MOST_FIELDS:
+                break
+    return tuple(kept)
 
-    def more(self) -> tuple[tuple[str, str], ...]:
-        """Return what is left, as text; lists and objects are no values of an event."""
-        kept = []
-        for key, value in self._left.items():
-            if isinstance(value, str | int | float):
-                text = value if isinstance(value, str) else json.dumps(value)
-                kept.append((clean(key, MOST_OF_A_NAME), clean(text, MOST_OF_A_NAME)))
-                if len(kept) == MOST_FIELDS:
-                    break
-        return tuple(kept)
+
+def _cleaned(text: str) -> str:
+    """Clean a name; most are clean, and looking at each letter would take most of the time."""
+    # No space but the common one is printable.
+    if len(text) <= MOST_OF_A_NAME and text.isprintable() and " ".join(text.split()) == text:
+        return text
+    return clean(text, MOST_OF_A_NAME)
 
 
 def _shown(value: object) -> str:

@@ -13,6 +13,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _FIRST_S = (datetime(1, 1, 1, tzinfo=timezone.utc) - _EPOCH).total_seconds()
 _LAST_S = (datetime(9999, 12, 31, tzinfo=timezone.utc) - _EPOCH).total_seconds()
 
+_MOST_SECONDS = 1e11
+
 # Python reads ISO 8601 by itself from 3.11 on only.
 _ISO = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})"
@@ -27,7 +29,8 @@ def number(value: object) -> int | float | None:
     >>> number(3), number(2.5), number(True), number("3"), number(float("nan")), number(2**63)
     (3, 2.5, None, None, None, None)
     """
-    if isinstance(value, int | float) and not isinstance(value, bool) and -_MOST < value < _MOST:
+    # JSON has no subclasses but bool, which this leaves out.
+    if (type(value) is int or type(value) is float) and -_MOST < value < _MOST:
         return value
     return None
 
@@ -72,8 +75,9 @@ def time_of(value: object) -> float | None:
     found = number(value)
     if found is None:
         return None
-    size = next(size for size in (1, 10**3, 10**6, 10**9) if found <= 10**11 * size)
-    time_s = found / size
+    time_s = float(found)
+    while time_s > _MOST_SECONDS:
+        time_s /= 1000
     return time_s if _FIRST_S <= time_s <= _LAST_S else None
 
 
