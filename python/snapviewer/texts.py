@@ -5,6 +5,10 @@ Names in a file may have any length, lines without end, and characters that a te
 
 from __future__ import annotations
 
+import json
+import re
+import sys
+
 MOST_SHOWN = 300  # characters of a name
 
 
@@ -46,3 +50,14 @@ def shortened_in_middle(text: str, most: int) -> str:
         return text
     end = 2 * most // 3
     return f"{text[: most - end - 1]}…{text[len(text) - end :]}"
+
+
+# What terminals obey or hide, and JSON allows as it is.
+_OBEYED = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def json_text(document: object, *, indent: int | None = 2) -> str:
+    """Return a JSON document as it can be printed; without indent on one line, and far quicker."""
+    is_ascii = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
+    text = json.dumps(document, indent=indent, ensure_ascii=is_ascii, default=bytes.hex)
+    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -6,15 +6,14 @@ Exit code 0 is success, 1 a failed operation with one sentence on stderr, 2 wron
 from __future__ import annotations
 
 import argparse
-import io
-import os
 import sys
 from collections.abc import Callable, Sequence
 from types import ModuleType
 
 from snapviewer import SnapshotError, __version__
+from snapviewer.streams import close_output, ready_streams
 
-from . import convert, demo, info, pth, query, render, report, window
+from . import convert, demo, events, info, pth, query, render, report, window
 from .arguments import sentence_of
 from .sentences import sentence
 
@@ -29,6 +28,7 @@ _COMMANDS: dict[str, ModuleType] = {
     "render": render,
     "query": query,
     "pth": pth,
+    "events": events,
     "demo": demo,
 }
 
@@ -63,7 +63,7 @@ def _run_alone(name: str, command: ModuleType, arguments: Sequence[str] | None) 
 
 
 def _run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int:
-    _ready_streams()
+    ready_streams()
     options = parser.parse_args(arguments)
     run: Run = options.run
     try:
@@ -72,23 +72,11 @@ def _run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> in
     except KeyboardInterrupt:
         return _fail("interrupted", 130)
     except BrokenPipeError:
-        # Whoever read our output has had enough (`| head`). Nothing more may be written.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        close_output()
         return 0
     except (SnapshotError, OSError, MemoryError) as error:
         return _fail(sentence(error), 1)
     return 0
-
-
-def _ready_streams() -> None:
-    """Let nothing that we print fail for how it is written or because nobody listens."""
-    for name in ("stdout", "stderr"):
-        stream = getattr(sys, name)
-        if stream is None:  # closed by whoever started us
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
-        elif isinstance(stream, io.TextIOWrapper):
-            # In JSON, that is also how a file name that is no text is written.
-            stream.reconfigure(errors="backslashreplace")
 
 
 def _fail(sentence: str, code: int) -> int:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import errno
-import json
 import os
-import re
 import sys
 from pathlib import Path
 
 from snapviewer import Device, Snapshot, SnapshotError
+from snapviewer.texts import json_text
 from snapviewer.units import parse_bytes
 
 
@@ -103,14 +102,3 @@ def picked_device(snapshot: Snapshot, index: int | None) -> Device:
 def print_json(document: object) -> None:
     """Print one JSON document."""
     sys.stdout.write(f"{json_text(document)}\n")
-
-
-# What terminals obey or hide, and JSON allows as it is.
-_OBEYED = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2066-\u2069]")
-
-
-def json_text(document: object, *, indent: int | None = 2) -> str:
-    """Return a JSON document as it can be printed; without indent on one line, and far quicker."""
-    is_ascii = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
-    text = json.dumps(document, indent=indent, ensure_ascii=is_ascii, default=bytes.hex)
-    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

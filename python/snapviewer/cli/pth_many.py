@@ -24,8 +24,8 @@ from snapviewer.progress import progress_bar
 from snapviewer.report.checkpoint import document as document_report
 from snapviewer.report.checkpoint import many as many_report
 from snapviewer.report.checkpoint.many import FileLine, line_of
+from snapviewer.texts import json_text
 
-from .arguments import json_text
 from .sentences import sentence
 
 if TYPE_CHECKING:

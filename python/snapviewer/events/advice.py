@@ -31,7 +31,7 @@ AdviceKind: TypeAlias = Literal[
 
 # What is smaller than this share of the peak is not worth a piece of advice.
 _LEAST_SHARE = 0.01
-# How many steps a video is often generated with: what a leak would add up to.
+# How many steps a video is often generated with: what a leak adds up to is told for these.
 PROJECTED_STEPS = 50
 
 
@@ -46,10 +46,20 @@ class Advice:
 
 
 def advise(
-    components: Mapping[str, int], peak: Peak | None, parts: Parts | None, steps: Steps | None
+    components: Mapping[str, int],
+    peak: Peak | None,
+    parts: Parts | None,
+    steps: Steps | None,
+    *,
+    is_device: bool,
 ) -> tuple[Advice, ...]:
-    """Return what follows from the numbers, what saves most first."""
-    found = [*_on_components(components), *_on_parts(parts), *_on_steps(steps)]
+    """Return what follows from the numbers, what saves most first.
+
+    Of the memory of a process we only know that it leaks: the rest is about cards.
+    """
+    found = [*_on_steps(steps)]
+    if is_device:
+        found += [*_on_components(components), *_on_parts(parts)]
     least = _LEAST_SHARE * peak.size_bytes if peak else 0
     worth = [item for item in found if item.saved_bytes >= least or item.kind == "fix-leak"]
     return tuple(sorted(worth, key=lambda item: -item.saved_bytes))
@@ -89,5 +99,4 @@ def _on_steps(steps: Steps | None) -> Iterator[Advice]:
     if steps is None or steps.growth.verdict not in LEAKS:
         return
     per_step = steps.growth.per_step_bytes or 0.0
-    longest = max(len(steps.levels) // steps.runs, 2)
-    yield Advice("fix-leak", "short", "", round(per_step * max(longest - 1, PROJECTED_STEPS - 1)))
+    yield Advice("fix-leak", "short", "", round(per_step * PROJECTED_STEPS))

@@ -118,7 +118,7 @@ def analyze(log: Log, *, steps_are: Meaning | None = None) -> Analysis:
         steps=steps,
         need=need,
         rating=rate(sizes, peak, parts, steps),
-        advice=advise(sizes, peak, parts, steps),
+        advice=advise(sizes, peak, parts, steps, is_device=environment.source == "device"),
         oddities=log.oddities,
         odd_count=log.odd_count,
     )

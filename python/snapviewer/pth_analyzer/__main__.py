@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 
 from snapviewer import SnapshotError
 from snapviewer.checkpoint_files import expanded
+from snapviewer.streams import close_output
 from snapviewer.texts import clean
 
 from . import analyze_pth_file
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for file in files:
             failures += not _analyze(file, options)
     except BrokenPipeError:  # whoever read it has had enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        close_output()
         return 0
     except OSError as error:
         _tell_failure(str(error))

@@ -27,7 +27,7 @@ from snapviewer.events.figures import Key, common_keys, figures_of
 
 from .growth import growth_text
 from .points import thinned
-from .words import GIB, MIB, Words, columns, row
+from .words import MIB, Words, columns, row, words_for
 
 # More columns than these are not read side by side.
 _MOST_COLUMNS = 6
@@ -109,7 +109,7 @@ def names_of(analyses: Sequence[Analysis]) -> list[str]:
 
 def comparison_of(analyses: Sequence[Analysis], *, language: Language, colophon: str) -> Document:
     """Return one report on several logs; the first is what the others are compared with."""
-    say = Words(language)
+    say = words_for(analyses, language)
     title = say("显存消耗对比报告", "Comparison of memory")
     return Document(title, language, tuple(_comparison(analyses, say)), colophon)
 
@@ -134,12 +134,12 @@ def _comparison(analyses: Sequence[Analysis], say: Words) -> Iterator[Block]:
         )
     )
     peaks = [
-        Bar(name, analysis.peak.size_bytes / GIB, say.size(analysis.peak.size_bytes))
+        Bar(name, say.scaled(analysis.peak.size_bytes), say.size(analysis.peak.size_bytes))
         for name, analysis in zip(names, analyses, strict=True)
         if analysis.peak
     ]
     if peaks:
-        yield BarChart(say("实测峰值", "Measured peaks"), "GB", tuple(peaks[:40]))
+        yield BarChart(say("实测峰值", "Measured peaks"), say.unit, tuple(peaks[:40]))
     yield Heading(2, say("指标对比", "Figures"))
     all_figures = [figures_of(analysis) for analysis in analyses]
     keys = common_keys(all_figures)

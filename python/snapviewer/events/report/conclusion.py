@@ -23,7 +23,9 @@ from .patterns import unaccounted_sentence
 from .strategies import advice_title, saving
 from .words import GIB, Words, columns, row
 
-_MOST_PRIORITIES = 6
+_MOST_PRIORITIES = 10
+# The least shares of the peak that make a priority high, or medium.
+_HIGH, _MEDIUM = 0.2, 0.05
 
 
 def conclusion(analysis: Analysis, say: Words) -> Iterator[Block]:
@@ -81,11 +83,6 @@ def findings(analysis: Analysis, say: Words) -> Iterator[Text]:
 
 
 def _priorities(analysis: Analysis, say: Words) -> Iterator[Block]:
-    levels = (
-        say("高优先级", "High priority"),
-        say("中优先级", "Medium priority"),
-        say("低优先级", "Low priority"),
-    )
     shown = analysis.advice[:_MOST_PRIORITIES]
     if not shown:
         yield Paragraph(
@@ -99,11 +96,20 @@ def _priorities(analysis: Analysis, say: Words) -> Iterator[Block]:
         )
         return
     items = []
-    for place, item in enumerate(shown):
-        level = levels[min(2, place * 3 // len(shown))]
+    for item in shown:
+        level = _priority(analysis, item.saved_bytes, say)
         points = f"{advice_title(item, say)} ({saving(item, say)})"
         items.append(say.labelled(level, points, _projected(analysis, item.saved_bytes, say)))
     yield Listing(tuple(items), is_ordered=True)
+
+
+def _priority(analysis: Analysis, saved_bytes: int, say: Words) -> str:
+    whole = analysis.peak.size_bytes if analysis.peak else analysis.components_bytes or 0
+    if saved_bytes >= _HIGH * whole:
+        return say("高优先级", "High priority")
+    if saved_bytes >= _MEDIUM * whole:
+        return say("中优先级", "Medium priority")
+    return say("低优先级", "Low priority")
 
 
 def _projected(analysis: Analysis, saved_bytes: int, say: Words) -> str:

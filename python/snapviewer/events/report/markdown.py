@@ -36,10 +36,16 @@ _LIST_NUMBER = re.compile(r"^(\d+)([.)])(?=\s|$)")
 
 def as_markdown(document: Document) -> str:
     """Render a document as Markdown."""
-    blocks = [f"# {_heading(document.title)}", *map(_block, document.blocks)]
-    if document.colophon.strip():
-        blocks += ["---", _paragraph((Span(document.colophon),))]
-    return "\n\n".join(block for block in blocks if block) + "\n"
+    end = f"---\n\n{_paragraph((Span(document.colophon),))}\n" if document.colophon.strip() else ""
+    body = blocks_as_markdown(document.blocks)
+    return "\n\n".join(
+        part for part in (f"# {_heading(document.title)}", body.rstrip(), end) if part
+    )
+
+
+def blocks_as_markdown(blocks: Sequence[Block]) -> str:
+    """Render blocks as a part of a document."""
+    return "\n\n".join(filter(None, map(_block, blocks))) + "\n"
 
 
 def _block(block: Block) -> str:

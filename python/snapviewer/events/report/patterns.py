@@ -22,7 +22,7 @@ from snapviewer.events.gather import Component
 from snapviewer.events.peaks import Part
 
 from .usage import share_of, share_title
-from .words import GIB, Words, columns, row
+from .words import Words, columns, row
 
 _MOST_STAGES = 40
 
@@ -193,7 +193,7 @@ def _reconciliation(analysis: Analysis, say: Words) -> Iterator[Block]:
     rows = [
         row(
             part_name(part, say),
-            f"{part.size_bytes / GIB:.2f}",
+            say.number(part.size_bytes),
             share_of(part.size_bytes, whole, say),
         )
         for part in parts.parts
@@ -201,13 +201,13 @@ def _reconciliation(analysis: Analysis, say: Words) -> Iterator[Block]:
     title = say("实测峰值", "Measured peak")
     rows.append(
         row(
-            (strong(f"{title} ("), code(parts.peak.event), strong(")")),
-            strong(say.gb(whole)),
+            text(strong(title), " ", code(parts.peak.event)),
+            strong(say.number(whole)),
             strong("100.0 %" if whole else "–"),
         )
     )
     yield Table(
-        columns(say("组成", "Part"), f"#{say('显存 (GB)', 'Memory (GB)')}", share_title(say)),
+        columns(say("组成", "Part"), f"#{say('显存', 'Memory')} ({say.unit})", share_title(say)),
         tuple(rows),
         has_total=True,
     )

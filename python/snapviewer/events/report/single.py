@@ -14,7 +14,7 @@ from .overview import overview, title_of
 from .patterns import patterns
 from .strategies import strategies
 from .usage import usage
-from .words import Words
+from .words import Words, words_for
 
 # Of the reports, and of what `--json` prints. It grows when something changes its place or meaning.
 REPORT_FORMAT = 1
@@ -32,7 +32,7 @@ def report_on(
     analysis: Analysis, *, language: Language = "zh", baseline: Analysis | None = None
 ) -> Document:
     """Return the report on one log, compared with a baseline if there is one."""
-    say = Words(language)
+    say = words_for([analysis], language)
     blocks: list[Block] = [
         *overview(analysis, say),
         *usage(analysis, say),

@@ -42,7 +42,7 @@ def _loading(analysis: Analysis, say: Words) -> Iterator[Block]:
     rows = [
         row(
             say.component(item.name),
-            say.gb(item.size_bytes),
+            say.number(item.size_bytes),
             share_of(item.size_bytes, total, say),
         )
         for item in analysis.components
@@ -50,13 +50,13 @@ def _loading(analysis: Analysis, say: Words) -> Iterator[Block]:
     rows.append(
         row(
             strong(say("总计", "Total")),
-            strong(say.gb(total)),
+            strong(say.number(total)),
             strong("100.0 %" if total else say.missing),
         )
     )
     yield Table(
         columns(
-            say("组件", "Component"), f"#{say('显存消耗 (GB)', 'Memory (GB)')}", share_title(say)
+            say("组件", "Component"), f"#{say('显存消耗', 'Memory')} ({say.unit})", share_title(say)
         ),
         tuple(rows),
         has_total=True,
@@ -75,14 +75,14 @@ def _loading(analysis: Analysis, say: Words) -> Iterator[Block]:
     bars = [
         Bar(
             say.component(item.name),
-            item.size_bytes / GIB,
+            say.scaled(item.size_bytes),
             f"{say.size(item.size_bytes)} · {share_of(item.size_bytes, total, say)}",
         )
         for item in analysis.components
         if item.size_bytes is not None and item.size_bytes > 0
     ]
     if bars:
-        yield BarChart(say("各组件显存", "Memory of the components"), "GB", tuple(bars[:40]))
+        yield BarChart(say("各组件显存", "Memory of the components"), say.unit, tuple(bars[:40]))
 
 
 def share_title(say: Words) -> str:
@@ -114,11 +114,13 @@ def _phases(analysis: Analysis, say: Words) -> Iterator[Block]:
     for phase in analysis.phases:
         more = f" (×{phase.times})" if phase.times > 1 else ""
         rows.append(
-            row(say.phase(phase.name), say.gb(phase.peak_bytes), f"{known[phase.name]}{more}")
+            row(say.phase(phase.name), say.number(phase.peak_bytes), f"{known[phase.name]}{more}")
         )
     yield Table(
         columns(
-            say("阶段", "Phase"), f"#{say('峰值显存 (GB)', 'Peak (GB)')}", say("说明", "What it is")
+            say("阶段", "Phase"),
+            f"#{say('峰值显存', 'Peak')} ({say.unit})",
+            say("说明", "What it is"),
         ),
         tuple(rows),
     )
@@ -126,7 +128,7 @@ def _phases(analysis: Analysis, say: Words) -> Iterator[Block]:
     bars = tuple(
         Bar(
             say.phase(phase.name),
-            phase.peak_bytes / GIB,
+            say.scaled(phase.peak_bytes),
             say.size(phase.peak_bytes),
             "warning" if peak and phase.peak_bytes == peak.size_bytes else "plain",
         )
@@ -134,7 +136,7 @@ def _phases(analysis: Analysis, say: Words) -> Iterator[Block]:
         if phase.peak_bytes is not None
     )
     if bars:
-        yield BarChart(say("各阶段峰值", "Peaks of the phases"), "GB", bars)
+        yield BarChart(say("各阶段峰值", "Peaks of the phases"), say.unit, bars)
 
 
 def _steps(analysis: Analysis, say: Words) -> Iterator[Block]:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from typing import Literal
 
+from snapviewer.events.analysis import Analysis
 from snapviewer.events.document import Column, Language, Span, Text, text
 from snapviewer.events.figures import Key
 from snapviewer.units import format_duration_us
@@ -45,9 +47,10 @@ _STAGES: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Says things in one of the two languages."""
+    """Says things in one of the two languages; tables are in GB, or in MB where all is small."""
 
     language: Language
+    unit: Literal["GB", "MB"] = "GB"
 
     def __call__(self, zh: str, en: str) -> str:
         """Return what the reader understands."""
@@ -66,9 +69,13 @@ class Words:
     def missing(self) -> str:
         return self("未记录", "not recorded")
 
-    def gb(self, size_bytes: float | None) -> str:
-        """Say a size in GB, as the columns of tables do."""
-        return self.missing if size_bytes is None else f"{size_bytes / GIB:.2f}"
+    def scaled(self, size_bytes: float) -> float:
+        """Return a size in the unit of tables and charts."""
+        return size_bytes / (GIB if self.unit == "GB" else MIB)
+
+    def number(self, size_bytes: float | None) -> str:
+        """Say a size in the unit of tables, which stands in the title of its column."""
+        return self.missing if size_bytes is None else f"{self.scaled(size_bytes):,.2f}"
 
     def size(self, size_bytes: float | None) -> str:
         """Say a size in the unit that fits it.
@@ -152,6 +159,14 @@ class Words:
         """Say the number of a figure."""
         say = {"bytes": self.size, "bytes a step": self.rate, "seconds": self.seconds}
         return say[key.unit](number)
+
+
+def words_for(analyses: Sequence[Analysis], language: Language) -> Words:
+    """Return words whose tables are in MB if everything is less than a GB."""
+    peaks = [analysis.peak.size_bytes for analysis in analyses if analysis.peak]
+    totals = [analysis.components_bytes or 0 for analysis in analyses]
+    is_small = 0 < max([*peaks, *totals], default=0) < GIB
+    return Words(language, "MB" if is_small else "GB")
 
 
 def columns(*titles: str) -> tuple[Column, ...]:

@@ -1,0 +1,31 @@
+"""`python tests/scripts/analyze_memory.py --log F --output R`: a report on a log of memory events.
+
+All of it is `snapviewer.events`; nothing has to be installed or built.
+"""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
+
+from snapviewer.events import (
+    add_custom_analysis,
+    analyze_log_file,
+    format_b_to_mb,
+    generate_html_report,
+    generate_pdf_report,
+    generate_report,
+)
+from snapviewer.events.__main__ import main
+
+__all__ = [
+    "add_custom_analysis",
+    "analyze_log_file",
+    "format_b_to_mb",
+    "generate_html_report",
+    "generate_pdf_report",
+    "generate_report",
+]
+
+if __name__ == "__main__":
+    sys.exit(main(program="analyze_memory.py"))
