@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 
 Language: TypeAlias = Literal["zh", "en"]
 Tone: TypeAlias = Literal["plain", "good", "warning", "bad"]
+Style: TypeAlias = Literal["plain", "strong", "code"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,7 @@ class Span:
     """A stretch of text in one style; `code` is for names, paths and commands."""
 
     text: str
-    style: Literal["plain", "strong", "code"] = "plain"
+    style: Style = "plain"
 
 
 Text: TypeAlias = tuple[Span, ...]

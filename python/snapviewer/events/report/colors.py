@@ -19,6 +19,7 @@ _SERIES = {
 }
 _GREEN = {"light": "1a7f37", "dark": "3fb950"}
 _PANEL = {"light": "f6f8fa", "dark": "1d2026"}
+_CODE = {"light": "ebeef1", "dark": "2a2e36"}
 _AXIS = {"light": "8c959f", "dark": "6e7681"}
 
 
@@ -32,6 +33,7 @@ def _palette(mode: Mode) -> dict[Ink, Color]:
     greys = {
         "paper": theme.background,
         "panel": _color(_PANEL[mode]),
+        "code": _color(_CODE[mode]),
         "text": theme.text,
         "secondary": theme.secondary,
         "grid": theme.grid,

@@ -33,7 +33,7 @@ li::marker { color: var(--secondary); }
 a { color: inherit; text-decoration-color: var(--axis); text-underline-offset: 3px; }
 a:hover { color: var(--plain); }
 code {
-  padding: 1px 5px; border-radius: 4px; background: var(--panel); unicode-bidi: isolate;
+  padding: 1px 5px; border-radius: 4px; background: var(--code); unicode-bidi: isolate;
   font: 0.875em/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace;
 }
 nav { margin: 0 0 32px; padding: 16px 20px; border-radius: 8px; background: var(--panel); }
@@ -74,6 +74,7 @@ footer {
 @media (max-width: 600px) {
   main { padding: 24px 16px 40px; }
   h1 { font-size: 25px; }
+  td:not(.number) { min-width: 9em; }
 }
 @media screen and (max-width: 600px) {
   svg.broad { display: none; }
