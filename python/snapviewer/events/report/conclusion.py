@@ -122,7 +122,7 @@ def _projected(analysis: Analysis, saved_bytes: int, say: Words) -> str:
         return say(f"，峰值降至 {say.size(rest)}", f": the peak becomes {say.size(rest)}")
     return say(
         f"，峰值降至 {say.size(rest)}，可用 {card.name}",
-        f": the peak becomes {say.size(rest)}, which fits a {card.name}",
+        f": the peak becomes {say.size(rest)}, which fits on the {card.name}",
     )
 
 
@@ -196,8 +196,8 @@ def _around(best: Card | None) -> list[Card]:
 
 def _fit_name(fit: Fit, say: Words) -> str:
     names: dict[Fit, str] = {
-        "fits": say("✓ 够用", "✓ yes"),
-        "tight": say("勉强", "just"),
-        "too-small": say("✗ 不够", "✗ no"),
+        "fits": say("够用", "yes"),
+        "tight": say("勉强，没有余量", "just, without headroom"),
+        "too-small": say("不够", "no"),
     }
     return names[fit]

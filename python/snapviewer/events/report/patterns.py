@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from snapviewer.events.analysis import Analysis
 from snapviewer.events.components import use_of
 from snapviewer.events.document import (
+    Bar,
+    BarChart,
     Block,
     Heading,
     Listing,
@@ -170,9 +172,7 @@ def part_name(part: Part, say: Words) -> str:
         "initial": say("初始化之前已占用", "there before anything was loaded"),
         "unaccounted": say("未说明", "unaccounted for"),
         "steps": say("步骤（最高水平）", "steps (highest level)"),
-        "generation": say(
-            "生成阶段其他显存（激活、临时）", "other memory of generation (activations, temporary)"
-        ),
+        "generation": say("生成阶段其他（激活、临时）", "other, while generating"),
     }
     return names[part.kind]
 
@@ -210,6 +210,20 @@ def _reconciliation(analysis: Analysis, say: Words) -> Iterator[Block]:
         columns(say("组成", "Part"), f"#{say('显存', 'Memory')} ({say.unit})", share_title(say)),
         tuple(rows),
         has_total=True,
+    )
+    yield BarChart(
+        say("峰值的组成", "Parts of the peak"),
+        say.unit,
+        tuple(
+            Bar(
+                part_name(part, say),
+                say.scaled(part.size_bytes),
+                f"{say.size(part.size_bytes)} · {share_of(part.size_bytes, whole, say)}",
+                "warning" if part.kind == "unaccounted" else "plain",
+            )
+            for part in parts.parts[:40]
+            if part.size_bytes > 0
+        ),
     )
     yield Paragraph(unaccounted_sentence(analysis, say), unaccounted_tone(analysis))
 

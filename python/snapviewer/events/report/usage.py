@@ -197,9 +197,10 @@ def _step_chart(analysis: Analysis, say: Words) -> Iterator[Block]:
     if steps is None or len(steps.levels) < 2:
         return
     series = []
+    unit, size = ("GB", GIB) if max(map(abs, steps.levels)) >= 4 * GIB else ("MB", MIB)
     runs: dict[int, list[tuple[float, float]]] = {}
     for step, level in zip(steps.steps, steps.levels, strict=True):
-        runs.setdefault(step.run, []).append((step.number, level / MIB))
+        runs.setdefault(step.run, []).append((step.number, level / size))
     shown = list(runs.items())
     if len(shown) > 8:  # more lines than anybody can tell apart
         shown = [*shown[:4], *shown[-4:]]
@@ -211,9 +212,9 @@ def _step_chart(analysis: Analysis, say: Words) -> Iterator[Block]:
     slope = steps.growth.per_step_bytes
     if slope is not None and steps.runs == 1:
         points = runs[0]
-        middle = sorted(level - slope / MIB * number for number, level in points)[len(points) // 2]
+        middle = sorted(level - slope / size * number for number, level in points)[len(points) // 2]
         ends = (points[0][0], points[-1][0])
-        line = tuple((number, middle + slope / MIB * number) for number in ends)
+        line = tuple((number, middle + slope / size * number) for number in ends)
         series.append(
             Series(
                 say(f"趋势：每步 {say.rate(slope)}", f"trend: {say.rate(slope)} a step"), line, True
@@ -222,6 +223,6 @@ def _step_chart(analysis: Analysis, say: Words) -> Iterator[Block]:
     yield LineChart(
         say("生成步骤的显存水平", "Memory level of the steps"),
         say("步骤", "step"),
-        "MB",
+        unit,
         tuple(series),
     )
