@@ -261,17 +261,22 @@ def unaccounted_sentence(analysis: Analysis, say: Words) -> Text:
                 "No component was recorded, so the peak cannot be taken apart.",
             )
         )
-    share = say.share(size / compared) if compared else "–"
+    if not size:
+        return text(
+            code(where),
+            say(
+                f" 时实测 {say.size(compared)}，全部有事件说明，账目相符。",
+                f" measured {say.size(compared)}, all of which is accounted for.",
+            ),
+        )
     return text(
         code(where),
         say(f" 时实测 {say.size(compared)}，其中 ", f" measured {say.size(compared)}, of which "),
-        strong(f"{say.size(size)} ({share})"),
+        strong(f"{say.size(size)} ({say.share(size / compared)})"),
         say(
             " 没有任何事件说明。可能的来源：加载时的临时副本（如类型转换）、没有记录的组件、"
             "缓存分配器保留的显存。",
             " are unaccounted for. It may be temporary copies while loading (a conversion of "
             "types, say), components without an event, or memory that the allocator keeps.",
-        )
-        if size
-        else say(" 没有说明，账目相符。", " are unaccounted for: the figures reconcile."),
+        ),
     )
