@@ -55,7 +55,7 @@ LARGE_FILES = {
     "numbers one after another": ("", "1 ", "none of its first 100,000 entries"),
     "numbers after an event": (f"[{EVENT},", "1,", "more than 1,000,000 entries"),
     "empty objects": ("", "{}", "none of its first 100,000 entries"),
-    "torn lines": (EVENT, "\n{", "more than 1,000 of its lines are torn"),
+    "torn lines": (EVENT, "\n{", "too many of its lines are torn"),
     "torn nests": (EVENT, '\n{"a":', "nested deeper"),
     "torn lists": (EVENT, '\n{"a":[{},', "nested deeper"),
     "nothing": ("", "\0", "not JSON"),
@@ -98,6 +98,14 @@ def test_a_large_file_ends_with_a_sentence_and_takes_little_memory(
     assert reason in said
     # A million entries are kept until there is one more; nothing else is kept.
     assert int(mib) < 100
+
+
+def test_torn_lines_that_are_noticed_late_are_not_read_for_ever(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text(EVENT + '\n{"a": [' * 400 + "{}," * 200_000 + "oops")
+
+    # Each of the 400 lines would be read to the end, and then the next one.
+    assert _refusal(path).endswith("too many of its lines are torn")
 
 
 def test_a_gigabyte_of_nul_is_no_log(tmp_path: Path) -> None:

@@ -9,9 +9,10 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from patience import PATIENT
 from snapviewer.events import entries
 from snapviewer.events.errors import LogError
 from snapviewer.events.log import Event, Oddity, event_of, read_entries, read_log
@@ -79,7 +80,7 @@ VALUES = st.recursive(
 NAMED = st.dictionaries(st.text(max_size=3), VALUES).map(lambda fields: {"event": "x", **fields})
 
 
-@settings(max_examples=300, deadline=None)
+@PATIENT
 @given(
     first=NAMED,
     rest=st.lists(VALUES, max_size=5),
@@ -117,7 +118,7 @@ def _lines_model(text: str) -> list[object]:
     return found
 
 
-@settings(max_examples=300, deadline=None)
+@PATIENT
 @given(
     lines=st.lists(
         st.tuples(
@@ -222,6 +223,16 @@ def test_the_line_that_is_no_json_is_told(tmp_path: Path) -> None:
     assert caught.value.sentence("zh").endswith(": 不是有效的 JSON(第 3 行)")
 
 
+@pytest.mark.parametrize("text", ["[1", "[1,", '[{"event": "a', '{"events": [{}]', '{"event": tr'])
+def test_a_log_that_ends_too_early_is_told_so(tmp_path: Path, text: str) -> None:
+    path = _written(tmp_path / "log.json", text)
+
+    with pytest.raises(LogError, match="内容不完整") as caught:
+        read_log(path)
+
+    assert caught.value.sentence("en").endswith(": it ends before its JSON does")
+
+
 def test_an_event_with_a_list_of_events_is_an_event(tmp_path: Path) -> None:
     path = _written(tmp_path / "log", '{"event": "a", "events": [{"event": "b"}]}')
 
@@ -319,6 +330,7 @@ def test_an_entry_without_a_name_is_no_event(entry: object) -> None:
     assert [(one.kind, one.place, one.field) for one in odd] == [("not-an-event", 3, "")]
 
 
+@PATIENT
 @given(
     st.datetimes(min_value=datetime(1, 1, 2), max_value=datetime(9999, 12, 30)),
     st.sampled_from(["", "Z", "+08:00", "-0330", "+05"]),
