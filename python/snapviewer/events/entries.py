@@ -26,7 +26,8 @@ from snapviewer.events.errors import LogError
 from snapviewer.texts import clean
 
 MOST_CHARACTERS = 2**20  # of an entry; events have some hundred
-MOST_TORN = 1000
+MOST_TORN = 1000  # lines
+MOST_READ_TWICE = 2**23  # characters; a torn line is noticed in the next one, so this is far off
 MOST_SHOWN = 60  # characters of what is odd
 _MOST_DIGITS = 400  # more than any float has before its point
 
@@ -86,12 +87,11 @@ def _entries(text: _Text) -> Iterator[object]:
         try:
             entry = text.value()
         except _NotJsonError as error:
-            torn += 1
-            if torn > MOST_TORN:
-                zh = f"其中超过 {MOST_TORN:,} 行不完整"
-                en = f"more than {MOST_TORN:,} of its lines are torn"
-                raise LogError(text.path, zh, en) from error
             entry = Torn(text.skip_torn_line())
+            torn += 1
+            if torn > MOST_TORN or text.read_twice > MOST_READ_TWICE:
+                zh, en = "不完整的行过多", "too many of its lines are torn"
+                raise LogError(text.path, zh, en) from error
         yield entry
 
 
@@ -157,6 +157,8 @@ class _Text:
         self._dropped = 0  # characters before what is held
         self._dropped_lines = 0
         self._is_whole = False  # nothing comes after what is held
+        self._looked = 0  # where something was no JSON
+        self.read_twice = 0  # characters after torn lines, up to where they were noticed
 
     @property
     def offset(self) -> int:
@@ -198,8 +200,10 @@ class _Text:
                     zh, en = "嵌套层数过多", "an entry is nested deeper than any event"
                     raise LogError(self.path, zh, en) from error
                 except json.JSONDecodeError as error:
-                    if self._is_whole or not self._may_be_cut(error):
-                        raise self.not_json() from None
+                    is_cut = self._may_be_cut(error)
+                    if self._is_whole or not is_cut:
+                        self._looked = self._dropped + error.pos
+                        raise (self._too_short() if is_cut else self.not_json()) from None
             if max(end - self._place, 0 if end else held_characters) > MOST_CHARACTERS:
                 raise self.too_large()
             if end:
@@ -220,6 +224,7 @@ class _Text:
                 self._place = len(self._held)
                 return clean(shown, MOST_SHOWN)
         self._place = found + 1
+        self.read_twice += max(0, self._looked - self.offset)
         return clean(shown, MOST_SHOWN)
 
     def not_json(self, zh: str = "不是有效的 JSON", en: str = "it is not JSON") -> LogError:

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
+from sys import intern
 from typing import Any, Literal, TypeAlias
 
 from snapviewer.events.entries import MOST_SHOWN, Torn, entries_of
@@ -217,24 +218,38 @@ def _more(entry: Mapping[str, object], used: set[str]) -> tuple[tuple[str, str],
     for key, value in entry.items():
         if key not in used and isinstance(value, _SCALARS):
             text = value if isinstance(value, str) else json.dumps(value)
-            kept.append((_cleaned(key), _cleaned(text)))
+            # Each event has the same keys: one of each is enough.
+            kept.append((intern(_cleaned(key)), _cleaned(text)))
             if len(kept) == MOST_FIELDS:
                 break
     return tuple(kept)
 
 
-def _cleaned(text: str) -> str:
-    """Clean a name; most are clean, and looking at each letter would take most of the time."""
+def _cleaned(text: str, most: int = MOST_OF_A_NAME) -> str:
+    """Clean a text; most are clean, and looking at each letter would take most of the time."""
     # No space but the common one is printable.
-    if len(text) <= MOST_OF_A_NAME and text.isprintable() and " ".join(text.split()) == text:
+    if len(text) <= most and text.isprintable() and " ".join(text.split()) == text:
         return text
-    return clean(text, MOST_OF_A_NAME)
+    return clean(text, most)
+
+
+_as_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def _shown(value: object) -> str:
-    """Show the beginning of a value as JSON, without writing all of a large one."""
+    """Show the beginning of a value as JSON, whatever its size and depth."""
+    if isinstance(value, list):
+        value = [_outline(inner) for inner in value[:MOST_SHOWN]]
+    elif isinstance(value, dict):
+        value = {_outline(key): _outline(value[key]) for key in islice(value, MOST_SHOWN)}
+    else:
+        value = _outline(value)
+    return _cleaned(_as_json(value), MOST_SHOWN)
+
+
+def _outline(value: object) -> object:
     if isinstance(value, str):
-        value = value[: 4 * MOST_SHOWN]
-    elif isinstance(value, dict | list) and len(value) > MOST_SHOWN:
-        value = list(islice(value, MOST_SHOWN)) if isinstance(value, list) else "{…}"
-    return clean(json.dumps(value, ensure_ascii=False), MOST_SHOWN)
+        return value[: 2 * MOST_SHOWN]
+    if isinstance(value, (dict, list)) and value:
+        return {"…": "…"} if isinstance(value, dict) else ["…"]
+    return value
