@@ -31,8 +31,8 @@ AdviceKind: TypeAlias = Literal[
 
 # What is smaller than this share of the peak is not worth a piece of advice.
 _LEAST_SHARE = 0.01
-# How many steps a video is often generated with: what a leak adds up to is told for these.
-PROJECTED_STEPS = 50
+# How many steps a video is often generated with.
+_USUAL_STEPS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,11 @@ def advise(
     least = _LEAST_SHARE * peak.size_bytes if peak else 0
     worth = [item for item in found if item.saved_bytes >= least or item.kind == "fix-leak"]
     return tuple(sorted(worth, key=lambda item: -item.saved_bytes))
+
+
+def projected_steps(steps: Steps) -> int:
+    """Return for how many steps to tell what a leak adds up to: as many as there were, or usual."""
+    return max(_USUAL_STEPS, steps.longest_run)
 
 
 def _on_components(components: Mapping[str, int]) -> Iterator[Advice]:
@@ -99,4 +104,4 @@ def _on_steps(steps: Steps | None) -> Iterator[Advice]:
     if steps is None or steps.growth.verdict not in LEAKS:
         return
     per_step = steps.growth.per_step_bytes or 0.0
-    yield Advice("fix-leak", "short", "", round(per_step * PROJECTED_STEPS))
+    yield Advice("fix-leak", "short", "", round(per_step * projected_steps(steps)))

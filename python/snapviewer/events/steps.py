@@ -77,6 +77,14 @@ class Steps:
         return [step.value_bytes for step in self.steps]
 
     @property
+    def longest_run(self) -> int:
+        """How many steps the longest run has, also those that were not recorded in between."""
+        numbers: dict[int, list[int]] = {}
+        for step in self.steps:
+            numbers.setdefault(step.run, []).append(step.number)
+        return max(max(run) - min(run) + 1 for run in numbers.values())
+
+    @property
     def highest_bytes(self) -> int:
         """The highest level that a step reached above its base."""
         return max(self.levels)

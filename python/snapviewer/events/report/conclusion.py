@@ -98,7 +98,7 @@ def _priorities(analysis: Analysis, say: Words) -> Iterator[Block]:
     items = []
     for item in shown:
         level = _priority(analysis, item.saved_bytes, say)
-        points = f"{advice_title(item, say)} ({saving(item, say)})"
+        points = f"{advice_title(item, say)} ({saving(item, analysis, say)})"
         items.append(say.labelled(level, points, _projected(analysis, item.saved_bytes, say)))
     yield Listing(tuple(items), is_ordered=True)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from snapviewer.events.advice import PROJECTED_STEPS
+from snapviewer.events.advice import projected_steps
 from snapviewer.events.analysis import Analysis
 from snapviewer.events.cards import smallest
 from snapviewer.events.document import Paragraph, Text, Tone, strong, text
@@ -108,12 +108,13 @@ def _projection(analysis: Analysis, say: Words) -> str:
     """Say what a leak comes to: after many steps, and when a card is full."""
     steps = analysis.steps
     per_step = steps.growth.per_step_bytes if steps else None
-    if not per_step:
+    if steps is None or not per_step:
         return ""
-    total = say.size(per_step * PROJECTED_STEPS)
+    count = projected_steps(steps)
+    total = say.size(per_step * count)
     said = say(
-        f"照此速度，{PROJECTED_STEPS} 步会多占 {total}",
-        f"At this rate {PROJECTED_STEPS} steps take {total} more",
+        f"照此速度，{count:,} 步会多占 {total}",
+        f"At this rate {count:,} steps take {total} more",
     )
     card = smallest(analysis.need) if analysis.need else None
     if card and analysis.need:

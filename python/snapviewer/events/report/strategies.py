@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from snapviewer.events.advice import PROJECTED_STEPS, Advice, AdviceKind, Term
+from snapviewer.events.advice import Advice, AdviceKind, Term, projected_steps
 from snapviewer.events.analysis import Analysis
 from snapviewer.events.document import Block, Heading, Listing, Paragraph, strong, text
 
@@ -33,7 +33,9 @@ def strategies(analysis: Analysis, say: Words) -> Iterator[Block]:
         yield Heading(3, title)
         items = [item for item in analysis.advice if item.term == term]
         for item in items:
-            yield Paragraph(text(strong(f"{advice_title(item, say)} ({saving(item, say)})")))
+            yield Paragraph(
+                text(strong(f"{advice_title(item, say)} ({saving(item, analysis, say)})"))
+            )
             yield Listing(tuple(text(point) for point in _points(item, analysis, say)))
         if not items:
             yield Paragraph(
@@ -48,11 +50,12 @@ def strategies(analysis: Analysis, say: Words) -> Iterator[Block]:
             )
 
 
-def saving(item: Advice, say: Words) -> str:
+def saving(item: Advice, analysis: Analysis, say: Words) -> str:
     """Say how much a piece of advice saves."""
     size = say.size(item.saved_bytes)
-    if item.kind == "fix-leak":
-        return say(f"{PROJECTED_STEPS} 步时 {size}", f"{size} at {PROJECTED_STEPS} steps")
+    if item.kind == "fix-leak" and analysis.steps:
+        count = projected_steps(analysis.steps)
+        return say(f"{count:,} 步时 {size}", f"{size} at {count:,} steps")
     return say(f"最多 {size}", f"up to {size}")
 
 
