@@ -297,7 +297,7 @@ def test_punctuation_does_not_begin_a_line() -> None:
     assert shown == ["显存分", "析，峰值", "（显", "存）。"]
 
 
-@given(st.lists(st.floats(0, 5000), min_size=1, max_size=12), st.floats(10, 600))
+@given(st.lists(st.floats(1, 5000), min_size=1, max_size=12), st.floats(10, 600))
 def test_columns_share_all_the_room_and_narrow_ones_are_not_broken(
     naturals: list[float], room: float
 ) -> None:
