@@ -23,6 +23,7 @@ LAYERS = {
     "units": FOUNDATION,
     "__init__": ANALYSES,
     "report": RENDERING,
+    "events": INTERFACES,
     "gui": INTERFACES,
     "explorer": INTERFACES,
     "cli": COMMANDS,
@@ -33,6 +34,8 @@ SHARED_LAYERS = {FOUNDATION, ANALYSES, COMMANDS}
 # Who may use what: directories of the package.
 HOMES = {
     "PIL": ("report/picture", "gui"),
+    "fontTools": ("events/report",),
+    "fpdf": ("events/report",),
     "sqlite3": (),
     "textual": ("explorer",),
     "tkinter": ("gui",),

@@ -80,7 +80,7 @@ def _bars(chart: BarChart, frame_px: float) -> Drawing:
 
 def _bar_scale(high: float, room_px: float) -> Scale:
     """Choose the axis of bars: as many marks as stand apart."""
-    for most in (6, 5, 4, 3, 2):
+    for most in (6, 5, 4, 3, 2, 1):
         scale = value_scale(0, high, most=most)
         widest = max(width_px(mark.label, SMALL_PX) for mark in scale.marks)
         if (widest + 2 * _GAP_PX) * (len(scale.marks) - 1) <= room_px:

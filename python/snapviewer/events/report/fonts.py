@@ -101,7 +101,7 @@ def face_number(path: Path) -> int:
 
     if path.suffix.lower() not in (".ttc", ".otc"):
         return 0
-    with TTCollection(path, lazy=True) as collection:
+    with path.open("rb") as file, TTCollection(file, lazy=True) as collection:
         names = [str(font["name"].getDebugName(4) or "") for font in collection.fonts]
     return next((index for index, name in enumerate(names) if " SC" in name), 0)
 
@@ -150,7 +150,8 @@ def _has_letters(path: Path) -> bool:
     except ImportError:
         raise PdfUnavailable("library") from None
     try:
-        with TTFont(path, fontNumber=0, lazy=True) as font:
+        # Opened here: fontTools would leave a file open that is no font.
+        with path.open("rb") as file, TTFont(file, fontNumber=0, lazy=True) as font:
             return all(ord(letter) in font.getBestCmap() for letter in _LETTERS)
     except (OSError, TTLibError, KeyError, TypeError, ValueError):
         return False

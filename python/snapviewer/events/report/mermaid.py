@@ -18,6 +18,7 @@ from snapviewer.events.report.lettering import fitted, one_line
 from snapviewer.events.report.scales import sane, value_scale
 
 MOST_POINTS = 60
+_FEW_BARS = 16  # as many as the usual height has room for
 _MOST_NAMED = 12  # points whose x are written out below them
 
 _KEPT = frozenset(" .,:/-_+()%=…'×–°、。，：；（）")
@@ -38,7 +39,7 @@ def bar_fence(chart: BarChart) -> str:
         f"x-axis [{', '.join(labels)}]",
         f"y-axis {_quoted(chart.unit)} {_number(scale.low)} --> {_number(scale.high)}",
         [f"bar [{', '.join(map(_number, values))}]"],
-        is_horizontal=True,
+        bar_count=len(values),
     )
 
 
@@ -130,11 +131,12 @@ def _read_off(points: Points, places: Sequence[float], index: int, is_trend: boo
     return y2 if x1 == x2 else y1 + (y2 - y1) * (min(max(place, x1), x2) - x1) / (x2 - x1)
 
 
-def _fence(
-    title: str, x_axis: str, y_axis: str, data: Sequence[str], *, is_horizontal: bool = False
-) -> str:
-    kind = "xychart-beta horizontal" if is_horizontal else "xychart-beta"
-    lines = [kind, *(f"    {line}" for line in (f"title {_quoted(title)}", x_axis, y_axis, *data))]
+def _fence(title: str, x_axis: str, y_axis: str, data: Sequence[str], *, bar_count: int = 0) -> str:
+    lines = ["xychart-beta horizontal" if bar_count else "xychart-beta"]
+    lines += [f"    {line}" for line in (f"title {_quoted(title)}", x_axis, y_axis, *data)]
+    if bar_count > _FEW_BARS:
+        height_px = 100 + 24 * bar_count
+        lines.insert(0, f'%%{{init: {{"xyChart": {{"height": {height_px}}}}}}}%%')
     return "\n".join(["```mermaid", *lines, "```"])
 
 

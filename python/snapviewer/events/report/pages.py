@@ -155,6 +155,11 @@ class Pages:
         self._pdf.set_fill_color(*_COLORS[ink])
         self._pdf.rect(x, y, width, height, style="F")
 
+    def dot(self, x: float, y: float, radius: float, ink: Ink) -> None:
+        """Fill a circle around a place."""
+        self._pdf.set_fill_color(*_COLORS[ink])
+        self._pdf.circle(x, y, radius, style="F")
+
     def rule(self, y: float, ink: Ink) -> None:
         """Draw a thin line across the page."""
         self._stroke(ink, 0.6)
@@ -189,8 +194,7 @@ class Pages:
                 pdf.polyline([place(x, y) for x, y in points])
                 pdf.set_dash_pattern()
             case Dot(x, y, radius, ink):
-                pdf.set_fill_color(*_COLORS[ink])
-                pdf.circle(*place(x, y), radius * scale, style="F")
+                self.dot(*place(x, y), radius * scale, ink)
             case Label(x, y, text, size, anchor, ink):
                 words = self.readable(text)
                 left, base = place(x, y)

@@ -150,9 +150,12 @@ def _write_listing(pages: Pages, listing: Listing) -> None:
     for number, item in enumerate(listing.items, start=1):
         lines = pages.lines(item, ROOM - indent, _BODY)
         pages.make_room(min(len(lines), 3) * _LINE)
-        mark = pages.lines((Span(f"{number}." if listing.is_ordered else "•"),), ROOM, _BODY)[0]
-        left = SIDE + indent - 6 - mark.width
-        pages.set_line(mark, left, pages.y, _BODY, ink="secondary")
+        if listing.is_ordered:
+            mark = pages.lines((Span(f"{number}."),), ROOM, _BODY)[0]
+            left = SIDE + indent - 6 - mark.width
+            pages.set_line(mark, left, pages.y, _BODY, ink="secondary")
+        else:
+            pages.dot(SIDE + indent - 9, pages.y + _LINE / 2, 1.7, "secondary")
         pages.write_lines(lines, _BODY, indent=indent)
         pages.y += 2
     pages.y += _GAP - 2

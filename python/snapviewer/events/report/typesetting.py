@@ -120,7 +120,7 @@ def column_widths(naturals: Sequence[float], room: float) -> list[float]:
     over widens all.
 
     Args:
-        naturals: How wide each would be with nothing broken.
+        naturals: How wide each would be with nothing broken, a point or more.
         room: How wide they are together.
 
     >>> column_widths([10, 20, 300], 130), column_widths([10, 20], 60)
@@ -128,7 +128,7 @@ def column_widths(naturals: Sequence[float], room: float) -> list[float]:
     """
     total = sum(naturals)
     if total <= room:
-        return [natural * room / total if total else room / len(naturals) for natural in naturals]
+        return [natural * room / total for natural in naturals]
     widths = [0.0] * len(naturals)
     left = room
     order = sorted(range(len(naturals)), key=lambda index: naturals[index])
