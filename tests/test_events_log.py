@@ -223,7 +223,7 @@ def test_the_line_that_is_no_json_is_told(tmp_path: Path) -> None:
     assert caught.value.sentence("zh").endswith(": 不是有效的 JSON(第 3 行)")
 
 
-@pytest.mark.parametrize("text", ["[1", "[1,", '[{"event": "a', '{"events": [{}]', '{"event": tr'])
+@pytest.mark.parametrize("text", ["[1", "[1,", '[{"event": "a', '{"events": [{}]'])
 def test_a_log_that_ends_too_early_is_told_so(tmp_path: Path, text: str) -> None:
     path = _written(tmp_path / "log.json", text)
 

@@ -200,10 +200,10 @@ class _Text:
                     zh, en = "嵌套层数过多", "an entry is nested deeper than any event"
                     raise LogError(self.path, zh, en) from error
                 except json.JSONDecodeError as error:
-                    is_cut = self._may_be_cut(error)
-                    if self._is_whole or not is_cut:
+                    if self._is_whole or not self._may_be_cut(error, _LONGEST_WORD):
                         self._looked = self._dropped + error.pos
-                        raise (self._too_short() if is_cut else self.not_json()) from None
+                        is_short = self._may_be_cut(error, 0)
+                        raise (self._too_short() if is_short else self.not_json()) from None
             if max(end - self._place, 0 if end else held_characters) > MOST_CHARACTERS:
                 raise self.too_large()
             if end:
@@ -242,10 +242,10 @@ class _Text:
     def _number_ends(self) -> bool:
         return _end_of(_NUMBER, self._held, self._place) < len(self._held)
 
-    def _may_be_cut(self, error: json.JSONDecodeError) -> bool:
-        """Say whether what is no JSON so far may be some when there is more of it."""
+    def _may_be_cut(self, error: json.JSONDecodeError, word: int) -> bool:
+        """Say whether what is no JSON may be some with more text, if a word may be cut, too."""
         is_string = error.msg.startswith("Unterminated string")
-        return is_string or error.pos > len(self._held) - _LONGEST_WORD
+        return is_string or error.pos + word >= len(self._held)
 
     def _more(self) -> bool:
         """Hold more; at least twice as much, so that reading again costs no more than reading."""

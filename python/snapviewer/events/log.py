@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from sys import intern
+from sys import getsizeof, intern
 from typing import Any, Literal, TypeAlias
 
 from snapviewer.events.entries import MOST_SHOWN, Torn, entries_of
@@ -23,6 +23,7 @@ from snapviewer.texts import clean
 
 MOST_ENTRIES = 1_000_000
 MOST_WITHOUT_EVENT = 100_000
+MOST_KEPT_BYTES = 2**31  # in memory; a million events with ten unknown fields take less
 MOST_ODDITIES = 100
 MOST_FIELDS = 20  # of those that we do not know
 
@@ -85,6 +86,7 @@ def read_log(path: str | os.PathLike[str], *, progress: Progress | None = None) 
     events: list[Event] = []
     oddities: list[Oddity] = []
     odd_count = 0
+    kept_bytes = 0
     try:
         for place, entry in enumerate(entries_of(name, read_text(name, progress=progress)), 1):
             if place > MOST_ENTRIES:
@@ -94,6 +96,11 @@ def read_log(path: str | os.PathLike[str], *, progress: Progress | None = None) 
             event, odd = event_of(entry, place)
             if event is not None:
                 events.append(event)
+                kept_bytes += _kept_bytes(event)
+                if kept_bytes > MOST_KEPT_BYTES:
+                    zh = "内容过多 (请拆分成几个文件)"
+                    en = "there is more in it than is good to hold; split it into parts"
+                    raise LogError(name, zh, en)
             elif place >= MOST_WITHOUT_EVENT and not events:
                 zh = f"前 {MOST_WITHOUT_EVENT:,} 个条目中没有事件"
                 en = f"none of its first {MOST_WITHOUT_EVENT:,} entries is an event"
@@ -106,6 +113,12 @@ def read_log(path: str | os.PathLike[str], *, progress: Progress | None = None) 
         return Log(name, tuple(events), tuple(oddities), odd_count)
     except MemoryError as error:
         raise LogError(name, "内存不足", "there is not enough memory for this") from error
+
+
+def _kept_bytes(event: Event) -> int:
+    """Say about how much memory an event takes; its texts may be larger than in the file."""
+    texts = sum([56 + getsizeof(key) + getsizeof(text) for key, text in event.more])
+    return 250 + getsizeof(event.name) + getsizeof(event.model_name) + texts
 
 
 def read_entries(
