@@ -315,11 +315,12 @@ def test_a_value_that_cannot_be_is_told_and_left_out(field: str, value: object) 
 
 
 @pytest.mark.parametrize("field", ["peak_memory", "peak_memory_mb", "duration"])
-def test_only_increments_may_be_negative(field: str) -> None:
-    event, odd = _event(**{field: -1, "incremental_memory": -1})
+@pytest.mark.parametrize("value", [-1, -1e-9])
+def test_only_increments_may_be_negative(field: str, value: float) -> None:
+    event, odd = _event(**{field: value, "incremental_memory": -1})
 
     assert (event.peak_bytes, event.duration_s, event.incremental_bytes) == (None, None, -1)
-    assert odd == [Oddity("bad-value", 7, field, "-1")]
+    assert odd == [Oddity("bad-value", 7, field, str(value))]
 
 
 @pytest.mark.parametrize("entry", [None, 5, "init", [], {}, {"event": ""}, {"Event": "x"}], ids=str)

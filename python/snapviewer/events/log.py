@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 from snapviewer.events.entries import MOST_SHOWN, Torn, entries_of
 from snapviewer.events.errors import LogError
 from snapviewer.events.source import read_text
-from snapviewer.events.values import MIB, bytes_of, seconds_of, time_of
+from snapviewer.events.values import MIB, bytes_of, peak_of, seconds_of, time_of
 from snapviewer.texts import MOST_SHOWN as MOST_OF_A_NAME
 from snapviewer.texts import clean
 
@@ -117,8 +117,10 @@ def read_log(path: str | os.PathLike[str], *, progress: Progress | None = None) 
 
 def _kept_bytes(event: Event) -> int:
     """Say about how much memory an event takes; its texts may be larger than in the file."""
-    texts = sum([56 + getsizeof(key) + getsizeof(text) for key, text in event.more])
-    return 250 + getsizeof(event.name) + getsizeof(event.model_name) + texts
+    count = 250 + getsizeof(event.name) + getsizeof(event.model_name)
+    for key, text in event.more:
+        count += 56 + getsizeof(key) + getsizeof(text)
+    return count
 
 
 def read_entries(
@@ -184,14 +186,8 @@ def event_of(entry: object, place: int) -> tuple[Event | None, list[Oddity]]:
     return event, odd
 
 
-def _peak(value: object) -> int | None:
-    count = bytes_of(value)
-    return None if count is None or count < 0 else count
-
-
 def _peak_of_mib(value: object) -> int | None:
-    count = bytes_of(value, MIB)
-    return None if count is None or count < 0 else count
+    return peak_of(value, MIB)
 
 
 def _increment_of_mib(value: object) -> int | None:
@@ -205,7 +201,7 @@ def _name(value: object) -> str | None:
 
 # The names that fields have in a log, the best first, and what reads their values.
 _NAMES: tuple[tuple[str, str, Callable[[object], object]], ...] = (
-    ("peak_memory", "peak_bytes", _peak),
+    ("peak_memory", "peak_bytes", peak_of),
     ("peak_memory_mb", "peak_bytes", _peak_of_mib),
     ("pytorch_tensor_peak_mb", "peak_bytes", _peak_of_mib),
     ("incremental_memory", "incremental_bytes", bytes_of),
@@ -220,8 +216,6 @@ _NAMES: tuple[tuple[str, str, Callable[[object], object]], ...] = (
 )
 # By name, with the rank, so that the fields of an entry can be sorted.
 _KNOWN = {name: (rank, name, field, read) for rank, (name, field, read) in enumerate(_NAMES)}
-
-
 _SCALARS = (str, int, float)  # a union would be made anew at each use
 
 
