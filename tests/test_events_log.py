@@ -223,7 +223,7 @@ def test_the_line_that_is_no_json_is_told(tmp_path: Path) -> None:
     assert caught.value.sentence("zh").endswith(": 不是有效的 JSON(第 3 行)")
 
 
-@pytest.mark.parametrize("text", ["[1", "[1,", '[{"event": "a', '{"events": [{}]', '{"event": tr'])
+@pytest.mark.parametrize("text", ["[1", "[1,", '[{"event": "a', '{"events": [{}]'])
 def test_a_log_that_ends_too_early_is_told_so(tmp_path: Path, text: str) -> None:
     path = _written(tmp_path / "log.json", text)
 
@@ -315,11 +315,12 @@ def test_a_value_that_cannot_be_is_told_and_left_out(field: str, value: object) 
 
 
 @pytest.mark.parametrize("field", ["peak_memory", "peak_memory_mb", "duration"])
-def test_only_increments_may_be_negative(field: str) -> None:
-    event, odd = _event(**{field: -1, "incremental_memory": -1})
+@pytest.mark.parametrize("value", [-1, -1e-9])
+def test_only_increments_may_be_negative(field: str, value: float) -> None:
+    event, odd = _event(**{field: value, "incremental_memory": -1})
 
     assert (event.peak_bytes, event.duration_s, event.incremental_bytes) == (None, None, -1)
-    assert odd == [Oddity("bad-value", 7, field, "-1")]
+    assert odd == [Oddity("bad-value", 7, field, str(value))]
 
 
 @pytest.mark.parametrize("entry", [None, 5, "init", [], {}, {"event": ""}, {"Event": "x"}], ids=str)

@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 
 from snapviewer.events.errors import LogError
@@ -143,6 +143,7 @@ def _whole_number(digits: str) -> int | float:
     return -math.inf if digits.startswith("-") else math.inf
 
 
+_decode: Callable[[str, int], tuple[object, int]]
 _decode = json.JSONDecoder(parse_int=_whole_number).raw_decode
 
 
@@ -189,9 +190,6 @@ class _Text:
         """Step over a JSON value, after spaces, and return it."""
         first = self.peek()
         while True:
-            held_characters = len(self._held) - self._place
-            value: object = None
-            end = 0
             # A number that ends where the text so far ends may go on.
             if first not in "-0123456789" or self._is_whole or self._number_ends():
                 try:
@@ -200,15 +198,17 @@ class _Text:
                     zh, en = "嵌套层数过多", "an entry is nested deeper than any event"
                     raise LogError(self.path, zh, en) from error
                 except json.JSONDecodeError as error:
-                    is_cut = self._may_be_cut(error)
-                    if self._is_whole or not is_cut:
+                    if self._is_whole or not self._may_be_cut(error, _LONGEST_WORD):
                         self._looked = self._dropped + error.pos
-                        raise (self._too_short() if is_cut else self.not_json()) from None
-            if max(end - self._place, 0 if end else held_characters) > MOST_CHARACTERS:
+                        is_short = self._may_be_cut(error, 0)
+                        raise (self._too_short() if is_short else self.not_json()) from None
+                else:
+                    if end - self._place > MOST_CHARACTERS:
+                        raise self.too_large()
+                    self._place = end
+                    return value
+            if len(self._held) - self._place > MOST_CHARACTERS:
                 raise self.too_large()
-            if end:
-                self._place = end
-                return value
             self._more()
 
     def skip_torn_line(self) -> str:
@@ -242,10 +242,10 @@ class _Text:
     def _number_ends(self) -> bool:
         return _end_of(_NUMBER, self._held, self._place) < len(self._held)
 
-    def _may_be_cut(self, error: json.JSONDecodeError) -> bool:
-        """Say whether what is no JSON so far may be some when there is more of it."""
+    def _may_be_cut(self, error: json.JSONDecodeError, word: int) -> bool:
+        """Say whether what is no JSON may be some with more text, if a word may be cut, too."""
         is_string = error.msg.startswith("Unterminated string")
-        return is_string or error.pos > len(self._held) - _LONGEST_WORD
+        return is_string or error.pos + word >= len(self._held)
 
     def _more(self) -> bool:
         """Hold more; at least twice as much, so that reading again costs no more than reading."""

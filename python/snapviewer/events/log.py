@@ -11,18 +11,19 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from sys import intern
+from sys import getsizeof, intern
 from typing import Any, Literal, TypeAlias
 
 from snapviewer.events.entries import MOST_SHOWN, Torn, entries_of
 from snapviewer.events.errors import LogError
 from snapviewer.events.source import read_text
-from snapviewer.events.values import MIB, bytes_of, seconds_of, time_of
+from snapviewer.events.values import MIB, bytes_of, peak_of, seconds_of, time_of
 from snapviewer.texts import MOST_SHOWN as MOST_OF_A_NAME
 from snapviewer.texts import clean
 
 MOST_ENTRIES = 1_000_000
 MOST_WITHOUT_EVENT = 100_000
+MOST_KEPT_BYTES = 2**31  # in memory; a million events with ten unknown fields take less
 MOST_ODDITIES = 100
 MOST_FIELDS = 20  # of those that we do not know
 
@@ -85,6 +86,7 @@ def read_log(path: str | os.PathLike[str], *, progress: Progress | None = None) 
     events: list[Event] = []
     oddities: list[Oddity] = []
     odd_count = 0
+    kept_bytes = 0
     try:
         for place, entry in enumerate(entries_of(name, read_text(name, progress=progress)), 1):
             if place > MOST_ENTRIES:
@@ -94,6 +96,11 @@ def read_log(path: str | os.PathLike[str], *, progress: Progress | None = None) 
             event, odd = event_of(entry, place)
             if event is not None:
                 events.append(event)
+                kept_bytes += _kept_bytes(event)
+                if kept_bytes > MOST_KEPT_BYTES:
+                    zh = "内容过多 (请拆分成几个文件)"
+                    en = "there is more in it than is good to hold; split it into parts"
+                    raise LogError(name, zh, en)
             elif place >= MOST_WITHOUT_EVENT and not events:
                 zh = f"前 {MOST_WITHOUT_EVENT:,} 个条目中没有事件"
                 en = f"none of its first {MOST_WITHOUT_EVENT:,} entries is an event"
@@ -106,6 +113,14 @@ def read_log(path: str | os.PathLike[str], *, progress: Progress | None = None) 
         return Log(name, tuple(events), tuple(oddities), odd_count)
     except MemoryError as error:
         raise LogError(name, "内存不足", "there is not enough memory for this") from error
+
+
+def _kept_bytes(event: Event) -> int:
+    """Say about how much memory an event takes; its texts may be larger than in the file."""
+    count = 250 + getsizeof(event.name) + getsizeof(event.model_name)
+    for key, text in event.more:
+        count += 56 + getsizeof(key) + getsizeof(text)
+    return count
 
 
 def read_entries(
@@ -171,14 +186,8 @@ def event_of(entry: object, place: int) -> tuple[Event | None, list[Oddity]]:
     return event, odd
 
 
-def _peak(value: object) -> int | None:
-    count = bytes_of(value)
-    return None if count is None or count < 0 else count
-
-
 def _peak_of_mib(value: object) -> int | None:
-    count = bytes_of(value, MIB)
-    return None if count is None or count < 0 else count
+    return peak_of(value, MIB)
 
 
 def _increment_of_mib(value: object) -> int | None:
@@ -192,7 +201,7 @@ def _name(value: object) -> str | None:
 
 # The names that fields have in a log, the best first, and what reads their values.
 _NAMES: tuple[tuple[str, str, Callable[[object], object]], ...] = (
-    ("peak_memory", "peak_bytes", _peak),
+    ("peak_memory", "peak_bytes", peak_of),
     ("peak_memory_mb", "peak_bytes", _peak_of_mib),
     ("pytorch_tensor_peak_mb", "peak_bytes", _peak_of_mib),
     ("incremental_memory", "incremental_bytes", bytes_of),
@@ -207,8 +216,6 @@ _NAMES: tuple[tuple[str, str, Callable[[object], object]], ...] = (
 )
 # By name, with the rank, so that the fields of an entry can be sorted.
 _KNOWN = {name: (rank, name, field, read) for rank, (name, field, read) in enumerate(_NAMES)}
-
-
 _SCALARS = (str, int, float)  # a union would be made anew at each use
 
 

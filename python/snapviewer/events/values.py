@@ -48,6 +48,16 @@ def bytes_of(value: object, unit: int = 1) -> int | None:
     return count if -_MOST < count < _MOST else None
 
 
+def peak_of(value: object, unit: int = 1) -> int | None:
+    """Read a number of bytes that were in use: never below zero.
+
+    >>> peak_of(7), peak_of(0), peak_of(-0.1)
+    (7, 0, None)
+    """
+    found = number(value)
+    return None if found is None or found < 0 else bytes_of(found, unit)
+
+
 def seconds_of(value: object) -> float | None:
     """Read a duration.
 
