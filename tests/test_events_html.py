@@ -30,8 +30,8 @@ from snapviewer.events.document import (
     strong,
     text,
 )
-from snapviewer.events.report.colors import PALETTES
-from snapviewer.events.report.html import as_html
+from snapviewer.events.render.colors import PALETTES
+from snapviewer.events.render.html import as_html
 
 VOID = {"meta"}
 HTML_TAGS = set(

@@ -26,9 +26,9 @@ from snapviewer.events.document import (
     strong,
     text,
 )
-from snapviewer.events.report.lettering import columns
-from snapviewer.events.report.markdown import as_markdown
-from snapviewer.events.report.mermaid import MOST_POINTS
+from snapviewer.events.render.lettering import columns
+from snapviewer.events.render.markdown import as_markdown
+from snapviewer.events.render.mermaid import MOST_POINTS
 
 NUMBER = r"-?\d+(?:\.\d+)?"
 STRING = r'"[^"`<>#;\[\]{}]+"'

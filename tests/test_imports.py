@@ -34,8 +34,8 @@ SHARED_LAYERS = {FOUNDATION, ANALYSES, COMMANDS}
 # Who may use what: directories of the package.
 HOMES = {
     "PIL": ("report/picture", "gui"),
-    "fontTools": ("events/report",),
-    "fpdf": ("events/report",),
+    "fontTools": ("events/render",),
+    "fpdf": ("events/render",),
     "sqlite3": (),
     "textual": ("explorer",),
     "tkinter": ("gui",),

@@ -12,9 +12,9 @@ from .analysis import Analysis, analyze
 from .errors import LogError
 from .log import Event, Log, read_log
 from .recorder import EventRecorder
-from .report.html import as_html
-from .report.markdown import as_markdown
-from .report.pdf import PdfUnavailable, as_pdf
+from .render.html import as_html
+from .render.markdown import as_markdown
+from .render.pdf import PdfUnavailable, as_pdf
 from .report.record import as_dict
 from .report.single import REPORT_FORMAT, report_on
 from .seed import (

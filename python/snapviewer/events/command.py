@@ -21,11 +21,11 @@ from .document import Document, Language
 from .errors import LogError
 from .figures import Check, check_over, check_regression
 from .log import read_log
+from .render.html import as_html
+from .render.markdown import as_markdown
+from .render.pdf import PdfUnavailable, as_pdf
 from .report.baseline import comparison_of
 from .report.conclusion import findings
-from .report.html import as_html
-from .report.markdown import as_markdown
-from .report.pdf import PdfUnavailable, as_pdf
 from .report.record import as_dict, check_as_dict, comparison_as_dict
 from .report.single import REPORT_FORMAT, colophon, report_on
 from .report.words import Words

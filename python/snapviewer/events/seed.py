@@ -15,9 +15,9 @@ from .analysis import Analysis, analyze
 from .document import Block, Document, Heading, Language, Listing, Paragraph, text
 from .errors import LogError
 from .log import Log, event_of, read_entries
-from .report.html import as_html
-from .report.markdown import as_markdown, blocks_as_markdown
-from .report.pdf import as_pdf
+from .render.html import as_html
+from .render.markdown import as_markdown, blocks_as_markdown
+from .render.pdf import as_pdf
 from .report.single import report_on
 
 MIB = 2**20

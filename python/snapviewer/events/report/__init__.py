@@ -1,1 +1,1 @@
-"""Reports: an analysis as a document, and documents as Markdown, HTML and PDF."""
+"""What a report says: an analysis as a document, in Chinese or English."""

@@ -23,10 +23,10 @@ from snapviewer.events.document import (
     Table,
     Text,
 )
-from snapviewer.events.report.charts import SLIM_PX, draw
-from snapviewer.events.report.lettering import one_line
-from snapviewer.events.report.style_sheet import style_sheet
-from snapviewer.events.report.svg import as_svg
+from snapviewer.events.render.charts import SLIM_PX, draw
+from snapviewer.events.render.lettering import one_line
+from snapviewer.events.render.style_sheet import style_sheet
+from snapviewer.events.render.svg import as_svg
 
 _LANGUAGES = {"zh": "zh-CN", "en": "en"}
 _CONTENTS = {"zh": "目录", "en": "Contents"}

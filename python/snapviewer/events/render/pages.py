@@ -10,11 +10,11 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from snapviewer.events.document import Language, Span, Text
-from snapviewer.events.report.colors import PALETTES, Ink
-from snapviewer.events.report.fonts import PdfUnavailable, chinese_font, face_number
-from snapviewer.events.report.lettering import one_line
-from snapviewer.events.report.shapes import Dot, Drawing, Label, Line, Polyline, Rect, Shape
-from snapviewer.events.report.typesetting import EmOf, TextLine, broken
+from snapviewer.events.render.colors import PALETTES, Ink
+from snapviewer.events.render.fonts import PdfUnavailable, chinese_font, face_number
+from snapviewer.events.render.lettering import one_line
+from snapviewer.events.render.shapes import Dot, Drawing, Label, Line, Polyline, Rect, Shape
+from snapviewer.events.render.typesetting import EmOf, TextLine, broken
 
 if TYPE_CHECKING:
     from fpdf import FPDF

@@ -9,10 +9,10 @@ import math
 from collections.abc import Iterator, Sequence
 
 from snapviewer.events.document import Bar, BarChart, LineChart, Series
-from snapviewer.events.report.colors import series_ink
-from snapviewer.events.report.lettering import fitted, width_px
-from snapviewer.events.report.scales import Scale, place_scale, sane, value_scale
-from snapviewer.events.report.shapes import Dot, Drawing, Label, Line, Polyline, Rect, Shape
+from snapviewer.events.render.colors import series_ink
+from snapviewer.events.render.lettering import fitted, width_px
+from snapviewer.events.render.scales import Scale, place_scale, sane, value_scale
+from snapviewer.events.render.shapes import Dot, Drawing, Label, Line, Polyline, Rect, Shape
 
 WIDTH_PX = 760.0
 SLIM_PX = 360.0  # a phone

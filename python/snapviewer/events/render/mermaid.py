@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from snapviewer.events.document import BarChart, LineChart, Series
-from snapviewer.events.report.charts import line_scale
-from snapviewer.events.report.lettering import fitted, one_line
-from snapviewer.events.report.scales import sane, value_scale
+from snapviewer.events.render.charts import line_scale
+from snapviewer.events.render.lettering import fitted, one_line
+from snapviewer.events.render.scales import sane, value_scale
 
 MOST_POINTS = 60
 _FEW_BARS = 16  # as many as the usual height has room for

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from snapviewer.events.document import Span, Table, Text
-from snapviewer.events.report.colors import Ink
-from snapviewer.events.report.pages import BOTTOM, HEIGHT, LEADING, PAGE_ROOM, ROOM, SIDE, Pages
-from snapviewer.events.report.typesetting import TextLine, column_widths
+from snapviewer.events.render.colors import Ink
+from snapviewer.events.render.pages import BOTTOM, HEIGHT, LEADING, PAGE_ROOM, ROOM, SIDE, Pages
+from snapviewer.events.render.typesetting import TextLine, column_widths
 
 _SIZE, _HEAD_SIZE = 9.5, 8.5
 _PAD_X, _PAD_Y = 6.0, 4.0

@@ -19,13 +19,13 @@ from snapviewer.events.document import (
     Table,
     Text,
 )
-from snapviewer.events.report.charts import draw
-from snapviewer.events.report.colors import Ink
-from snapviewer.events.report.fonts import PdfUnavailable
-from snapviewer.events.report.pages import LEADING, PAGE_ROOM, ROOM, SIDE, TOP, Pages, new_pages
-from snapviewer.events.report.pdf_table import LEAST_HEIGHT, write_table
-from snapviewer.events.report.shapes import Drawing
-from snapviewer.events.report.typesetting import TextLine
+from snapviewer.events.render.charts import draw
+from snapviewer.events.render.colors import Ink
+from snapviewer.events.render.fonts import PdfUnavailable
+from snapviewer.events.render.pages import LEADING, PAGE_ROOM, ROOM, SIDE, TOP, Pages, new_pages
+from snapviewer.events.render.pdf_table import LEAST_HEIGHT, write_table
+from snapviewer.events.render.shapes import Drawing
+from snapviewer.events.render.typesetting import TextLine
 
 __all__ = ["PdfUnavailable", "as_pdf"]
 

@@ -19,8 +19,8 @@ from snapviewer.events.document import (
     Table,
     Text,
 )
-from snapviewer.events.report.lettering import columns, one_line
-from snapviewer.events.report.mermaid import bar_fence, line_fences
+from snapviewer.events.render.lettering import columns, one_line
+from snapviewer.events.render.mermaid import bar_fence, line_fences
 
 MARKS = {"plain": "", "good": "✅ ", "warning": "⚠️ ", "bad": "❌ "}
 

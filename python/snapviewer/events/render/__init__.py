@@ -1,0 +1,1 @@
+"""Documents as Markdown, HTML and PDF, and their charts."""
