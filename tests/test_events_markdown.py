@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 
@@ -54,9 +55,9 @@ def fences(source: str) -> list[list[str]]:
 
 
 def assert_is_chart(lines: list[str]) -> None:
-    if re.fullmatch(r'%%\{init: \{"xyChart": \{"height": \d+\}\}\}%%', lines[0]):
-        lines = lines[1:]
-    for number, line in enumerate(lines):
+    setup = json.loads(lines[0].removeprefix("%%{init: ").removesuffix("}%%"))
+    assert set(setup) == {"xyChart", "themeVariables"}
+    for number, line in enumerate(lines[1:]):
         pattern = CHART_LINES[min(number, len(CHART_LINES) - 1)]
         assert re.fullmatch(pattern, line), line
 
@@ -164,8 +165,11 @@ def test_tones_are_marked_and_lists_numbered() -> None:
 def test_bars_are_a_chart_of_mermaid() -> None:
     chart = BarChart("各组件", "GB", (Bar("T5", 10.58, "10.58 GB"), Bar("DiT", 5.31, "5.31 GB")))
 
-    assert markdown(chart).splitlines() == [
-        "```mermaid",
+    fence, setup, *lines = markdown(chart).splitlines()
+
+    assert fence == "```mermaid"
+    assert '"height": 158' in setup
+    assert lines == [
         "xychart-beta horizontal",
         '    title "各组件"',
         '    x-axis ["T5", "DiT"]',

@@ -29,10 +29,10 @@ from snapviewer.events.document import (
     code,
     text,
 )
+from snapviewer.events.render import fonts
 from snapviewer.events.render.fonts import VARIABLE, PdfUnavailable, chinese_font
 from snapviewer.events.render.pdf import as_pdf
 from snapviewer.events.render.typesetting import broken, column_widths
-from snapviewer.events.render import fonts
 
 pytest.importorskip("fpdf")
 pypdf = pytest.importorskip("pypdf")

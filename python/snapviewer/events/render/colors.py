@@ -17,6 +17,8 @@ _SERIES = {
     "light": "0969da bc4c00 1a7f37 8250df c69026 0a8f9c bf3989 57606a 7cb518 3949ab a40e26 6f4e37",
     "dark": "4493f8 f0883e 3fb950 ab7df8 d9a62e 39c5cf f778ba 9ba5b0 a3d05a 8f9bff ff8f88 c9b458",
 }
+SERIES_HEX = tuple(f"#{digits}" for digits in _SERIES["light"].split())
+"""For charts that others draw, on whatever background."""
 _GREEN = {"light": "1a7f37", "dark": "3fb950"}
 _PANEL = {"light": "f6f8fa", "dark": "1d2026"}
 _CODE = {"light": "ebeef1", "dark": "2a2e36"}

@@ -14,12 +14,15 @@ from typing import TypeAlias
 
 from snapviewer.events.document import BarChart, LineChart, Series
 from snapviewer.events.render.charts import line_scale
+from snapviewer.events.render.colors import SERIES_HEX
 from snapviewer.events.render.lettering import fitted, one_line
 from snapviewer.events.render.scales import sane, value_scale
 
 MOST_POINTS = 60
-_FEW_BARS = 16  # as many as the usual height has room for
 _MOST_NAMED = 12  # points whose x are written out below them
+
+# Mermaid's own first colour can hardly be seen on white.
+_COLORS = '"themeVariables": {"xyChart": {"plotColorPalette": "' + ", ".join(SERIES_HEX) + '"}}'
 
 _KEPT = frozenset(" .,:/-_+()%=…'×–°、。，：；（）")
 _SIMILAR = str.maketrans({'"': "'", "`": "'", "[": "(", "]": ")", "{": "(", "}": ")", "−": "-"})
@@ -132,11 +135,12 @@ def _read_off(points: Points, places: Sequence[float], index: int, is_trend: boo
 
 
 def _fence(title: str, x_axis: str, y_axis: str, data: Sequence[str], *, bar_count: int = 0) -> str:
-    lines = ["xychart-beta horizontal" if bar_count else "xychart-beta"]
-    lines += [f"    {line}" for line in (f"title {_quoted(title)}", x_axis, y_axis, *data)]
-    if bar_count > _FEW_BARS:
-        height_px = 100 + 24 * bar_count
-        lines.insert(0, f'%%{{init: {{"xyChart": {{"height": {height_px}}}}}}}%%')
+    height_px = 90 + 34 * bar_count if bar_count else 360
+    lines = [
+        f'%%{{init: {{"xyChart": {{"width": 760, "height": {height_px}}}, {_COLORS}}}}}%%',
+        "xychart-beta horizontal" if bar_count else "xychart-beta",
+        *(f"    {line}" for line in (f"title {_quoted(title)}", x_axis, y_axis, *data)),
+    ]
     return "\n".join(["```mermaid", *lines, "```"])
 
 
