@@ -54,10 +54,15 @@ def fences(source: str) -> list[list[str]]:
     return [[line.strip() for line in fence.splitlines()] for fence in found]
 
 
-def assert_is_chart(lines: list[str]) -> None:
+def without_setup(lines: list[str]) -> list[str]:
+    """The lines of a chart after the first, which has its size and colours."""
     setup = json.loads(lines[0].removeprefix("%%{init: ").removesuffix("}%%"))
     assert set(setup) == {"xyChart", "themeVariables"}
-    for number, line in enumerate(lines[1:]):
+    return lines[1:]
+
+
+def assert_is_chart(lines: list[str]) -> None:
+    for number, line in enumerate(without_setup(lines)):
         pattern = CHART_LINES[min(number, len(CHART_LINES) - 1)]
         assert re.fullmatch(pattern, line), line
 
@@ -192,7 +197,7 @@ def test_several_lines_are_named_below_the_chart() -> None:
 def test_lines_that_do_not_begin_and_end_together_get_a_chart_each() -> None:
     some = (Series("a", ((0.0, 1.0), (1.0, 2.0))), Series("b", ((1.0, 1.0), (5.0, 2.0))))
 
-    assert [lines[1] for lines in fences(markdown(LineChart("t", "x", "y", some)))] == [
+    assert [lines[2] for lines in fences(markdown(LineChart("t", "x", "y", some)))] == [
         'title "t: a"',
         'title "t: b"',
     ]
@@ -206,7 +211,7 @@ def test_many_points_are_thinned_out_and_the_peak_stays() -> None:
 
     assert len(values) <= MOST_POINTS
     assert values.count("99") == 1
-    assert lines[2] == 'x-axis "x" 0 --> 399'
+    assert lines[3] == 'x-axis "x" 0 --> 399'
 
 
 @given(st.lists(st.tuples(st.floats(), st.floats()), max_size=100))
