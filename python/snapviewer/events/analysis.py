@@ -18,6 +18,7 @@ from .gather import (
     Phase,
     Stage,
     Told,
+    by_phase,
     components_of,
     environment_of,
     highest_of,
@@ -28,7 +29,7 @@ from .gather import (
     stages_of,
 )
 from .log import Log, Oddity
-from .names import Role, role_of
+from .names import role_of
 from .peaks import Parts, Peak, reconcile
 from .rating import Rating, rate
 from .steps import Meaning, Steps, examine, split_runs
@@ -160,9 +161,9 @@ def _parts(
 ) -> Parts | None:
     if peak is None:
         return None
-    initial = largest(event.peak_bytes for event, role in events if role == Role("phase", "init"))
-    loaded = [event for event, role in events if role == Role("phase", "model_loaded")]
-    model_loaded = largest(event.peak_bytes for event in loaded)
+    phases = by_phase(events)
+    initial = largest(event.peak_bytes for event in phases.get("init", []))
+    model_loaded = largest(event.peak_bytes for event in phases.get("model_loaded", []))
     caches: dict[str, int] = {}
     for event, role in events:
         if role.kind == "kv-cache" and event.incremental_bytes:

@@ -112,12 +112,20 @@ def _is_generation(event: Event, role: Role) -> bool:
     )
 
 
+def by_phase(events: Told) -> dict[str, list[Event]]:
+    """Return the events of each phase, in order."""
+    found: dict[str, list[Event]] = {}
+    for event, role in events:
+        if role.kind == "phase":
+            found.setdefault(role.subject, []).append(event)
+    return found
+
+
 def environment_of(events: Told) -> Environment:
     """Return what a log says of the run itself."""
     facts: dict[str, str] = {}
-    for event, role in events:
-        if role == Role("phase", "init"):
-            facts |= dict(event.more)
+    for event in by_phase(events).get("init", []):
+        facts |= dict(event.more)
     times = [event.time_s for event, _ in events if event.time_s is not None]
     return Environment(
         model_names=_unique(event.model_name for event, _ in events)[:20],
@@ -164,14 +172,15 @@ _ALWAYS_SHOWN = ("init", "model_loaded", "forward_pass")
 def phases_of(events: Told, generation: Peak | None) -> tuple[Phase, ...]:
     """Return the peaks of the phases; `generation` is the highest since it began."""
     phases = []
+    found = by_phase(events)
     for name in _ALWAYS_SHOWN:
-        same = [event for event, role in events if role == Role("phase", name)]
+        same = found.get(name, [])
         phases.append(Phase(name, largest(event.peak_bytes for event in same), len(same)))
     phases.append(
         Phase("generation", generation.size_bytes if generation else None, int(bool(generation)))
     )
     for name in ("after_decode", "inference_end", "total_generation"):
-        same = [event for event, role in events if role == Role("phase", name)]
+        same = found.get(name, [])
         peak = largest(event.peak_bytes for event in same)
         if peak is not None:
             phases.append(Phase(name, peak, len(same)))
