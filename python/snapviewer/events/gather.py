@@ -103,12 +103,49 @@ def peaks_around(events: Told) -> tuple[Peak | None, Peak | None]:
     )
 
 
+def loaded_peak(events: Told) -> Peak | None:
+    """Return the highest peak when the model was loaded, and nothing generated yet.
+
+    It is what `model_loaded` says. Without that it is the highest from the last component on: what
+    was measured before, when some of them were not there yet, says nothing of all of them.
+    """
+    said = largest(event.peak_bytes for event in by_phase(events).get("model_loaded", []))
+    if said is not None:
+        return Peak("model_loaded", said)
+    begin = next((n for n, told in enumerate(events) if _is_generation(*told)), len(events))
+    first = 0
+    for place, (_, role) in enumerate(events[:begin]):
+        if role.kind == "component":
+            first = place
+        elif role.kind == "phase" and role.subject == "init":
+            first = place + 1
+    return highest_of(events[first:begin], lambda event: event.peak_bytes)
+
+
+def caches_of(events: Told) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the largest of each cache: of those from before the model was loaded, and after."""
+    loaded = 0
+    for place, (_, role) in enumerate(events):
+        if role.kind == "component" or role == Role("phase", "model_loaded"):
+            loaded = place
+    early: dict[str, int] = {}
+    late: dict[str, int] = {}
+    for place, (event, role) in enumerate(events):
+        if role.kind == "kv-cache" and event.incremental_bytes and event.incremental_bytes > 0:
+            caches = late if place > loaded else early
+            size = max(caches.get(role.subject, 0), event.incremental_bytes)
+            caches[role.subject] = size
+    return {name: size for name, size in early.items() if name not in late}, late
+
+
 def _is_generation(event: Event, role: Role) -> bool:
     return (
         role.kind == "step"
         or normal(event.name) in GENERATION_BEGINS
-        or (role.kind == "phase" and role.subject in ("after_decode", "inference_end"))
-        or (role.kind == "phase" and role.subject == "total_generation")
+        or (
+            role.kind == "phase"
+            and role.subject in ("after_decode", "inference_end", "total_generation")
+        )
     )
 
 
