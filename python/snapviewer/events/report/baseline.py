@@ -173,7 +173,7 @@ def _summary(first: Analysis, analysis: Analysis, say: Words) -> Iterator[str]:
         yield f" ({100 * (analysis.peak.size_bytes - before) / before:+.1f} %)"
     card = smallest(analysis.need) if analysis.need else None
     if card:
-        yield say(f"，最小可用 {card.name}", f", fits a {card.name}")
+        yield say(f"，最小可用 {card.name}", f", fits the {card.name}")
 
 
 def _cells(

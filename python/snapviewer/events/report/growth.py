@@ -120,6 +120,6 @@ def _projection(analysis: Analysis, say: Words) -> str:
         left = int((card.memory_bytes - analysis.need.used_bytes) / per_step)
         said += say(
             f"，{card.name} 在约 {left:,} 步后耗尽",
-            f", and a {card.name} is full after about {left:,}",
+            f", and the {card.name} is full after about {left:,}",
         )
     return said + say("。", ".")
