@@ -97,7 +97,7 @@ def _percent(text: str) -> float:
         number = math.nan
     if not 0 <= number <= 1e6:
         raise argparse.ArgumentTypeError("must be a percentage, such as 2%")
-    return number / 100
+    return number
 
 
 def run(options: argparse.Namespace) -> None:
@@ -113,6 +113,8 @@ def run(options: argparse.Namespace) -> None:
     is_compared = options.baseline is not None or len(logs) > 1
     if options.fail_regression is not None and not is_compared:
         options.usage_error("--fail-regression needs a --baseline, or several logs")
+    if options.json and "-" in (options.output or []):
+        options.usage_error("--json and -o - are both for standard output: choose one")
     language: Language = options.lang
     try:
         _run(options, logs, Words(language))
@@ -121,7 +123,10 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _run(options: argparse.Namespace, logs: Sequence[str], say: Words) -> None:
-    outputs = options.output or ([] if options.json else [DEFAULT_OUTPUT])
+    outputs = options.output
+    if not outputs:
+        usual = Path(DEFAULT_OUTPUT).with_suffix(f".{options.format or 'md'}")
+        outputs = [] if options.json else [str(usual)]
     for output in outputs:
         _refuse(output, [*logs, *([options.baseline] if options.baseline else [])], say)
     with progress_bar(say("读取", "reading")) as progress:
@@ -214,7 +219,7 @@ def _check_sentence(check: Check, say: Words) -> str:
             f"峰值 {peak} 超过上限 {limit}：{check.path}",
             f"the peak of {peak} is over {limit}: {check.path}",
         )
-    allowed = f"{100 * check.allowed_share:g} %"
+    allowed = f"{check.allowed_percent:g} %"
     return say(
         f"峰值 {peak} 超过基线加 {allowed}（{limit}）：{check.path}",
         f"the peak of {peak} is over the baseline and {allowed} ({limit}): {check.path}",
