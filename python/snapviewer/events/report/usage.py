@@ -176,7 +176,7 @@ def _steps(analysis: Analysis, say: Words) -> Iterator[Block]:
         ),
         say.labelled(
             say("每步增长", "Growth a step"),
-            say.rate(steps.growth.per_step_bytes),
+            "–" if steps.growth.per_step_bytes is None else say.rate(steps.growth.per_step_bytes),
             say(
                 "（稳健斜率：所有步骤对之间斜率的中位数）",
                 " (a robust slope: the median of the slopes between all pairs)",
