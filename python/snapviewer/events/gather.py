@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar
 
-from .components import EXPECTED
+from .components import EXPECTED, OTHER_COMPONENTS, OTHERS
 from .log import Event
 from .names import GENERATION_BEGINS, Role, normal
 from .peaks import Peak
@@ -17,6 +17,10 @@ from .peaks import Peak
 Source: TypeAlias = Literal["device", "process"]
 Told: TypeAlias = Sequence[tuple[Event, Role]]
 T = TypeVar("T")
+
+# Components and caches that a report has room for; the smallest beyond these are put together.
+MOST_NAMED = 40
+_MOST_FACTS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +139,15 @@ def caches_of(events: Told) -> tuple[dict[str, int], dict[str, int]]:
             caches = late if place > loaded else early
             size = max(caches.get(role.subject, 0), event.incremental_bytes)
             caches[role.subject] = size
-    return {name: size for name, size in early.items() if name not in late}, late
+    early = {name: size for name, size in early.items() if name not in late}
+    return _few_caches(early), _few_caches(late)
+
+
+def _few_caches(caches: dict[str, int]) -> dict[str, int]:
+    by_size = sorted(caches.items(), key=lambda item: -item[1])
+    few = dict(by_size[: MOST_NAMED - 1])
+    rest = sum(size for _, size in by_size[MOST_NAMED - 1 :])
+    return few | ({OTHERS: few.get(OTHERS, 0) + rest} if rest else {})
 
 
 def _is_generation(event: Event, role: Role) -> bool:
@@ -162,7 +174,8 @@ def environment_of(events: Told) -> Environment:
     """Return what a log says of the run itself."""
     facts: dict[str, str] = {}
     for event in by_phase(events).get("init", []):
-        facts |= dict(event.more)
+        if len(facts) < _MOST_FACTS:
+            facts |= dict(event.more)
     times = [event.time_s for event, _ in events if event.time_s is not None]
     return Environment(
         model_names=_unique(event.model_name for event, _ in events)[:20],
@@ -199,7 +212,19 @@ def components_of(events: Told, environment: Environment) -> tuple[Component, ..
                 load_s if load_s is not None else durations.get(f"{name}_load"),
             )
         )
-    return tuple(components)
+    return _with_few_names(components)
+
+
+def _with_few_names(components: Sequence[Component]) -> tuple[Component, ...]:
+    if len(components) <= MOST_NAMED:
+        return tuple(components)
+    by_size = sorted(components, key=lambda item: -abs(item.size_bytes or 0))
+    kept = {item.name for item in by_size[: MOST_NAMED - 1]}
+    rest = [item for item in components if item.name not in kept]
+    sizes = [item.size_bytes for item in rest if item.size_bytes is not None]
+    times = sum(item.times for item in rest)
+    others = Component(OTHER_COMPONENTS, sum(sizes) if sizes else None, times, None)
+    return (*(item for item in components if item.name in kept), others)
 
 
 # Every report has these; others only if they were recorded.
