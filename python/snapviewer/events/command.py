@@ -252,10 +252,11 @@ def _tell(analyses: Sequence[Analysis], outputs: Sequence[str], say: Words) -> N
             lines.append(f"{analysis.path}:")
         lines += [f"- {''.join(span.text for span in item)}" for item in findings(analysis, say)]
     lines += [say(f"报告已保存至: {output}", f"report written: {output}") for output in outputs]
-    sys.stdout.write("".join(f"{_shown(line)}\n" for line in lines))
+    sys.stdout.write("".join(f"{printable(line)}\n" for line in lines))
 
 
-def _shown(line: str) -> str:
+def printable(line: str) -> str:
+    """Leave out what a terminal would obey; bytes of names that are no text stay to be told."""
     return "".join(c if c.isprintable() or "\udc80" <= c <= "\udcff" else "?" for c in line)
 
 
@@ -267,4 +268,4 @@ def _tell_debug(log: str, *, is_json: bool) -> None:
         f"峰值显存事件: {list(data.get('peak_memory', {}))}",
         f"增量显存事件: {list(data.get('incremental_memory', {}))}",
     ):
-        stream.write(f"{_shown(line)}\n")
+        stream.write(f"{printable(line)}\n")
