@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from snapviewer.streams import close_output, ready_streams
 
-from .command import ABOUT, EventsError, add_options, run
+from .command import ABOUT, EventsError, add_options, printable, run
 
 
 def main(
@@ -37,7 +37,7 @@ def main(
 
 
 def _fail(sentence: str) -> int:
-    sys.stderr.write(f"错误: {sentence}\n")
+    sys.stderr.write(f"错误: {printable(sentence)}\n")
     return 1
 
 

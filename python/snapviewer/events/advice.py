@@ -7,7 +7,7 @@ cannot be quantized as well. The words are the reports'.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from .components import use_of
@@ -57,12 +57,17 @@ def advise(
 
     Of the memory of a process we only know that it leaks: the rest is about cards.
     """
-    found = [*_on_steps(steps)]
+    found: list[Advice] = []
     if is_device:
         found += [*_on_components(components), *_on_parts(parts)]
-    least = _LEAST_SHARE * peak.size_bytes if peak else 0
-    worth = [item for item in found if item.saved_bytes >= least or item.kind == "fix-leak"]
-    return tuple(sorted(worth, key=lambda item: -item.saved_bytes))
+    if peak is not None:
+        # Components may have been more than the peak, one after the other.
+        found = [
+            replace(item, saved_bytes=min(item.saved_bytes, peak.size_bytes))
+            for item in found
+            if item.saved_bytes >= _LEAST_SHARE * peak.size_bytes
+        ]
+    return tuple(sorted([*_on_steps(steps), *found], key=lambda item: -item.saved_bytes))
 
 
 def projected_steps(steps: Steps) -> int:

@@ -18,17 +18,20 @@ from .gather import (
     Phase,
     Stage,
     Told,
+    by_phase,
+    caches_of,
     components_of,
     environment_of,
     highest_of,
     largest,
+    loaded_peak,
     others_of,
     peaks_around,
     phases_of,
     stages_of,
 )
 from .log import Log, Oddity
-from .names import Role, role_of
+from .names import role_of
 from .peaks import Parts, Peak, reconcile
 from .rating import Rating, rate
 from .steps import Meaning, Steps, examine, split_runs
@@ -92,7 +95,7 @@ def analyze(log: Log, *, steps_are: Meaning | None = None) -> Analysis:
         peak = highest_of(events, lambda event: event.pytorch_peak_bytes)
     rise = after.size_bytes - before.size_bytes if before and after else None
     steps = _steps(events, steps_are, environment, peak, rise)
-    parts = _parts(events, components, peak, before, steps)
+    parts = _parts(events, components, peak, steps)
     device_peak = largest(event.cuda_peak_bytes for event, _ in events)
     need = None
     if peak is not None and environment.source == "device":
@@ -155,24 +158,17 @@ def _parts(
     events: Told,
     components: Sequence[Component],
     peak: Peak | None,
-    before: Peak | None,
     steps: Steps | None,
 ) -> Parts | None:
     if peak is None:
         return None
-    initial = largest(event.peak_bytes for event, role in events if role == Role("phase", "init"))
-    loaded = [event for event, role in events if role == Role("phase", "model_loaded")]
-    model_loaded = largest(event.peak_bytes for event in loaded)
-    caches: dict[str, int] = {}
-    for event, role in events:
-        if role.kind == "kv-cache" and event.incremental_bytes:
-            size = max(caches.get(role.subject, 0), event.incremental_bytes)
-            caches[role.subject] = size
+    early_caches, late_caches = caches_of(events)
     return reconcile(
         peak,
-        loaded=Peak("model_loaded", model_loaded) if model_loaded is not None else before,
-        initial_bytes=initial,
+        loaded=loaded_peak(events),
+        initial_bytes=largest(event.peak_bytes for event in by_phase(events).get("init", [])),
         components={item.name: item.size_bytes for item in components if item.size_bytes},
-        caches=caches,
+        caches=early_caches,
+        late_caches=late_caches,
         highest_step_bytes=steps.highest_bytes if steps else None,
     )

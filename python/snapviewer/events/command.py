@@ -97,7 +97,7 @@ def _percent(text: str) -> float:
         number = math.nan
     if not 0 <= number <= 1e6:
         raise argparse.ArgumentTypeError("must be a percentage, such as 2%")
-    return number / 100
+    return number
 
 
 def run(options: argparse.Namespace) -> None:
@@ -113,6 +113,8 @@ def run(options: argparse.Namespace) -> None:
     is_compared = options.baseline is not None or len(logs) > 1
     if options.fail_regression is not None and not is_compared:
         options.usage_error("--fail-regression needs a --baseline, or several logs")
+    if options.json and "-" in (options.output or []):
+        options.usage_error("--json and -o - are both for standard output: choose one")
     language: Language = options.lang
     try:
         _run(options, logs, Words(language))
@@ -121,7 +123,10 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _run(options: argparse.Namespace, logs: Sequence[str], say: Words) -> None:
-    outputs = options.output or ([] if options.json else [DEFAULT_OUTPUT])
+    outputs = options.output
+    if not outputs:
+        usual = Path(DEFAULT_OUTPUT).with_suffix(f".{options.format or 'md'}")
+        outputs = [] if options.json else [str(usual)]
     for output in outputs:
         _refuse(output, [*logs, *([options.baseline] if options.baseline else [])], say)
     with progress_bar(say("读取", "reading")) as progress:
@@ -214,7 +219,7 @@ def _check_sentence(check: Check, say: Words) -> str:
             f"峰值 {peak} 超过上限 {limit}：{check.path}",
             f"the peak of {peak} is over {limit}: {check.path}",
         )
-    allowed = f"{100 * check.allowed_share:g} %"
+    allowed = f"{check.allowed_percent:g} %"
     return say(
         f"峰值 {peak} 超过基线加 {allowed}（{limit}）：{check.path}",
         f"the peak of {peak} is over the baseline and {allowed} ({limit}): {check.path}",
@@ -247,10 +252,11 @@ def _tell(analyses: Sequence[Analysis], outputs: Sequence[str], say: Words) -> N
             lines.append(f"{analysis.path}:")
         lines += [f"- {''.join(span.text for span in item)}" for item in findings(analysis, say)]
     lines += [say(f"报告已保存至: {output}", f"report written: {output}") for output in outputs]
-    sys.stdout.write("".join(f"{_shown(line)}\n" for line in lines))
+    sys.stdout.write("".join(f"{printable(line)}\n" for line in lines))
 
 
-def _shown(line: str) -> str:
+def printable(line: str) -> str:
+    """Leave out what a terminal would obey; bytes of names that are no text stay to be told."""
     return "".join(c if c.isprintable() or "\udc80" <= c <= "\udcff" else "?" for c in line)
 
 
@@ -262,4 +268,4 @@ def _tell_debug(log: str, *, is_json: bool) -> None:
         f"峰值显存事件: {list(data.get('peak_memory', {}))}",
         f"增量显存事件: {list(data.get('incremental_memory', {}))}",
     ):
-        stream.write(f"{_shown(line)}\n")
+        stream.write(f"{printable(line)}\n")

@@ -9,6 +9,9 @@ Use: TypeAlias = Literal["encoder", "core", "decoder"]
 # What the logs of video models name always; if one is missing, the report says so.
 EXPECTED = ("t5", "vae", "dit")
 
+# What stands for all that a report has no room for.
+OTHER_COMPONENTS, OTHERS = "other_components", "others"
+
 _ENCODERS = ("t5", "clip", "text", "encoder", "tokenizer", "embedder")
 _DECODERS = ("vae", "decoder", "vocoder", "upsampler")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from .analysis import Analysis
@@ -75,7 +76,7 @@ class Check:
     peak_bytes: int | None
     limit_bytes: int | None
     """None if the baseline has no measured peak."""
-    allowed_share: float = 0.0
+    allowed_percent: float = 0.0
 
     @property
     def is_passed(self) -> bool:
@@ -90,11 +91,12 @@ def check_over(analysis: Analysis, limit_bytes: int) -> Check:
     return Check("over", analysis.path, _peak_of(analysis), limit_bytes)
 
 
-def check_regression(baseline: Analysis, analysis: Analysis, share: float) -> Check:
-    """Check that the peak of a run is not above the baseline's by more than a share of it."""
+def check_regression(baseline: Analysis, analysis: Analysis, percent: float) -> Check:
+    """Check that the peak of a run is not above the baseline's by more than a part of it."""
     before = _peak_of(baseline)
-    limit = None if before is None else int(before * (1 + share))
-    return Check("regression", analysis.path, _peak_of(analysis), limit, share)
+    # As people write it: 100 and 15 % are 115, though 100 * 1.15 is a little less.
+    limit = None if before is None else int(before * (1 + Fraction(repr(percent)) / 100))
+    return Check("regression", analysis.path, _peak_of(analysis), limit, percent)
 
 
 def _peak_of(analysis: Analysis) -> int | None:

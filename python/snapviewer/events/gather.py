@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar
 
-from .components import EXPECTED
+from .components import EXPECTED, OTHER_COMPONENTS, OTHERS
 from .log import Event
 from .names import GENERATION_BEGINS, Role, normal
 from .peaks import Peak
@@ -17,6 +17,10 @@ from .peaks import Peak
 Source: TypeAlias = Literal["device", "process"]
 Told: TypeAlias = Sequence[tuple[Event, Role]]
 T = TypeVar("T")
+
+# Components and caches that a report has room for; the smallest beyond these are put together.
+MOST_NAMED = 40
+_MOST_FACTS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,20 +107,74 @@ def peaks_around(events: Told) -> tuple[Peak | None, Peak | None]:
     )
 
 
+def loaded_peak(events: Told) -> Peak | None:
+    """Return the highest peak when the model was loaded, and nothing generated yet.
+
+    It is what `model_loaded` says. Without that it is the highest from the last component on: what
+    was measured before, when some of them were not there yet, says nothing of all of them.
+    """
+    said = largest(event.peak_bytes for event in by_phase(events).get("model_loaded", []))
+    if said is not None:
+        return Peak("model_loaded", said)
+    begin = next((n for n, told in enumerate(events) if _is_generation(*told)), len(events))
+    first = 0
+    for place, (_, role) in enumerate(events[:begin]):
+        if role.kind == "component":
+            first = place
+        elif role.kind == "phase" and role.subject == "init":
+            first = place + 1
+    return highest_of(events[first:begin], lambda event: event.peak_bytes)
+
+
+def caches_of(events: Told) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the largest of each cache: of those from before the model was loaded, and after."""
+    loaded = 0
+    for place, (_, role) in enumerate(events):
+        if role.kind == "component" or role == Role("phase", "model_loaded"):
+            loaded = place
+    early: dict[str, int] = {}
+    late: dict[str, int] = {}
+    for place, (event, role) in enumerate(events):
+        if role.kind == "kv-cache" and event.incremental_bytes and event.incremental_bytes > 0:
+            caches = late if place > loaded else early
+            size = max(caches.get(role.subject, 0), event.incremental_bytes)
+            caches[role.subject] = size
+    early = {name: size for name, size in early.items() if name not in late}
+    return _few_caches(early), _few_caches(late)
+
+
+def _few_caches(caches: dict[str, int]) -> dict[str, int]:
+    by_size = sorted(caches.items(), key=lambda item: -item[1])
+    few = dict(by_size[: MOST_NAMED - 1])
+    rest = sum(size for _, size in by_size[MOST_NAMED - 1 :])
+    return few | ({OTHERS: few.get(OTHERS, 0) + rest} if rest else {})
+
+
 def _is_generation(event: Event, role: Role) -> bool:
     return (
         role.kind == "step"
         or normal(event.name) in GENERATION_BEGINS
-        or (role.kind == "phase" and role.subject in ("after_decode", "inference_end"))
-        or (role.kind == "phase" and role.subject == "total_generation")
+        or (
+            role.kind == "phase"
+            and role.subject in ("after_decode", "inference_end", "total_generation")
+        )
     )
+
+
+def by_phase(events: Told) -> dict[str, list[Event]]:
+    """Return the events of each phase, in order."""
+    found: dict[str, list[Event]] = {}
+    for event, role in events:
+        if role.kind == "phase":
+            found.setdefault(role.subject, []).append(event)
+    return found
 
 
 def environment_of(events: Told) -> Environment:
     """Return what a log says of the run itself."""
     facts: dict[str, str] = {}
-    for event, role in events:
-        if role == Role("phase", "init"):
+    for event in by_phase(events).get("init", []):
+        if len(facts) < _MOST_FACTS:
             facts |= dict(event.more)
     times = [event.time_s for event, _ in events if event.time_s is not None]
     return Environment(
@@ -154,7 +212,19 @@ def components_of(events: Told, environment: Environment) -> tuple[Component, ..
                 load_s if load_s is not None else durations.get(f"{name}_load"),
             )
         )
-    return tuple(components)
+    return _with_few_names(components)
+
+
+def _with_few_names(components: Sequence[Component]) -> tuple[Component, ...]:
+    if len(components) <= MOST_NAMED:
+        return tuple(components)
+    by_size = sorted(components, key=lambda item: -abs(item.size_bytes or 0))
+    kept = {item.name for item in by_size[: MOST_NAMED - 1]}
+    rest = [item for item in components if item.name not in kept]
+    sizes = [item.size_bytes for item in rest if item.size_bytes is not None]
+    times = sum(item.times for item in rest)
+    others = Component(OTHER_COMPONENTS, sum(sizes) if sizes else None, times, None)
+    return (*(item for item in components if item.name in kept), others)
 
 
 # Every report has these; others only if they were recorded.
@@ -164,14 +234,15 @@ _ALWAYS_SHOWN = ("init", "model_loaded", "forward_pass")
 def phases_of(events: Told, generation: Peak | None) -> tuple[Phase, ...]:
     """Return the peaks of the phases; `generation` is the highest since it began."""
     phases = []
+    found = by_phase(events)
     for name in _ALWAYS_SHOWN:
-        same = [event for event, role in events if role == Role("phase", name)]
+        same = found.get(name, [])
         phases.append(Phase(name, largest(event.peak_bytes for event in same), len(same)))
     phases.append(
         Phase("generation", generation.size_bytes if generation else None, int(bool(generation)))
     )
     for name in ("after_decode", "inference_end", "total_generation"):
-        same = [event for event, role in events if role == Role("phase", name)]
+        same = found.get(name, [])
         peak = largest(event.peak_bytes for event in same)
         if peak is not None:
             phases.append(Phase(name, peak, len(same)))

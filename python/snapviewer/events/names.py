@@ -27,6 +27,7 @@ PHASES = (
 # From here on a run generates: peaks of these and of what follows them are the generation's.
 GENERATION_BEGINS = ("before_generate", "generate_start")
 
+_SEPARATORS = re.compile(r"[\s\-.]+")
 _STEP = re.compile(r"step_?(\d{1,9})")
 
 
@@ -49,7 +50,9 @@ def normal(name: str) -> str:
     >>> normal("Model Loaded"), normal("t5-encode  start")
     ('model_loaded', 't5_encode_start')
     """
-    return re.sub(r"[\s\-.]+", "_", name.strip().lower())
+    word = name.strip().lower()
+    # Most names are words already, and looking for what separates them would take most of the time.
+    return word if word.isidentifier() else _SEPARATORS.sub("_", word)
 
 
 def role_of(name: str, model_name: str | None = None) -> Role:

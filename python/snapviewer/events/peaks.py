@@ -54,9 +54,10 @@ class Parts:
 
     @property
     def generation_bytes(self) -> int:
-        """What generating added to the peak, steps included."""
-        kinds = ("steps", "generation")
-        return sum(part.size_bytes for part in self.parts if part.kind in kinds)
+        """What generating added to the peak: steps, caches made meanwhile, and the rest."""
+        if self.loaded is not None:
+            return self.peak.size_bytes - self.loaded.size_bytes
+        return sum(part.size_bytes for part in self.parts if part.kind == "steps")
 
 
 def reconcile(
@@ -66,6 +67,7 @@ def reconcile(
     initial_bytes: int | None,
     components: Mapping[str, int],
     caches: Mapping[str, int],
+    late_caches: Mapping[str, int],
     highest_step_bytes: int | None,
 ) -> Parts:
     """Put the peak together from its parts.
@@ -75,12 +77,16 @@ def reconcile(
         loaded: The peak when the model was loaded.
         initial_bytes: The peak before anything was loaded.
         components: What each added.
-        caches: What each cache added.
+        caches: What each cache added that was there when the model was loaded.
+        late_caches: What each cache added that was made later.
         highest_step_bytes: The highest level of a step above its base.
     """
     parts = [Part("initial", "", initial_bytes)] if initial_bytes else []
     parts += [Part("component", name, size) for name, size in components.items()]
     parts += [Part("kv-cache", name, size) for name, size in caches.items()]
+    later = [Part("kv-cache", name, size) for name, size in late_caches.items()]
+    if loaded is None:
+        parts += later
     named = sum(part.size_bytes for part in parts)
     if loaded is None:
         # Nothing says what the model took when it was loaded, so steps share in the one peak.
@@ -88,9 +94,12 @@ def reconcile(
         parts.append(Part("unaccounted", "", peak.size_bytes - named - steps))
         parts += [Part("steps", "", steps)] if steps else []
     else:
-        added = peak.size_bytes - loaded.size_bytes
-        steps = max(0, min(highest_step_bytes or 0, added))
         parts.append(Part("unaccounted", "", loaded.size_bytes - named))
-        parts += [Part("steps", "", steps)] if steps else []
-        parts += [Part("generation", "", added - steps)] if added - steps else []
+        # What came later is a part as far as the peak rose: some may have been released by then.
+        room = peak.size_bytes - loaded.size_bytes
+        for part in (*later, Part("steps", "", max(0, highest_step_bytes or 0))):
+            size = min(part.size_bytes, room)
+            room -= size
+            parts += [Part(part.kind, part.subject, size)] if size else []
+        parts += [Part("generation", "", room)] if room else []
     return Parts(peak, loaded, tuple(parts))

@@ -41,15 +41,15 @@ def analyze_log_file(file_path: str | os.PathLike[str]) -> dict[str, Any]:
 
     Returns:
         `peak_memory` and `incremental_memory`, dicts of names to MB without zeros, and
-        `raw_events`, the events as they stand in the file. An empty dict if it cannot be read;
-        why is logged as an error.
+        `raw_events`, the events as they stand in the file. An empty dict if it cannot be read or
+        has no events, as of an empty file or one that was cut; why is logged as an error.
     """
     try:
         entries = list(read_entries(file_path))
+        log = _log_of(entries, str(file_path))
     except LogError as error:
         logging.getLogger(__name__).error("%s", error)
         return {}
-    log = _log_of(entries, str(file_path))
     peaks: dict[str, float] = {}
     increments: dict[str, float] = {}
     for event in log.events:
@@ -143,10 +143,7 @@ def analysis_of(analysis_data: Mapping[str, Any], log_path: str | os.PathLike[st
         for key in ("peak_memory", "incremental_memory")
         for name, size in analysis_data.get(key, {}).items()
     ]
-    log = _log_of(entries, str(log_path))
-    if not log.events:
-        raise LogError(str(log_path), zh="其中没有事件", en="there are no events in it")
-    return analyze(log)
+    return analyze(_log_of(entries, str(log_path)))
 
 
 def _log_of(entries: Sequence[object], path: str) -> Log:
@@ -156,6 +153,8 @@ def _log_of(entries: Sequence[object], path: str) -> Log:
         oddities += odd
         if event is not None:
             events.append(event)
+    if not events:
+        raise LogError(path, zh="其中没有事件", en="there are no events in it")
     return Log(path, tuple(events), tuple(oddities[:100]), len(oddities))
 
 

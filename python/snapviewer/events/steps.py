@@ -6,7 +6,8 @@ reading changes as levels hides growth, so we ask the numbers first (`meaning_of
 
 Growth is the median of the slopes between all pairs of steps (Theil and Sen): a few odd steps do
 not move it. Long runs are put into groups of neighbours first, each with its median, so that the
-cost stays linear: at most `_PAIRS` pairs in all.
+cost stays linear: at most `_PAIRS` pairs in all. Chance makes slopes, too: growth is called a leak
+only if more of the pairs rise than chance would have it (Mann and Kendall).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from math import isqrt
+from math import isqrt, sqrt
 from statistics import median
 from typing import Literal, TypeAlias
 
@@ -32,6 +33,8 @@ _PAIRS = 200_000
 _LEAST_GROWTH_BYTES = MIB
 # From so many steps on, growth is a leak rather than the signature of one.
 ENOUGH_STEPS = 8
+# How many standard deviations rising pairs must be beyond chance: once in 200 runs of pure noise.
+_BEYOND_CHANCE = 2.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +178,7 @@ def meaning_of(
     In this order: what the user or the recorder says; increments cannot add up to more than the
     measured peak; increments that add up to what the peak rose by are some; a curve whose steps
     are smaller than its height is one of levels, one that jumps about zero is one of increments.
+    Values that are never below zero do not jump about it: memory that goes up and down is a level.
     """
     if asked is not None:
         return asked, "asked-for"
@@ -197,7 +201,7 @@ def meaning_of(
     ):
         return "increments", "matches-peak"
     changes = [abs(after - before) for run in runs for before, after in pairwise(run)]
-    if changes and median(changes) >= median(map(abs, values)) > 0:
+    if min(values) < 0 and changes and median(changes) >= median(map(abs, values)) > 0:
         return "increments", "scattered"
     return "levels", "smooth"
 
@@ -209,17 +213,21 @@ def growth_of(runs: Sequence[Sequence[tuple[int, int]]]) -> Growth:
         runs: The (number, level) of the steps of each run, in order.
     """
     count = sum(map(len, runs))
-    if count < 3 or max(map(len, runs)) < 2:
+    if max(map(len, runs), default=0) < 3:
         return Growth("too-few", None, None, None)
     most = max(4, isqrt(2 * _PAIRS // len(runs)))
     grouped = [_grouped(run, most) for run in runs]
-    slope = _slope(grouped)
-    late = _slope([run[len(run) // 2 :] for run in grouped]) if count >= 6 else None
+    slopes = _slopes(grouped)
+    slope = median(slopes)
+    late = None
+    if count >= 6:
+        late = median(_slopes([run[len(run) // 2 :] for run in grouped]))
     noise = _noise(grouped, slope)
     longest = max(runs, key=len)
     length = longest[-1][0] - longest[0][0]
     least = max(_LEAST_GROWTH_BYTES, 3 * noise)
-    verdict = _verdict(runs, slope, late, slope * length, least)
+    is_sure = count < ENOUGH_STEPS or _is_beyond_chance(slopes, grouped)
+    verdict = _verdict(runs, slope, late, slope * length if is_sure else 0.0, least)
     return Growth(verdict, slope, late, noise)
 
 
@@ -271,15 +279,21 @@ def _grouped(run: Sequence[tuple[int, int]], most: int) -> list[tuple[float, flo
     ]
 
 
-def _slope(runs: Sequence[Sequence[tuple[float, float]]]) -> float:
-    """Return the median slope between all pairs of points of the same run."""
-    slopes = [
+def _slopes(runs: Sequence[Sequence[tuple[float, float]]]) -> list[float]:
+    """Return the slopes between all pairs of points of the same run."""
+    return [
         (level - before_level) / (number - before)
         for run in runs
         for place, (number, level) in enumerate(run)
         for before, before_level in run[:place]
     ]
-    return median(slopes) if slopes else 0.0
+
+
+def _is_beyond_chance(slopes: Sequence[float], runs: Sequence[Sequence[object]]) -> bool:
+    """Tell whether so many more pairs rise than fall, or fall than rise, that it is no chance."""
+    excess = sum((slope > 0) - (slope < 0) for slope in slopes)
+    variance = sum(len(run) * (len(run) - 1) * (2 * len(run) + 5) / 18 for run in runs)
+    return abs(excess) > _BEYOND_CHANCE * sqrt(variance)
 
 
 def _noise(runs: Sequence[Sequence[tuple[float, float]]], slope: float) -> float:

@@ -81,7 +81,7 @@ def _verdict(baseline: Analysis, analysis: Analysis, say: Words) -> str:
     before, after = baseline.peak.size_bytes, analysis.peak.size_bytes
     if before == after:
         return say("峰值相同。", "The peaks are the same.")
-    share = f" ({100 * (after - before) / before:+.1f} %)" if before else ""
+    share = _share(after - before, before) if before else ""
     changed = say.change(after - before)
     return say(f"峰值变化 {changed}{share}。", f"The peak changed by {changed}{share}.")
 
@@ -93,8 +93,13 @@ def _change(key: Key, before: float | None, after: float | None, say: Words) -> 
     if difference == 0:
         return "±0"
     sign = "+" if difference > 0 else "−"
-    share = f" ({100 * difference / abs(before):+.1f} %)" if before else ""
+    share = _share(difference, before) if before else ""
     return f"{sign}{say.value(key, abs(difference))}{share}"
+
+
+def _share(difference: float, before: float) -> str:
+    """Say a difference as a share of what was there before, with the minus of all other numbers."""
+    return f" ({100 * difference / abs(before):+.1f} %)".replace("-", "−")
 
 
 def names_of(analyses: Sequence[Analysis]) -> list[str]:
@@ -170,7 +175,7 @@ def _summary(first: Analysis, analysis: Analysis, say: Words) -> Iterator[str]:
     yield say("峰值 ", "peak ") + say.size(analysis.peak.size_bytes)
     if analysis is not first and first.peak and first.peak.size_bytes:
         before = first.peak.size_bytes
-        yield f" ({100 * (analysis.peak.size_bytes - before) / before:+.1f} %)"
+        yield _share(analysis.peak.size_bytes - before, before)
     card = smallest(analysis.need) if analysis.need else None
     if card:
         yield say(f"，最小可用 {card.name}", f", fits on the {card.name}")
@@ -187,7 +192,7 @@ def _cells(
         number, before = figures.get(key), first.get(key)
         shown = say.value(key, number)
         if place and number is not None and before:
-            shown += f" ({100 * (number - before) / abs(before):+.1f} %)"
+            shown += _share(number - before, before)
         yield text(strong(shown) if key.kind == "peak" else shown)
 
 

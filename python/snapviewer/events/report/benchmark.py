@@ -49,7 +49,7 @@ def benchmark(analysis: Analysis, say: Words) -> Iterator[Block]:
         ),
         row(
             say("显存利用率", "Memory utilisation"),
-            say.share(rating.utilisation),
+            _share(rating.utilisation, say, is_recorded=bool(weights and steps)),
             say(
                 "组件 / (组件 + 步骤之和)，旧报告的公式",
                 "components / (components + sum of steps), as in older reports",
@@ -58,25 +58,25 @@ def benchmark(analysis: Analysis, say: Words) -> Iterator[Block]:
         ),
         row(
             say("权重占峰值", "Weights in the peak"),
-            say.share(rating.weights_share),
+            _share(rating.weights_share, say, is_recorded=bool(analysis.peak and weights)),
             say("组件 / 实测峰值", "components / measured peak"),
             _graded("weights_share", grades, say),
         ),
         row(
             say("已说明比例", "Accounted for"),
-            say.share(rating.accounted_share),
+            _share(rating.accounted_share, say, is_recorded=bool(analysis.parts and weights)),
             say("1 − |未说明| / 加载完成时的峰值", "1 − |unaccounted| / peak of the loaded model"),
             _graded("accounted_share", grades, say),
         ),
         row(
             say("峰值稳定性", "Peak stability"),
-            say.share(rating.stability),
+            _share(rating.stability, say, is_recorded=bool(steps)),
             say("步骤平均水平 / 最高水平", "mean / highest level of the steps"),
             _graded("stability", grades, say),
         ),
         row(
             say("每步增长", "Growth a step"),
-            say.rate(growth),
+            say.rate(growth) if growth is not None or not steps else "–",
             say("所有步骤对之间斜率的中位数", "median slope between all pairs of steps"),
             _graded("growth", grades, say),
         ),
@@ -110,4 +110,9 @@ def benchmark(analysis: Analysis, say: Words) -> Iterator[Block]:
 
 
 def _graded(name: str, grades: dict[str, Grade], say: Words) -> str:
-    return grade_name(grades[name], say) if name in grades else say.missing
+    return grade_name(grades[name], say) if name in grades else "–"
+
+
+def _share(share: float | None, say: Words, *, is_recorded: bool) -> str:
+    """Say a share; what was recorded may still have none, such as of a peak of 0."""
+    return "–" if share is None and is_recorded else say.share(share)

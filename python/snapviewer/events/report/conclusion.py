@@ -99,7 +99,9 @@ def _priorities(analysis: Analysis, say: Words) -> Iterator[Block]:
     for item in shown:
         level = _priority(analysis, item.saved_bytes, say)
         points = f"{advice_title(item, say)} ({saving(item, analysis, say)})"
-        items.append(say.labelled(level, points, _projected(analysis, item.saved_bytes, say)))
+        # What a leak comes to later is not in the measured peak.
+        then = "" if item.kind == "fix-leak" else _projected(analysis, item.saved_bytes, say)
+        items.append(say.labelled(level, points, then))
     yield Listing(tuple(items), is_ordered=True)
 
 
@@ -114,11 +116,13 @@ def _priority(analysis: Analysis, saved_bytes: int, say: Words) -> str:
 
 def _projected(analysis: Analysis, saved_bytes: int, say: Words) -> str:
     """Say what the peak would be, and the smallest card for it."""
-    if analysis.peak is None or analysis.need is None:
+    need = analysis.need
+    if analysis.peak is None or need is None:
         return ""
     rest = max(0, analysis.peak.size_bytes - saved_bytes)
-    card = smallest(need_of(rest))
-    if card is None or card == smallest(analysis.need):
+    on_device = None if need.is_context_assumed else max(0, need.used_bytes - saved_bytes)
+    card = smallest(need_of(rest, on_device))
+    if card is None or card == smallest(need):
         return say(f"，峰值降至 {say.size(rest)}", f": the peak becomes {say.size(rest)}")
     return say(
         f"，峰值降至 {say.size(rest)}，可用 {card.name}",

@@ -10,6 +10,8 @@ from snapviewer.events.document import Block, Heading, Listing, Paragraph, stron
 
 from .words import Words
 
+_MOST_SHOWN = 10  # of each term
+
 
 def strategies(analysis: Analysis, say: Words) -> Iterator[Block]:
     """Yield the chapter: three terms, in each what saves most first."""
@@ -32,11 +34,14 @@ def strategies(analysis: Analysis, say: Words) -> Iterator[Block]:
     for term, title in titles:
         yield Heading(3, title)
         items = [item for item in analysis.advice if item.term == term]
-        for item in items:
+        for item in items[:_MOST_SHOWN]:
             yield Paragraph(
                 text(strong(f"{advice_title(item, say)} ({saving(item, analysis, say)})"))
             )
             yield Listing(tuple(text(point) for point in _points(item, analysis, say)))
+        rest = len(items) - _MOST_SHOWN
+        if rest > 0:
+            yield Paragraph(text(say(f"……另有 {rest:,} 条。", f"… and {rest:,} more.")))
         if not items:
             yield Paragraph(
                 text(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from snapviewer.events.analysis import Analysis
+from snapviewer.events.components import OTHER_COMPONENTS
 from snapviewer.events.document import (
     Bar,
     BarChart,
@@ -61,7 +62,9 @@ def _loading(analysis: Analysis, say: Words) -> Iterator[Block]:
         tuple(rows),
         has_total=True,
     )
-    repeated = [item for item in analysis.components if item.times > 1]
+    repeated = [
+        item for item in analysis.components if item.times > 1 and item.name != OTHER_COMPONENTS
+    ]
     if repeated:
         names = say.listed([f"{say.component(item.name)} ×{item.times}" for item in repeated])
         yield Paragraph(
@@ -82,7 +85,7 @@ def _loading(analysis: Analysis, say: Words) -> Iterator[Block]:
         if item.size_bytes is not None and item.size_bytes > 0
     ]
     if bars:
-        yield BarChart(say("各组件显存", "Memory of the components"), say.unit, tuple(bars[:40]))
+        yield BarChart(say("各组件显存", "Memory of the components"), say.unit, tuple(bars))
 
 
 def share_title(say: Words) -> str:
@@ -176,7 +179,7 @@ def _steps(analysis: Analysis, say: Words) -> Iterator[Block]:
         ),
         say.labelled(
             say("每步增长", "Growth a step"),
-            say.rate(steps.growth.per_step_bytes),
+            "–" if steps.growth.per_step_bytes is None else say.rate(steps.growth.per_step_bytes),
             say(
                 "（稳健斜率：所有步骤对之间斜率的中位数）",
                 " (a robust slope: the median of the slopes between all pairs)",

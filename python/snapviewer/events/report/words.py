@@ -12,6 +12,7 @@ from datetime import datetime, timezone
 from typing import Literal
 
 from snapviewer.events.analysis import Analysis
+from snapviewer.events.components import OTHER_COMPONENTS, OTHERS
 from snapviewer.events.document import Column, Language, Span, Text, text
 from snapviewer.events.figures import Key
 from snapviewer.units import format_duration_us
@@ -25,6 +26,8 @@ _COMPONENTS: Mapping[str, tuple[str, str]] = {
     "clip": ("CLIP 模型", "CLIP"),
     "unet": ("UNet 模型", "UNet"),
     "text_encoder": ("文本编码器", "Text encoder"),
+    OTHER_COMPONENTS: ("其他组件", "Other components"),
+    OTHERS: ("其他", "Other"),
 }
 _PHASES: Mapping[str, tuple[str, str]] = {
     "init": ("初始化", "Initialization"),
