@@ -261,7 +261,7 @@ def test_unknown_events_are_kept_each_name_once() -> None:
 def test_a_failure_is_told_first() -> None:
     logged = [*SAMPLE[:-1], {"event": "oom"}]
 
-    assert analysis_of(logged).failures == ("oom",)
+    assert [failure.event for failure in analysis_of(logged).failures] == ["oom"]
     assert markdown_of(logged).index("运行以失败结束") < markdown_of(logged).index("最大的组件")
 
 

@@ -59,15 +59,28 @@ def advise(
     """
     found: list[Advice] = []
     if is_device:
-        found += [*_on_components(components), *_on_parts(parts)]
+        is_offloaded = parts is not None and parts.unaccounted_bytes < 0
+        found += [*_on_components(components, is_offloaded), *_on_parts(parts)]
     if peak is not None:
-        # Components may have been more than the peak, one after the other.
+        found = [replace(item, saved_bytes=_saved(item, components, peak)) for item in found]
         found = [
-            replace(item, saved_bytes=min(item.saved_bytes, peak.size_bytes))
-            for item in found
-            if item.saved_bytes >= _LEAST_SHARE * peak.size_bytes
+            item for item in found if item.saved_bytes >= _LEAST_SHARE * max(1, peak.size_bytes)
         ]
     return tuple(sorted([*_on_steps(steps), *found], key=lambda item: -item.saved_bytes))
+
+
+def _saved(item: Advice, components: Mapping[str, int], peak: Peak) -> int:
+    """Return what a piece of advice takes off the peak.
+
+    What works alone, before or after the rest, must still fit: the peak does not fall below it.
+    Nor does anything take off more than there is beside the largest component that stays.
+    """
+    size = components.get(item.subject, 0)
+    if item.kind in ("release-encoder", "load-late"):
+        return min(size, peak.size_bytes - size)
+    others = [other for name, other in components.items() if name != item.subject]
+    stays = max([size - item.saved_bytes, *others], default=0) if item.kind == "int8" else 0
+    return min(item.saved_bytes, max(0, peak.size_bytes - stays))
 
 
 def projected_steps(steps: Steps) -> int:
@@ -75,21 +88,25 @@ def projected_steps(steps: Steps) -> int:
     return max(_USUAL_STEPS, steps.longest_run)
 
 
-def _on_components(components: Mapping[str, int]) -> Iterator[Advice]:
+def _on_components(components: Mapping[str, int], is_offloaded: bool) -> Iterator[Advice]:
+    """Advise on what is loaded; if it was not there all at once, only on what must be there."""
     for name, size in components.items():
         if size <= 0:
             continue
         use = use_of(name)
-        if use == "encoder":
-            yield Advice("release-encoder", "short", name, size)
-            yield Advice("four-bit", "long", name, size * 3 // 4)
-        elif use == "decoder":
-            yield Advice("load-late", "short", name, size)
-        else:
+        if use == "core":
             yield Advice("block-swap", "medium", name, size // 2)
-        yield Advice("int8", "medium", name, size // 2)
+            yield Advice("int8", "medium", name, size // 2)
+        elif is_offloaded:
+            continue
+        elif use == "encoder":
+            yield Advice("release-encoder", "short", name, size)
+            yield Advice("int8", "medium", name, size // 2)
+            yield Advice("four-bit", "long", name, size * 3 // 4)
+        else:  # a decoder in 8 bits is seen in what it decodes
+            yield Advice("load-late", "short", name, size)
     total = sum(size for size in components.values() if size > 0)
-    if total:
+    if total and not is_offloaded:
         yield Advice("shard", "long", "", total // 2)
 
 
@@ -108,5 +125,8 @@ def _on_parts(parts: Parts | None) -> Iterator[Advice]:
 def _on_steps(steps: Steps | None) -> Iterator[Advice]:
     if steps is None or steps.growth.verdict not in LEAKS:
         return
-    per_step = steps.growth.per_step_bytes or 0.0
-    yield Advice("fix-leak", "short", "", round(per_step * projected_steps(steps)))
+    growth = steps.growth
+    saved = (growth.per_step_bytes or 0.0) * projected_steps(steps)
+    if growth.verdict == "leak-between-runs":
+        saved = (growth.per_run_bytes or 0.0) * (steps.runs - 1)
+    yield Advice("fix-leak", "short", "", round(saved))

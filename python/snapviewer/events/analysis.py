@@ -14,6 +14,7 @@ from .cards import Need, need_of
 from .gather import (
     Component,
     Environment,
+    Failure,
     Other,
     Phase,
     Stage,
@@ -22,6 +23,7 @@ from .gather import (
     caches_of,
     components_of,
     environment_of,
+    failures_of,
     highest_of,
     largest,
     loaded_peak,
@@ -53,7 +55,7 @@ class Analysis:
     stages: tuple[Stage, ...]
     others: tuple[Other, ...]
     other_count: int
-    failures: tuple[str, ...]
+    failures: tuple[Failure, ...]
     peak: Peak | None
     device_peak_bytes: int | None
     pytorch_peak_bytes: int | None
@@ -113,7 +115,7 @@ def analyze(log: Log, *, steps_are: Meaning | None = None) -> Analysis:
         stages=stages_of(events),
         others=tuple(others[:MOST_OTHERS]),
         other_count=len(others),
-        failures=tuple(event.name for event, role in events if role.kind == "failure"),
+        failures=tuple(failures_of(events)[:MOST_OTHERS]),
         peak=peak,
         device_peak_bytes=device_peak,
         pytorch_peak_bytes=largest(event.pytorch_peak_bytes for event, _ in events),

@@ -42,7 +42,6 @@ CARDS = (
     Card("RTX 3090 (24GB)", 24576, False),
     Card("RTX 4090 (24GB)", 24564, False),
     Card("RTX 5090 (32GB)", 32607, False),
-    Card("V100 (32GB)", 32768, True),
     Card("A100 (40GB)", 40960, True),
     Card("A40 / L40S (48GB)", 46068, True),
     Card("RTX 6000 Ada (48GB)", 49140, False),

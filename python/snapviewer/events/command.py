@@ -67,7 +67,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="what the values of steps are (the numbers decide)",
     )
     parser.add_argument(
-        "--fail-over", type=_size, metavar="SIZE", help="exit 1 if a peak is above, say, 24GB"
+        "--fail-over",
+        type=_size,
+        metavar="SIZE",
+        help="exit 1 if a peak (of PyTorch's memory) is above, say, 24GB",
     )
     parser.add_argument(
         "--fail-regression",
@@ -154,7 +157,7 @@ def _run(options: argparse.Namespace, logs: Sequence[str], say: Words) -> None:
                 sys.stdout.flush()
                 sys.stdout.buffer.write(content)
     else:
-        _tell(analyses, outputs, say)
+        _tell(analyses, baseline, outputs, say)
     failed = [check for check in checks if not check.is_passed]
     if failed:
         raise EventsError(say("；", "; ").join(_check_sentence(check, say) for check in failed))
@@ -209,7 +212,8 @@ def _checks(
 def _check_sentence(check: Check, say: Words) -> str:
     if check.peak_bytes is None or check.limit_bytes is None:
         return say(
-            f"没有记录峰值，无法检查：{check.path}", f"no peak was recorded to check: {check.path}"
+            f"没有记录峰值，无法检查：{check.without_peak}",
+            f"no peak was recorded to check: {check.without_peak}",
         )
     peak, limit = say.size(check.peak_bytes), say.size(check.limit_bytes)
     if peak == limit:  # they differ where the digits end
@@ -244,13 +248,17 @@ def _record(
     return {"report_format": REPORT_FORMAT, "logs": logs} | more
 
 
-def _tell(analyses: Sequence[Analysis], outputs: Sequence[str], say: Words) -> None:
+def _tell(
+    analyses: Sequence[Analysis], baseline: Analysis | None, outputs: Sequence[str], say: Words
+) -> None:
     """Print what matters most, and where the rest is."""
     lines = []
     for analysis in analyses:
         if len(analyses) > 1:
             lines.append(f"{analysis.path}:")
-        lines += [f"- {''.join(span.text for span in item)}" for item in findings(analysis, say)]
+        lines += [
+            f"- {''.join(span.text for span in item)}" for item in findings(analysis, say, baseline)
+        ]
     lines += [say(f"报告已保存至: {output}", f"report written: {output}") for output in outputs]
     sys.stdout.write("".join(f"{printable(line)}\n" for line in lines))
 

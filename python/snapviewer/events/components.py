@@ -16,6 +16,15 @@ _ENCODERS = ("t5", "clip", "text", "encoder", "tokenizer", "embedder")
 _DECODERS = ("vae", "decoder", "vocoder", "upsampler")
 
 
+def is_component(name: str) -> bool:
+    """Tell whether a name is that of a part of a model rather than of a whole one.
+
+    >>> is_component("t5"), is_component("wan2_1_t2v")
+    (True, False)
+    """
+    return name in (*EXPECTED, "clip", "unet", "transformer") or name.endswith("coder")
+
+
 def use_of(component: str) -> Use:
     """Tell when a component works: before the steps, in them, or after them.
 

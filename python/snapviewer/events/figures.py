@@ -77,6 +77,14 @@ class Check:
     limit_bytes: int | None
     """None if the baseline has no measured peak."""
     allowed_percent: float = 0.0
+    baseline: str = ""
+
+    @property
+    def without_peak(self) -> str:
+        """The log that has no measured peak, if one of them has none."""
+        if self.peak_bytes is None:
+            return self.path
+        return self.baseline if self.limit_bytes is None else ""
 
     @property
     def is_passed(self) -> bool:
@@ -96,7 +104,7 @@ def check_regression(baseline: Analysis, analysis: Analysis, percent: float) -> 
     before = _peak_of(baseline)
     # As people write it: 100 and 15 % are 115, though 100 * 1.15 is a little less.
     limit = None if before is None else int(before * (1 + Fraction(repr(percent)) / 100))
-    return Check("regression", analysis.path, _peak_of(analysis), limit, percent)
+    return Check("regression", analysis.path, _peak_of(analysis), limit, percent, baseline.path)
 
 
 def _peak_of(analysis: Analysis) -> int | None:

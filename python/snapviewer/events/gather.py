@@ -64,6 +64,14 @@ class Other:
 
 
 @dataclass(frozen=True, slots=True)
+class Failure:
+    """How a run ended that failed: the event, and what it says."""
+
+    event: str
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
 class Environment:
     """What a log says of the run itself."""
 
@@ -97,10 +105,7 @@ def highest_of(events: Told, value: Callable[[Event], int | None]) -> Peak | Non
 
 def peaks_around(events: Told) -> tuple[Peak | None, Peak | None]:
     """Return the highest peaks before the generation begins and from there on."""
-    begin = next(
-        (place for place, (event, role) in enumerate(events) if _is_generation(event, role)),
-        len(events),
-    )
+    begin = generation_begin(events)
     return (
         highest_of(events[:begin], lambda event: event.peak_bytes),
         highest_of(events[begin:], lambda event: event.peak_bytes),
@@ -116,7 +121,7 @@ def loaded_peak(events: Told) -> Peak | None:
     said = largest(event.peak_bytes for event in by_phase(events).get("model_loaded", []))
     if said is not None:
         return Peak("model_loaded", said)
-    begin = next((n for n, told in enumerate(events) if _is_generation(*told)), len(events))
+    begin = generation_begin(events)
     first = 0
     for place, (_, role) in enumerate(events[:begin]):
         if role.kind == "component":
@@ -148,6 +153,11 @@ def _few_caches(caches: dict[str, int]) -> dict[str, int]:
     few = dict(by_size[: MOST_NAMED - 1])
     rest = sum(size for _, size in by_size[MOST_NAMED - 1 :])
     return few | ({OTHERS: few.get(OTHERS, 0) + rest} if rest else {})
+
+
+def generation_begin(events: Told) -> int:
+    """Return the place of the first event of the generation, or of the end if there is none."""
+    return next((place for place, told in enumerate(events) if _is_generation(*told)), len(events))
 
 
 def _is_generation(event: Event, role: Role) -> bool:
@@ -198,7 +208,7 @@ def components_of(events: Told, environment: Environment) -> tuple[Component, ..
     for event, role in events:
         if role.kind == "component":
             found.setdefault(role.subject, []).append(event)
-    if not environment.is_recorded_here:
+    if not environment.is_recorded_here and (not found or set(EXPECTED) & set(found)):
         for name in EXPECTED:
             found.setdefault(name, [])
     components = []
@@ -235,9 +245,12 @@ def phases_of(events: Told, generation: Peak | None) -> tuple[Phase, ...]:
     """Return the peaks of the phases; `generation` is the highest since it began."""
     phases = []
     found = by_phase(events)
+    early = by_phase(events[: generation_begin(events)])
     for name in _ALWAYS_SHOWN:
         same = found.get(name, [])
-        phases.append(Phase(name, largest(event.peak_bytes for event in same), len(same)))
+        # A peak is the most so far: what says it again, for another prompt, has the first one's.
+        shown = early.get(name) or same[:1]
+        phases.append(Phase(name, largest(event.peak_bytes for event in shown), len(same)))
     phases.append(
         Phase("generation", generation.size_bytes if generation else None, int(bool(generation)))
     )
@@ -273,10 +286,21 @@ def stages_of(events: Told) -> tuple[Stage, ...]:
                 len(ends),
                 sum(times) if times else None,
                 largest(event.incremental_bytes for _, event in ends),
-                largest(event.peak_bytes for _, event in ends),
+                largest(event.peak_bytes or event.pytorch_peak_bytes for _, event in ends),
             )
         )
     return tuple(stages)
+
+
+def failures_of(events: Told) -> list[Failure]:
+    """Return how the run failed, as the log tells."""
+    failures = []
+    for event, role in events:
+        if role.kind == "failure":
+            more = dict(event.more)
+            said = [more[key] for key in ("error_type", "message", "failed_in") if more.get(key)]
+            failures.append(Failure(event.name, ": ".join(said)))
+    return failures
 
 
 def others_of(events: Told) -> list[Other]:

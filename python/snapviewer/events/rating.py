@@ -22,8 +22,9 @@ GROWTH_GRADES: Mapping[Verdict, Grade] = {
     "unsteady": "C",
     "leak-signature": "D",
     "leak": "D",
+    "leak-between-runs": "D",
 }
-LEAKS: tuple[Verdict, ...] = ("leak", "leak-signature")
+LEAKS: tuple[Verdict, ...] = ("leak", "leak-signature", "leak-between-runs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Rating:
     weights_share: float | None
     """Components / measured peak."""
     accounted_share: float | None
-    """1 - |unaccounted| / peak of the loaded model."""
+    """1 - unaccounted / peak of the loaded model; none where parts were not there together."""
     stability: float | None
     """Mean / maximum of the steps' levels."""
     growth: Verdict | None
@@ -86,9 +87,9 @@ def _share(part: int, whole: int) -> float | None:
 
 
 def _accounted(parts: Parts) -> float | None:
-    if parts.compared_bytes <= 0:
+    if parts.compared_bytes <= 0 or parts.unaccounted_bytes < 0:
         return None
-    return max(0.0, 1 - abs(parts.unaccounted_bytes) / parts.compared_bytes)
+    return 1 - parts.unaccounted_bytes / parts.compared_bytes
 
 
 def _stability(steps: Steps) -> float | None:

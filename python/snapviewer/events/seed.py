@@ -109,8 +109,10 @@ def unregister_section(section: Section) -> None:
 
 def add_custom_analysis(report: str, analysis_data: Mapping[str, Any]) -> str:
     """Return a Markdown report with the registered sections at its end."""
-    sections = list(_custom_blocks(analysis_data))
-    return f"{report.rstrip()}\n\n{blocks_as_markdown(sections)}" if sections else report
+    sections = blocks_as_markdown(list(_custom_blocks(analysis_data))).strip()
+    if not sections or sections in report:  # `generate_report` has put them there
+        return report
+    return f"{report.rstrip()}\n\n{sections}\n"
 
 
 def document_of(

@@ -21,16 +21,32 @@ from typing import Literal, TypeAlias
 
 Meaning: TypeAlias = Literal["levels", "increments"]
 Reason: TypeAlias = Literal[
-    "asked-for", "declared", "exceeds-peak", "matches-peak", "smooth", "scattered", "too-few"
+    "asked-for",
+    "declared",
+    "exceeds-peak",
+    "matches-peak",
+    "smooth",
+    "scattered",
+    "by-definition",
+    "too-few",
 ]
 Verdict: TypeAlias = Literal[
-    "leak", "leak-signature", "warm-up", "stable", "falling", "unsteady", "too-few"
+    "leak",
+    "leak-signature",
+    "leak-between-runs",
+    "warm-up",
+    "stable",
+    "falling",
+    "unsteady",
+    "too-few",
 ]
 
 MIB = 2**20
 _PAIRS = 200_000
 # Growth that is less than this, or than three times the noise, is none.
 _LEAST_GROWTH_BYTES = MIB
+# Nor is what moves by less than this share of the measured peak.
+_JITTER_SHARE = 0.005
 # From so many steps on, growth is a leak rather than the signature of one.
 ENOUGH_STEPS = 8
 # How many standard deviations rising pairs must be beyond chance: once in 200 runs of pure noise.
@@ -56,6 +72,8 @@ class Growth:
     """The same in the second half of each run: what lasts once a run is warm."""
     noise_bytes: float | None
     """How far a step is from the line, in the middle of all."""
+    per_run_bytes: float | None = None
+    """By how much the middle of a run is above that of the run before; None with one run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +179,7 @@ def examine(
         meaning=meaning,
         reason=reason,
         without_value=without_value,
-        growth=growth_of(curves),
+        growth=growth_of(curves, peak_bytes=peak_bytes),
     )
 
 
@@ -201,16 +219,24 @@ def meaning_of(
     ):
         return "increments", "matches-peak"
     changes = [abs(after - before) for run in runs for before, after in pairwise(run)]
-    if min(values) < 0 and changes and median(changes) >= median(map(abs, values)) > 0:
-        return "increments", "scattered"
-    return "levels", "smooth"
+    is_smooth = bool(changes) and median(changes) < median(map(abs, values))
+    if is_smooth or not changes:
+        return "levels", "smooth" if is_smooth else "by-definition"
+    return (
+        ("increments", "scattered")
+        if min(values) < 0 < max(values)
+        else ("levels", "by-definition")
+    )
 
 
-def growth_of(runs: Sequence[Sequence[tuple[int, int]]]) -> Growth:
+def growth_of(
+    runs: Sequence[Sequence[tuple[int, int]]], *, peak_bytes: int | None = None
+) -> Growth:
     """Tell how levels move.
 
     Args:
         runs: The (number, level) of the steps of each run, in order.
+        peak_bytes: The highest measured memory; what is tiny beside it is no movement.
     """
     count = sum(map(len, runs))
     if max(map(len, runs), default=0) < 3:
@@ -227,8 +253,18 @@ def growth_of(runs: Sequence[Sequence[tuple[int, int]]]) -> Growth:
     length = longest[-1][0] - longest[0][0]
     least = max(_LEAST_GROWTH_BYTES, 3 * noise)
     is_sure = count < ENOUGH_STEPS or _is_beyond_chance(slopes, grouped)
-    verdict = _verdict(runs, slope, late, slope * length if is_sure else 0.0, least)
-    return Growth(verdict, slope, late, noise)
+    jitter = max(_LEAST_GROWTH_BYTES, _JITTER_SHARE * (peak_bytes or 0))
+    verdict = _verdict(runs, slope, late, slope * length if is_sure else 0.0, least, jitter)
+    middles = [median(level for _, level in run) for run in runs]
+    per_run = median(after - before for before, after in pairwise(middles)) if runs[1:] else None
+    if verdict not in ("leak", "leak-signature") and _is_staircase(middles, jitter):
+        verdict = "leak-between-runs"
+    return Growth(verdict, slope, late, noise, per_run)
+
+
+def _is_staircase(middles: Sequence[float], jitter: float) -> bool:
+    """Tell whether each of three runs or more is clearly above the one before."""
+    return len(middles) >= 3 and all(after - before > jitter for before, after in pairwise(middles))
 
 
 def _verdict(
@@ -237,6 +273,7 @@ def _verdict(
     late: float | None,
     growth: float,
     least: float,
+    jitter: float,
 ) -> Verdict:
     count = sum(map(len, runs))
     if growth >= least:
@@ -251,13 +288,14 @@ def _verdict(
         return "falling"
     levels = [level for run in runs for _, level in run]
     spread = max(levels) - min(levels)
-    if spread <= max(_LEAST_GROWTH_BYTES, 0.02 * abs(median(levels))):
+    calm = max(jitter, 0.02 * abs(median(levels)))
+    if spread <= calm:
         return "stable"
-    # The first steps are lower, and then nothing moves any more.
-    first = [run[0][1] for run in runs]
+    # Nothing moves any more in the second half: what moved was the beginning.
     rest = [level for run in runs for _, level in run[len(run) // 2 :]]
-    is_flat = max(rest) - min(rest) <= max(_LEAST_GROWTH_BYTES, 0.1 * spread)
-    return "warm-up" if is_flat and median(first) < min(rest) else "unsteady"
+    if max(rest) - min(rest) <= max(calm, 0.1 * spread):
+        return "warm-up" if median(run[0][1] for run in runs) < min(rest) else "stable"
+    return "unsteady"
 
 
 def _runs(steps: Sequence[Step]) -> list[list[Step]]:

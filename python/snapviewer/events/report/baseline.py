@@ -42,7 +42,7 @@ def against_baseline(baseline: Analysis, analysis: Analysis, say: Words) -> Iter
             say("基线：", "Baseline: "),
             code(baseline.path),
             say("。", ". "),
-            _verdict(baseline, analysis, say),
+            against(baseline, analysis, say),
         )
     )
     before, after = figures_of(baseline), figures_of(analysis)
@@ -72,7 +72,8 @@ def _left_off(count: int, say: Words) -> Iterator[Block]:
         yield Paragraph(text(say(f"……另有 {count:,} 项。", f"… and {count:,} more.")))
 
 
-def _verdict(baseline: Analysis, analysis: Analysis, say: Words) -> str:
+def against(baseline: Analysis, analysis: Analysis, say: Words) -> str:
+    """Say in a sentence how the peak of a run compares with that of a baseline."""
     if baseline.peak is None or analysis.peak is None:
         return say(
             "其中之一没有记录峰值，无法比较。",
@@ -93,7 +94,8 @@ def _change(key: Key, before: float | None, after: float | None, say: Words) -> 
     if difference == 0:
         return "±0"
     sign = "+" if difference > 0 else "−"
-    share = _share(difference, before) if before else ""
+    # A growth from nearly nothing is millions of per cent.
+    share = _share(difference, before) if before and key.kind != "growth" else ""
     return f"{sign}{say.value(key, abs(difference))}{share}"
 
 

@@ -65,7 +65,7 @@ def benchmark(analysis: Analysis, say: Words) -> Iterator[Block]:
         row(
             say("已说明比例", "Accounted for"),
             _share(rating.accounted_share, say, is_recorded=bool(analysis.parts and weights)),
-            say("1 − |未说明| / 加载完成时的峰值", "1 − |unaccounted| / peak of the loaded model"),
+            say("1 − 未说明 / 加载完成时的峰值", "1 − unaccounted / peak of the loaded model"),
             _graded("accounted_share", grades, say),
         ),
         row(

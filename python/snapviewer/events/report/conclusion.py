@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
+from snapviewer.events.advice import Advice
 from snapviewer.events.analysis import Analysis
 from snapviewer.events.cards import CARDS, HEADROOM, Card, Fit, fit_of, need_of, smallest
 from snapviewer.events.document import (
@@ -18,8 +20,9 @@ from snapviewer.events.document import (
     text,
 )
 
+from .baseline import against
 from .growth import growth_text
-from .patterns import unaccounted_sentence
+from .patterns import failure_text, unaccounted_sentence
 from .strategies import advice_title, saving
 from .words import GIB, Words, columns, row
 
@@ -28,32 +31,34 @@ _MOST_PRIORITIES = 10
 _HIGH, _MEDIUM = 0.2, 0.05
 
 
-def conclusion(analysis: Analysis, say: Words) -> Iterator[Block]:
+def conclusion(analysis: Analysis, say: Words, baseline: Analysis | None = None) -> Iterator[Block]:
     """Yield the chapter."""
     yield Heading(2, say("结论与建议", "Conclusions"))
     yield Heading(3, say("主要发现", "Main findings"))
-    yield Listing(tuple(findings(analysis, say)), is_ordered=True)
+    yield Listing(tuple(findings(analysis, say, baseline)), is_ordered=True)
     yield Heading(3, say("优先级建议", "Priorities"))
     yield from _priorities(analysis, say)
     yield Heading(3, say("部署建议", "Deployment"))
     yield from _deployment(analysis, say)
 
 
-def findings(analysis: Analysis, say: Words) -> Iterator[Text]:
+def findings(analysis: Analysis, say: Words, baseline: Analysis | None = None) -> Iterator[Text]:
     """Yield what a reader should know first, in the order of importance."""
     peak = analysis.peak
+    if baseline is not None:
+        yield text(say("与基线相比：", "Against the baseline: "), against(baseline, analysis, say))
     if peak is None:
         yield text(say("没有记录峰值显存。", "No peak was recorded."))
     else:
         yield text(
             say("实测峰值为 ", "The measured peak is "),
             strong(say.size(peak.size_bytes)),
-            say("（", " ("),
+            say("（首次记录于 ", " (first seen at "),
             code(peak.event),
             say("）。", ")."),
         )
     if analysis.failures:
-        yield text(say("运行以失败结束：", "The run failed: "), code(analysis.failures[0]))
+        yield failure_text(analysis.failures[0], say)
     if analysis.steps:
         yield growth_text(analysis, say)
     if analysis.parts and analysis.components_bytes is not None:
@@ -65,21 +70,33 @@ def findings(analysis: Analysis, say: Words) -> Iterator[Text]:
         yield text(
             strong(say.component(largest.name)),
             say(
-                f" 是最大的组件：{say.size(largest.size_bytes)}，"
+                f"是最大的组件：{say.size(largest.size_bytes)}，"
                 f"占全部组件的 {say.share((largest.size_bytes or 0) / total)}。",
                 f" is the largest component: {say.size(largest.size_bytes)}, "
                 f"{say.share((largest.size_bytes or 0) / total)} of all of them.",
             ),
         )
-    if analysis.other_count or analysis.odd_count:
+    if analysis.odd_count and all(odd.kind == "torn-line" for odd in analysis.oddities):
         yield text(
             say(
-                f"日志中有 {analysis.other_count:,} 种未知事件、"
-                f"{analysis.odd_count:,} 处不合格式的内容，见附录。",
-                f"The log has {analysis.other_count:,} kinds of unknown events and "
-                f"{analysis.odd_count:,} things that the format does not have: see the appendix.",
+                "日志有没有写完的行：运行可能被终止。",
+                "A line of the log was not written to its end: the run was probably killed.",
             )
         )
+    elif analysis.odd_count:
+        oddities = say.count(analysis.odd_count, "处内容", "entry", "entries")
+        yield text(
+            say(
+                f"日志中有 {oddities}不合格式，见附录。",
+                f"The log has {oddities} with something that the format does not have: see the "
+                "appendix.",
+            )
+        )
+    if analysis.other_count:
+        kinds = say.count(
+            analysis.other_count, "种未知事件", "kind of unknown event", "kinds of unknown events"
+        )
+        yield text(say(f"日志中有 {kinds}，见附录。", f"The log has {kinds}: see the appendix."))
 
 
 def _priorities(analysis: Analysis, say: Words) -> Iterator[Block]:
@@ -88,6 +105,11 @@ def _priorities(analysis: Analysis, say: Words) -> Iterator[Block]:
         yield Paragraph(
             text(
                 say(
+                    "这些数值没有指出值得做的事。",
+                    "These numbers point to nothing that is worth doing.",
+                )
+                if analysis.peak and (analysis.steps or analysis.components_bytes is not None)
+                else say(
                     "没有可依据的数值：请记录组件加载、峰值和步骤事件后再分析。",
                     "There are no numbers to go by: record the loading of components, peaks and "
                     "steps, and analyze again.",
@@ -97,10 +119,11 @@ def _priorities(analysis: Analysis, say: Words) -> Iterator[Block]:
         return
     items = []
     for item in shown:
-        level = _priority(analysis, item.saved_bytes, say)
+        is_leak = item.kind == "fix-leak"  # it has no end
+        level = _priority(analysis, sys.maxsize if is_leak else item.saved_bytes, say)
         points = f"{advice_title(item, say)} ({saving(item, analysis, say)})"
         # What a leak comes to later is not in the measured peak.
-        then = "" if item.kind == "fix-leak" else _projected(analysis, item.saved_bytes, say)
+        then = "" if is_leak else _projected(analysis, item, say)
         items.append(say.labelled(level, points, then))
     yield Listing(tuple(items), is_ordered=True)
 
@@ -114,16 +137,21 @@ def _priority(analysis: Analysis, saved_bytes: int, say: Words) -> str:
     return say("低优先级", "Low priority")
 
 
-def _projected(analysis: Analysis, saved_bytes: int, say: Words) -> str:
+def _projected(analysis: Analysis, item: Advice, say: Words) -> str:
     """Say what the peak would be, and the smallest card for it."""
     need = analysis.need
     if analysis.peak is None or need is None:
         return ""
-    rest = max(0, analysis.peak.size_bytes - saved_bytes)
-    on_device = None if need.is_context_assumed else max(0, need.used_bytes - saved_bytes)
+    rest = max(0, analysis.peak.size_bytes - item.saved_bytes)
+    on_device = None if need.is_context_assumed else max(0, need.used_bytes - item.saved_bytes)
     card = smallest(need_of(rest, on_device))
     if card is None or card == smallest(need):
         return say(f"，峰值降至 {say.size(rest)}", f": the peak becomes {say.size(rest)}")
+    if item.kind == "shard":
+        return say(
+            f"，每张卡的峰值降至 {say.size(rest)}，可用两张 {card.name}",
+            f": the peak of each becomes {say.size(rest)}, which fits on two {card.name}",
+        )
     return say(
         f"，峰值降至 {say.size(rest)}，可用 {card.name}",
         f": the peak becomes {say.size(rest)}, which fits on the {card.name}",
@@ -135,7 +163,7 @@ def _deployment(analysis: Analysis, say: Words) -> Iterator[Block]:
     if need is None or analysis.peak is None:
         reason = (
             say(
-                "日志记录的是进程内存而不是显存，不能据此选择 GPU。",
+                "日志记录的是进程内存，不是 GPU 上的，不能据此选择 GPU。",
                 "The log has the memory of the process, not of a GPU: no card can be chosen by it.",
             )
             if analysis.environment.source == "process"
@@ -150,7 +178,10 @@ def _deployment(analysis: Analysis, say: Words) -> Iterator[Block]:
     how = (
         say("CUDA 上下文按 0.50 GB 估计", "0.50 GB assumed for CUDA's context")
         if need.is_context_assumed
-        else say("包含实测的 CUDA 运行时", "with the CUDA runtime as measured")
+        else say(
+            f"卡上实测占用 {say.size(need.used_bytes)}",
+            f"{say.size(need.used_bytes)} in use on the card as measured",
+        )
     )
     yield Paragraph(
         text(

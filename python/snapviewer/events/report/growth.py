@@ -9,7 +9,7 @@ from snapviewer.events.document import Paragraph, Text, Tone, strong, text
 from snapviewer.events.rating import LEAKS
 from snapviewer.events.steps import ENOUGH_STEPS, Reason, Steps, Verdict
 
-from .words import Words
+from .words import MIB, Words
 
 
 def meaning_sentence(steps: Steps, say: Words) -> str:
@@ -32,9 +32,21 @@ def meaning_sentence(steps: Steps, say: Words) -> str:
             "相邻步骤之差小于数值本身", "they change less from step to step than they are large"
         ),
         "scattered": say("数值围绕零跳动", "they jump about zero"),
+        "by-definition": say(
+            "数值本身看不出，按记录器的定义", "the numbers do not tell, so as recorders define them"
+        ),
         "too-few": say("步骤太少，按记录器的定义", "too few to tell, so as recorders define them"),
     }
-    return say(f"{what}；{reasons[steps.reason]}", f"{what}; {reasons[steps.reason]}")
+    said = say(f"{what}；{reasons[steps.reason]}", f"{what}; {reasons[steps.reason]}")
+    mean = sum(steps.values) / len(steps.values)
+    is_guess = steps.reason in ("smooth", "by-definition", "too-few")
+    if is_guess and steps.growth.verdict not in LEAKS and mean >= MIB:
+        said += say(
+            f"。若其实是每步的变化，则每步增长约 {say.rate(mean)}：请用 --steps increments",
+            f". If they are changes after all, memory grows about {say.rate(mean)} a step: "
+            "use --steps increments",
+        )
+    return said
 
 
 def growth_paragraph(analysis: Analysis, say: Words) -> Paragraph:
@@ -42,6 +54,7 @@ def growth_paragraph(analysis: Analysis, say: Words) -> Paragraph:
     tones: dict[Verdict, Tone] = {
         "leak": "bad",
         "leak-signature": "bad",
+        "leak-between-runs": "bad",
         "unsteady": "warning",
         "stable": "good",
         "falling": "good",
@@ -58,6 +71,14 @@ def growth_text(analysis: Analysis, say: Words) -> Text:
         return text(say("没有记录步骤。", "No steps were recorded."))
     growth = steps.growth
     per_step = say.rate(growth.per_step_bytes)
+    if growth.verdict == "leak-between-runs":
+        return text(
+            say("每一轮都比前一轮高约 ", "Each run is about "),
+            strong(say.rate(growth.per_run_bytes)),
+            say("，这是", " above the run before: this is "),
+            strong(say("显存泄漏", "a memory leak")),
+            say("：每轮结束后有显存没有释放。", ": something is not released when a run ends."),
+        )
     if growth.verdict in LEAKS:
         called = (
             say("显存泄漏", "a memory leak")
@@ -69,8 +90,10 @@ def growth_text(analysis: Analysis, say: Words) -> Text:
             strong(per_step),
             say("，这是", " a step: this is "),
             strong(called),
+            _unless(analysis, say),
             say("。", ". "),
             _projection(analysis, say),
+            _lately(steps, say),
             say(
                 f"只记录了 {len(steps.levels)} 步，请记录 {ENOUGH_STEPS} 步以上来确认。",
                 f" Only {len(steps.levels)} steps were recorded; record {ENOUGH_STEPS} or more to "
@@ -89,19 +112,53 @@ def growth_text(analysis: Analysis, say: Words) -> Text:
             f"Memory falls from step to step ({per_step}): no sign of a leak.",
         ),
         "warm-up": say(
-            "显存在最初的步骤上升，之后保持不变：这是预热，不是泄漏。",
-            "Memory rises in the first steps and then stays: this is warming up, not a leak.",
+            "显存上升后保持不变：这是预热，不是泄漏。",
+            "Memory rises and then stays: this is warming up, not a leak.",
         ),
-        "unsteady": say(
-            f"显存起伏不定（每步 {per_step}），但没有持续增长。",
-            f"Memory goes up and down ({per_step} a step), but does not keep growing.",
-        ),
+        "unsteady": _unsteady(steps, say),
         "too-few": say(
             "步骤太少（需要至少 3 步），无法判断是否泄漏。",
             "Too few steps (it takes 3) to tell whether memory leaks.",
         ),
     }
     return text(sentences[growth.verdict])
+
+
+def _unless(analysis: Analysis, say: Words) -> str:
+    """Say what else growth may be, where the log has such a thing."""
+    parts = analysis.parts
+    if parts is None or all(part.kind != "kv-cache" for part in parts.parts):
+        return ""
+    return say(
+        "，除非是按设计增长的缓存（日志中有 KV 缓存）",
+        ", unless it is a cache that grows by design (the log has a KV cache)",
+    )
+
+
+def _lately(steps: Steps, say: Words) -> str:
+    """Say if growth is quicker by now."""
+    growth = steps.growth
+    late, slope = growth.late_per_step_bytes, growth.per_step_bytes
+    if late is None or slope is None or late < 1.3 * slope:
+        return ""
+    return say(
+        f"后半程增长更快：每步 {say.rate(late)}。",
+        f" In the second half it is quicker: {say.rate(late)} a step.",
+    )
+
+
+def _unsteady(steps: Steps, say: Words) -> str:
+    per_step = steps.growth.per_step_bytes or 0.0
+    if per_step * steps.longest_run < MIB:
+        return say(
+            "显存起伏不定，但没有持续增长。", "Memory goes up and down, but does not keep growing."
+        )
+    return say(
+        f"显存起伏不定，其中每步约有 {say.rate(per_step)} 的增长，"
+        "但不足以断定是泄漏：请记录更多步骤。",
+        f"Memory goes up and down, with about {say.rate(per_step)} a step of growth in it; that is "
+        "not enough to call it a leak: record more steps.",
+    )
 
 
 def _projection(analysis: Analysis, say: Words) -> str:
@@ -121,6 +178,6 @@ def _projection(analysis: Analysis, say: Words) -> str:
         left = int((card.memory_bytes - analysis.need.used_bytes) / per_step)
         said += say(
             f"，{card.name} 在约 {left:,} 步后耗尽",
-            f", and the {card.name} is full after about {left:,}",
+            f", and the {card.name} is full after about {left:,} steps",
         )
     return said + say("。", ".")

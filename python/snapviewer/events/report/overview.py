@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
 from snapviewer.events.analysis import Analysis
+from snapviewer.events.components import is_component
 from snapviewer.events.document import Block, Heading, Listing, Paragraph, Text, code, text
+from snapviewer.events.names import normal
 
 from .conclusion import findings
 from .words import Words
@@ -18,9 +20,12 @@ _USUAL_MODEL = "Wan2.1-Enhanced"
 def model_of(analysis: Analysis) -> str:
     """Return the name of the model that a log is about, or nothing if it is not known."""
     environment = analysis.environment
+    names = environment.model_names
     if environment.is_recorded_here:
-        return environment.model_names[0] if environment.model_names else ""
-    return _USUAL_MODEL
+        return names[0] if names else ""
+    # Several names, or that of a component, are of what was loaded, not of the whole.
+    is_whole = len(names) == 1 and not is_component(normal(names[0]))
+    return names[0] if is_whole else _USUAL_MODEL
 
 
 def title_of(analysis: Analysis, say: Words) -> str:
@@ -33,7 +38,7 @@ def title_of(analysis: Analysis, say: Words) -> str:
     return f"{model_of(analysis)} {what}".strip()
 
 
-def overview(analysis: Analysis, say: Words) -> Iterator[Block]:
+def overview(analysis: Analysis, say: Words, baseline: Analysis | None = None) -> Iterator[Block]:
     """Yield the chapters 概述 and 测试环境."""
     yield Heading(2, say("概述", "Overview"))
     model = model_of(analysis)
@@ -48,12 +53,12 @@ def overview(analysis: Analysis, say: Words) -> Iterator[Block]:
             ),
         )
     )
-    yield Listing(tuple(findings(analysis, say)))
+    yield Listing(tuple(findings(analysis, say, baseline)))
     if analysis.environment.source == "process":
         yield Paragraph(
             text(
                 say(
-                    "注意：记录时没有 CUDA，所有数值都是进程内存（常驻集），不是显存。",
+                    "注意：记录时没有 CUDA，所有数值都是进程的常驻集，不是 GPU 上的。",
                     "Note: there was no CUDA when this was recorded. All numbers are memory of the "
                     "process (its resident set), not of a GPU.",
                 )
@@ -70,7 +75,7 @@ def _environment(analysis: Analysis, say: Words) -> Iterator[Text]:
     yield say.labelled(say("日志文件", "Log"), code(analysis.path))
     recorded = say(
         f"{analysis.event_count:,} 个事件（{analysis.peak_event_count:,} 个峰值，"
-        f"{analysis.incremental_event_count:,} 个增量）",
+        f"{analysis.incremental_event_count:,} 个增量，不计零值）",
         f"{analysis.event_count:,} events ({analysis.peak_event_count:,} with a peak, "
         f"{analysis.incremental_event_count:,} with an increment, not counting zeros)",
     )
@@ -110,6 +115,7 @@ _FACTS: Mapping[str, tuple[str, str]] = {
     "torch_version": ("PyTorch", "PyTorch"),
     "python_version": ("Python", "Python"),
     "recorder": ("记录器", "Recorder"),
+    "peak_since": ("峰值起算于", "Peaks are since"),
 }
 _SAID_ELSEWHERE = ("memory_source", "steps_are", "memory_allocated")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from snapviewer.events.analysis import Analysis
 from snapviewer.events.components import use_of
@@ -20,8 +20,8 @@ from snapviewer.events.document import (
     strong,
     text,
 )
-from snapviewer.events.gather import Component
-from snapviewer.events.peaks import Part
+from snapviewer.events.gather import Component, Failure, Stage
+from snapviewer.events.peaks import Part, Parts
 
 from .usage import share_of, share_title
 from .words import Words, columns, row
@@ -45,13 +45,16 @@ def _components(analysis: Analysis, say: Words) -> Iterator[Block]:
         yield Listing(tuple(_about(item, analysis, say)))
     missing = [say.component(item.name) for item in analysis.components if item.size_bytes is None]
     if missing:
+        is_hidden = analysis.parts is not None and analysis.parts.unaccounted_bytes > 0
         yield Paragraph(
             text(
+                say(f"未记录：{say.listed(missing)}。", f"Not recorded: {say.listed(missing)}."),
                 say(
-                    f"未记录：{say.listed(missing)}。它们的显存（若有）计入未说明部分。",
-                    f"Not recorded: {say.listed(missing)}. What they take, if anything, is part of "
-                    "what is unaccounted for.",
+                    "它们的显存（若有）计入未说明部分。",
+                    " What they take, if anything, is part of what is unaccounted for.",
                 )
+                if is_hidden
+                else "",
             )
         )
 
@@ -126,8 +129,8 @@ def _inference(analysis: Analysis, say: Words) -> Iterator[Block]:
                 )
             )
         )
-    for name in analysis.failures[:5]:
-        items.append(text(say("运行以失败结束：", "the run failed: "), code(name)))
+    for failure in analysis.failures[:5]:
+        items.append(failure_text(failure, say))
     if items:
         yield Listing(tuple(items))
     elif not analysis.stages:
@@ -135,28 +138,32 @@ def _inference(analysis: Analysis, say: Words) -> Iterator[Block]:
             text(say("没有记录推理阶段的显存。", "No memory of inference was recorded."))
         )
     if analysis.stages:
-        yield Table(
-            columns(
-                say("阶段", "Stage"),
-                f"#{say('次数', 'Times')}",
-                f"#{say('耗时', 'Time')}",
-                f"#{say('增量', 'Added')}",
-                f"#{say('峰值', 'Peak')}",
-            ),
-            tuple(
-                row(
-                    say.stage(stage.name),
-                    f"{stage.times:,}",
-                    say.seconds(stage.duration_s),
-                    say.size(stage.incremental_bytes),
-                    say.size(stage.peak_bytes),
-                )
-                for stage in analysis.stages[:_MOST_STAGES]
-            ),
-        )
+        yield _stage_table(analysis.stages[:_MOST_STAGES], say)
         rest = len(analysis.stages) - _MOST_STAGES
         if rest > 0:
             yield Paragraph(text(say(f"……另有 {rest:,} 个阶段。", f"… and {rest:,} more.")))
+
+
+def _stage_table(stages: Sequence[Stage], say: Words) -> Table:
+    """Return a table without the columns that nothing was recorded for."""
+    titles = [say("阶段", "Stage"), f"#{say('次数', 'Times')}", f"#{say('耗时', 'Time')}"]
+    has_added = any(stage.incremental_bytes is not None for stage in stages)
+    has_peak = any(stage.peak_bytes is not None for stage in stages)
+    titles += [f"#{say('增量', 'Added')}"] if has_added else []
+    titles += [f"#{say('峰值', 'Peak')}"] if has_peak else []
+    rows = []
+    for stage in stages:
+        cells = [say.stage(stage.name), f"{stage.times:,}", say.seconds(stage.duration_s)]
+        cells += [say.size(stage.incremental_bytes)] if has_added else []
+        cells += [say.size(stage.peak_bytes)] if has_peak else []
+        rows.append(row(*cells))
+    return Table(columns(*titles), tuple(rows))
+
+
+def failure_text(failure: Failure, say: Words) -> Text:
+    """Say how a run failed."""
+    about = f" ({failure.about})" if failure.about else ""
+    return text(say("运行以失败结束：", "The run failed: "), code(failure.event), about)
 
 
 def part_name(part: Part, say: Words) -> str:
@@ -211,7 +218,14 @@ def _reconciliation(analysis: Analysis, say: Words) -> Iterator[Block]:
         tuple(rows),
         has_total=True,
     )
-    yield BarChart(
+    if parts.unaccounted_bytes >= 0:  # bars that overlap would not add up
+        yield _parts_chart(parts, say)
+    yield Paragraph(unaccounted_sentence(analysis, say), unaccounted_tone(analysis))
+
+
+def _parts_chart(parts: Parts, say: Words) -> BarChart:
+    whole = parts.peak.size_bytes
+    return BarChart(
         say("峰值的组成", "Parts of the peak"),
         say.unit,
         tuple(
@@ -225,7 +239,6 @@ def _reconciliation(analysis: Analysis, say: Words) -> Iterator[Block]:
             if part.size_bytes > 0
         ),
     )
-    yield Paragraph(unaccounted_sentence(analysis, say), unaccounted_tone(analysis))
 
 
 def unaccounted_tone(analysis: Analysis) -> Tone:
@@ -241,18 +254,22 @@ def unaccounted_sentence(analysis: Analysis, say: Words) -> Text:
         return text()
     size, compared = parts.unaccounted_bytes, parts.compared_bytes
     where = parts.loaded.event if parts.loaded else parts.peak.event
+    if size < 0 and say.language == "zh":
+        return text(
+            "各部分之和比 ",
+            code(where),
+            f" 的实测值（{say.size(compared)}）多出 ",
+            strong(say.size(-size)),
+            "：它们没有同时在显存中（例如被卸载），或被重复记录。",
+        )
     if size < 0:
         return text(
-            say("各部分之和比 ", "The parts add up to "),
+            "The parts add up to ",
             strong(say.size(-size)),
-            say(" 多于 ", " more than "),
+            " more than ",
             code(where),
-            say(
-                f" 的实测值 {say.size(compared)}：它们没有同时在显存中（例如被卸载），"
-                "或被重复记录。",
-                f" measured ({say.size(compared)}): they were not there at the same time "
-                "(offloaded, say), or something was recorded twice.",
-            ),
+            f" measured ({say.size(compared)}): they were not there at the same time (offloaded, "
+            "say), or something was recorded twice.",
         )
     if analysis.components_bytes is None:
         return text(

@@ -38,7 +38,10 @@ def as_dict(analysis: Analysis, *, language: Language = "zh") -> dict[str, Any]:
                 }
                 for other in analysis.others
             ],
-            "failures": list(analysis.failures[:100]),
+            "failures": [
+                {"event": failure.event, "about": failure.about}
+                for failure in analysis.failures[:100]
+            ],
         },
         "environment": {
             "memory_source": environment.source,
@@ -136,6 +139,7 @@ def _steps(analysis: Analysis) -> dict[str, Any] | None:
             "per_step_bytes": steps.growth.per_step_bytes,
             "late_per_step_bytes": steps.growth.late_per_step_bytes,
             "noise_bytes": steps.growth.noise_bytes,
+            "per_run_bytes": steps.growth.per_run_bytes,
         },
     }
 

@@ -34,7 +34,7 @@ def report_on(
     """Return the report on one log, compared with a baseline if there is one."""
     say = words_for([analysis], language)
     blocks: list[Block] = [
-        *overview(analysis, say),
+        *overview(analysis, say, baseline),
         *usage(analysis, say),
         *patterns(analysis, say),
         *strategies(analysis, say),
@@ -42,5 +42,5 @@ def report_on(
     ]
     if baseline is not None:
         blocks += against_baseline(baseline, analysis, say)
-    blocks += [*conclusion(analysis, say), *appendix(analysis, say)]
+    blocks += [*conclusion(analysis, say, baseline), *appendix(analysis, say)]
     return Document(title_of(analysis, say), language, tuple(blocks), colophon(say))

@@ -58,6 +58,9 @@ def strategies(analysis: Analysis, say: Words) -> Iterator[Block]:
 def saving(item: Advice, analysis: Analysis, say: Words) -> str:
     """Say how much a piece of advice saves."""
     size = say.size(item.saved_bytes)
+    steps = analysis.steps
+    if item.kind == "fix-leak" and steps and steps.growth.verdict == "leak-between-runs":
+        return say(f"{steps.runs} 轮时 {size}", f"{size} after {steps.runs} runs")
     if item.kind == "fix-leak" and analysis.steps:
         count = projected_steps(analysis.steps)
         return say(f"{count:,} 步时 {size}", f"{size} at {count:,} steps")
@@ -91,7 +94,13 @@ def advice_title(item: Advice, say: Words) -> str:
 def _points(item: Advice, analysis: Analysis, say: Words) -> tuple[str, ...]:
     """Say how to do it, and what the number rests on."""
     steps = analysis.steps
-    per_step = say.rate(steps.growth.per_step_bytes) if steps else say.missing
+    growth = steps.growth if steps else None
+    if growth and growth.verdict == "leak-between-runs":
+        by = say.rate(growth.per_run_bytes)
+        grows = say(f"每轮增长 {by}", f"{by} a run")
+    else:
+        by = say.rate(growth.per_step_bytes if growth else None)
+        grows = say(f"每步增长 {by}", f"{by} a step")
     kinds: dict[AdviceKind, tuple[tuple[str, str], ...]] = {
         "release-encoder": (
             (
@@ -142,8 +151,8 @@ def _points(item: Advice, analysis: Analysis, say: Words) -> tuple[str, ...]:
                 "run inference in torch.inference_mode(), so that no graph is kept",
             ),
             (
-                f"依据：每步增长 {per_step}（稳健斜率）",
-                f"why: memory grows {per_step} a step (a robust slope)",
+                f"依据：{grows}（稳健斜率）",
+                f"why: memory grows {grows} (a robust slope)",
             ),
         ),
         "activations": (

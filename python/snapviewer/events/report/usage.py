@@ -20,6 +20,7 @@ from snapviewer.events.document import (
     strong,
     text,
 )
+from snapviewer.events.rating import LEAKS
 
 from .growth import growth_paragraph, meaning_sentence
 from .points import thinned
@@ -213,7 +214,7 @@ def _step_chart(analysis: Analysis, say: Words) -> Iterator[Block]:
         )
         series.append(Series(name, thinned(points)))
     slope = steps.growth.per_step_bytes
-    if slope is not None and steps.runs == 1:
+    if slope is not None and steps.runs == 1 and steps.growth.verdict in (*LEAKS, "falling"):
         points = runs[0]
         middle = sorted(level - slope / size * number for number, level in points)[len(points) // 2]
         ends = (points[0][0], points[-1][0])

@@ -41,6 +41,7 @@ _PHASES: Mapping[str, tuple[str, str]] = {
 }
 _STAGES: Mapping[str, tuple[str, str]] = {
     "generate": ("生成", "Generation"),
+    "inference_end": ("整个运行", "Whole run"),
     "t5_load": ("T5 加载", "Loading T5"),
     "t5_encode": ("T5 编码", "T5 encoding"),
     "dit_forward": ("DiT 前向", "DiT forward"),
@@ -54,10 +55,14 @@ class Words:
 
     language: Language
     unit: Literal["GB", "MB"] = "GB"
+    is_process: bool = False
+    """Whether it is the memory of processes that is talked of."""
 
     def __call__(self, zh: str, en: str) -> str:
         """Return what the reader understands."""
-        return zh if self.language == "zh" else en
+        if self.language == "en":
+            return en
+        return zh.replace("显存", "内存") if self.is_process else zh
 
     def component(self, name: str) -> str:
         return self(*_COMPONENTS.get(name, (name, name)))
@@ -127,13 +132,13 @@ class Words:
             return f"{time_s:g} s"
         return f"{time:%Y-%m-%d %H:%M:%S} UTC"
 
-    def count(self, number: int, zh: str, en: str) -> str:
+    def count(self, number: int, zh: str, en: str, several: str = "") -> str:
         """Say how many of something there are.
 
         >>> Words("zh").count(3, "步", "step"), Words("en").count(3, "步", "step")
         ('3 步', '3 steps')
         """
-        plural = en if number == 1 else f"{en}s"
+        plural = en if number == 1 else several or f"{en}s"
         return f"{number:,} {zh if self.language == 'zh' else plural}"
 
     def listed(self, names: Sequence[str]) -> str:
@@ -169,7 +174,8 @@ def words_for(analyses: Sequence[Analysis], language: Language) -> Words:
     peaks = [analysis.peak.size_bytes for analysis in analyses if analysis.peak]
     totals = [analysis.components_bytes or 0 for analysis in analyses]
     is_small = 0 < max([*peaks, *totals], default=0) < GIB
-    return Words(language, "MB" if is_small else "GB")
+    is_process = all(analysis.environment.source == "process" for analysis in analyses)
+    return Words(language, "MB" if is_small else "GB", is_process)
 
 
 def columns(*titles: str) -> tuple[Column, ...]:
