@@ -223,6 +223,67 @@ def test_a_cache_that_was_made_after_loading_is_no_part_of_the_loaded_model() ->
     assert ("unaccounted", -1) in [(part.kind, part.size_bytes // GIB) for part in early]
 
 
+def test_a_cache_without_a_loaded_model_is_a_part_of_the_peak_and_half_of_it_can_be_saved() -> None:
+    logged = [
+        {"event": "dit_kv_cache", "incremental_memory": GIB},
+        {"event": "dit_kv_cache", "incremental_memory": 2 * GIB},
+        {"event": "inference_end", "peak_memory": 10 * GIB},
+    ]
+
+    assert parts_of(logged) == (
+        Part("kv-cache", "dit", 2 * GIB),
+        Part("unaccounted", "", 8 * GIB),
+    )
+    saved = {item.kind: item.saved_bytes for item in analysis_of(logged).advice}
+    assert saved["kv-cache"] == GIB
+
+
+def test_the_peak_of_init_is_not_that_of_a_loaded_model() -> None:
+    logged = [
+        {"event": "init", "peak_memory": GIB},
+        {"event": "mark", "peak_memory": 6 * GIB},
+        {"event": "inference_end", "peak_memory": 8 * GIB},
+    ]
+    component = {"event": "dit_loaded", "incremental_memory": 4 * GIB}
+
+    loaded = [
+        analysis.parts.loaded and analysis.parts.loaded.event
+        for entries in (
+            logged,
+            [logged[0], logged[2]],
+            [logged[0], component, *logged[1:]],
+            [*logged[:2], component, logged[2]],
+        )
+        if (analysis := analysis_of(entries)).parts
+    ]
+
+    assert loaded == ["mark", None, "mark", None]
+
+
+def test_the_peak_is_named_by_the_first_event_that_has_it() -> None:
+    logged = [{"event": name, "peak_memory": GIB} for name in ("model_loaded", "forward_pass")]
+
+    peak = analysis_of(logged).peak
+
+    assert peak is not None
+    assert peak.event == "model_loaded"
+
+
+def test_a_clock_that_was_set_back_makes_no_negative_time() -> None:
+    logged = [{"event": "t5_load_start", "timestamp": 9}, {"event": "t5_load_end", "timestamp": 5}]
+
+    assert [stage.duration_s for stage in analysis_of(logged).stages] == [0]
+
+
+def test_a_log_of_our_own_recorder_misses_no_component_of_others() -> None:
+    init = {"event": "init", "peak_memory": GIB, "recorder": "snapviewer 1.0"}
+
+    analysis = analysis_of([init, {"event": "unet_loaded", "incremental_memory": GIB}])
+
+    assert [item.name for item in analysis.components] == ["unet"]
+    assert "Wan2.1" not in markdown_of([init])
+
+
 def test_what_was_loaded_twice_counts_once_with_its_largest_size() -> None:
     again = {"event": "t5_loaded", "incremental_memory": GIB}
 
@@ -361,7 +422,9 @@ def test_with_a_leak_no_run_is_better_than_c() -> None:
 
 
 def test_one_figure_alone_makes_no_rating() -> None:
-    assert analysis_of([{"event": "model_loaded", "peak_memory": GIB}]).rating.overall is None
+    rating = analysis_of(steps([GIB])).rating
+
+    assert (rating.grades, rating.overall) == ({"stability": "A"}, None)
 
 
 @pytest.mark.parametrize(("language", "why"), [("zh", "依据："), ("en", "why: ")])
@@ -379,6 +442,7 @@ def test_advice_is_as_large_as_what_it_is_about() -> None:
     saved = {(item.kind, item.subject): item.saved_bytes for item in analysis.advice}
     assert saved["release-encoder", "t5"] == 11362869248
     assert saved["int8", "dit"] == 5704053248 // 2
+    assert saved["four-bit", "t5"] == 11362869248 * 3 // 4
     assert saved["activations", ""] == 25893642240 - 24824987648
     assert saved["fix-leak", ""] == 50 * 16773120
     assert ("int8", "vae") not in saved, "it would save less than a hundredth of the peak"
