@@ -99,7 +99,7 @@ def test_a_dash_is_standard_output_and_nothing_else_is_printed(here: Here) -> No
 def test_what_matters_most_is_told_where_the_report_is(here: Here) -> None:
     ran = here("log.json", "--lang", "en")
 
-    assert "- The measured peak is 24.12 GB (inference_end)." in ran.out
+    assert "- The measured peak is 24.12 GB (first seen at inference_end)." in ran.out
     assert "Memory grows 16.0 MiB a step" in ran.out
     assert ran.out.endswith("report written: memory_analysis_report.md\n")
 

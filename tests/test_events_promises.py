@@ -356,11 +356,11 @@ def test_the_conclusion_has_findings_ordered_priorities_and_cards(report: str) -
     saved = [float(size) for size in re.findall(r"\((?:最多|50 步时) ([\d.]+) GB\)", priorities)]
     assert len(saved) == 10
     assert saved == sorted(saved, reverse=True)
-    assert "**推荐 GPU**：RTX 5090 (32GB) 或 V100 (32GB)" in section(report, "### 部署建议")
+    assert "**推荐 GPU**：RTX 5090 (32GB) 或 A100 (40GB)" in section(report, "### 部署建议")
 
 
 def test_the_report_has_charts_of_components_phases_and_steps(report: str) -> None:  # E24
-    assert report.count("```mermaid") == 3
+    assert report.count("```mermaid") == 4
     assert "    bar [10.5825, 0.474563, 5.31231]" in report
     assert "    line [33.4951, 49.499, 65.4873]" in report
 

@@ -16,11 +16,13 @@ def written_aside(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Open a new file that takes the place of `path` if nothing goes wrong.
 
     Raises:
-        OSError: The directory cannot be written to, or `path` is one itself.
+        OSError: The directory cannot be written to, or `path` is there and no file.
     """
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if path.exists() and not path.is_file():  # /dev/null, say: root could replace it
+        raise OSError(errno.EINVAL, "the output is not a regular file", str(path))
     try:
         handle, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     except OSError as error:

@@ -94,13 +94,14 @@ def _change(key: Key, before: float | None, after: float | None, say: Words) -> 
     if difference == 0:
         return "±0"
     sign = "+" if difference > 0 else "−"
-    # A growth from nearly nothing is millions of per cent.
-    share = _share(difference, before) if before and key.kind != "growth" else ""
+    share = _share(difference, before) if before else ""
     return f"{sign}{say.value(key, abs(difference))}{share}"
 
 
 def _share(difference: float, before: float) -> str:
     """Say a difference as a share of what was there before, with the minus of all other numbers."""
+    if abs(difference) >= 10 * abs(before):  # from nearly nothing: millions of per cent say nothing
+        return ""
     return f" ({100 * difference / abs(before):+.1f} %)".replace("-", "−")
 
 
