@@ -211,6 +211,8 @@ class Pages:
         base = HEIGHT - 34
         for number in range(1, count + 1):
             self._pdf.page = number
+            # fpdf2 knows what was last drawn on the last page, not on this one: so it is told.
+            self._pdf.set_fill_color(*_COLORS["paper"])
             shown = f"{number} / {count}"
             width = self.width(shown, _FOOTER)
             self.set_words(shown, RIGHT - width, base, _FOOTER, "secondary")
