@@ -420,8 +420,14 @@ def test_the_script_needs_the_standard_library_only_and_no_directory(tmp_path: P
     assert done.stdout.decode() == markdown_of(SAMPLE).replace("memory_events.json", str(log))
 
 
-def test_we_state_the_python_that_we_need() -> None:  # E28
+def test_we_state_the_python_that_we_need_and_an_older_one_is_told(tmp_path: Path) -> None:  # E28
+    code = "import runpy, sys; sys.version_info = (3, 9); runpy.run_path(sys.argv[1])"
+
+    ran = run(SCRIPT, program=(*BARE, "-c", code), directory=tmp_path)
+
     assert 'requires-python = ">=3.10"' in (ROOT / "pyproject.toml").read_text()
+    assert ran.code == 1
+    assert ran.err == "需要 Python 3.10 或更新的版本 (Python 3.10 or newer is needed)\n"
 
 
 def test_reports_say_the_version_of_their_format(report: str) -> None:  # E29
