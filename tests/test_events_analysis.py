@@ -308,6 +308,24 @@ def test_the_newer_schema_is_understood() -> None:
     assert analysis.environment.model_names == ("umt5-xxl", "wan-14b")
 
 
+def test_what_pytorch_measured_is_the_peak_if_nothing_else_is() -> None:
+    analysis = analysis_of([{"event": "inference_end", "pytorch_runtime_peak": 2048.0}])
+
+    assert analysis.peak is not None
+    assert analysis.peak.size_bytes == 2 * GIB
+
+
+@pytest.mark.parametrize("meaning", ["levels", "increments"])
+def test_a_recorder_may_say_what_its_steps_are(meaning: str) -> None:
+    init = {"event": "init", "steps_are": meaning}
+
+    found = analysis_of([init, *steps([MIB] * 5), {"event": "step_5"}]).steps
+
+    assert found is not None
+    assert (found.meaning, found.reason) == (meaning, "declared")
+    assert found.without_value == 1
+
+
 def test_unknown_events_are_kept_each_name_once() -> None:
     unknown = [{"event": "my checkpoint", "peak_memory": n} for n in (5, 9, 7)]
 

@@ -288,7 +288,7 @@ def test_required_words_are_there(report: str) -> None:  # E20, E21
 def test_the_environment_has_the_configuration_the_log_and_the_model(report: str) -> None:  # E16
     environment = section(report, "## 测试环境")
 
-    assert "**测试配置**：11 个事件" in environment
+    assert "**测试配置**：11 个事件（3 个峰值，6 个增量），3 个步骤" in environment
     assert "**日志文件**：`memory_events.json`" in environment
     assert "**模型配置**：Wan2.1-Enhanced" in environment
 
@@ -420,8 +420,14 @@ def test_the_script_needs_the_standard_library_only_and_no_directory(tmp_path: P
     assert done.stdout.decode() == markdown_of(SAMPLE).replace("memory_events.json", str(log))
 
 
-def test_we_state_the_python_that_we_need() -> None:  # E28
+def test_we_state_the_python_that_we_need_and_an_older_one_is_told(tmp_path: Path) -> None:  # E28
+    code = "import runpy, sys; sys.version_info = (3, 9); runpy.run_path(sys.argv[1])"
+
+    ran = run(SCRIPT, program=(*BARE, "-c", code), directory=tmp_path)
+
     assert 'requires-python = ">=3.10"' in (ROOT / "pyproject.toml").read_text()
+    assert ran.code == 1
+    assert ran.err == "需要 Python 3.10 或更新的版本 (Python 3.10 or newer is needed)\n"
 
 
 def test_reports_say_the_version_of_their_format(report: str) -> None:  # E29

@@ -6,6 +6,9 @@ All of it is `snapviewer.events`; nothing has to be installed or built.
 import sys
 from pathlib import Path
 
+if sys.version_info < (3, 10):  # noqa: UP036 - older ones should say more than a traceback
+    sys.exit("需要 Python 3.10 或更新的版本 (Python 3.10 or newer is needed)")
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 
 from snapviewer.events import (

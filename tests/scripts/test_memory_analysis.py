@@ -4,8 +4,6 @@ It needs nothing but Python, says what it checked, and ends with exit code 1 if 
 pytest collects it, too.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import logging
