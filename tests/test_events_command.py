@@ -195,7 +195,7 @@ def test_a_baseline_is_compared_figure_by_figure(here: Here) -> None:
     report = here("rich.json", "--baseline", "log.json", "-o", "-", "--lang", "en").out
 
     table = re.sub(" +", " ", report.partition("### Against the baseline")[2])
-    assert "The peak changed by −2.12 GB (−8.8 %)." in table
+    assert "the peak changed by −2.12 GB (−8.8 %)." in table
     assert "\n| T5 encoder | 10.58 GB | 10.00 GB | −0.58 GB (−5.5 %) |\n" in table
     assert "\n| Growth a step | 16.0 MiB | 0 B | −16.0 MiB (−100.0 %) |\n" in table
     assert "\n| CLIP | not recorded | 1.00 GB | – |\n" in table

@@ -288,7 +288,7 @@ def test_required_words_are_there(report: str) -> None:  # E20, E21
 def test_the_environment_has_the_configuration_the_log_and_the_model(report: str) -> None:  # E16
     environment = section(report, "## 测试环境")
 
-    assert "**测试配置**：11 个事件（3 个峰值，6 个增量），3 个步骤" in environment
+    assert "**测试配置**：11 个事件（3 个峰值，6 个增量，不计零值），3 个步骤" in environment
     assert "**日志文件**：`memory_events.json`" in environment
     assert "**模型配置**：Wan2.1-Enhanced" in environment
 

@@ -24,6 +24,7 @@ from snapviewer.events.document import (
     text,
 )
 from snapviewer.events.figures import Key, common_keys, figures_of
+from snapviewer.events.rating import LEAKS
 
 from .growth import growth_text
 from .points import thinned
@@ -81,10 +82,13 @@ def against(baseline: Analysis, analysis: Analysis, say: Words) -> str:
         )
     before, after = baseline.peak.size_bytes, analysis.peak.size_bytes
     if before == after:
-        return say("峰值相同。", "The peaks are the same.")
+        return say("峰值与基线相同。", "The peak is that of the baseline.")
     share = _share(after - before, before) if before else ""
     changed = say.change(after - before)
-    return say(f"峰值变化 {changed}{share}。", f"The peak changed by {changed}{share}.")
+    return say(
+        f"与基线相比，峰值变化 {changed}{share}。",
+        f"Against the baseline the peak changed by {changed}{share}.",
+    )
 
 
 def _change(key: Key, before: float | None, after: float | None, say: Words) -> str:
@@ -125,6 +129,17 @@ def comparison_of(analyses: Sequence[Analysis], *, language: Language, colophon:
 def _comparison(analyses: Sequence[Analysis], say: Words) -> Iterator[Block]:
     names = names_of(analyses)
     yield Heading(2, say("概述", "Overview"))
+    if len({analysis.environment.source for analysis in analyses}) > 1:
+        yield Paragraph(
+            text(
+                say(
+                    "注意：有的日志是显存，有的是进程内存，两者不能直接比较。",
+                    "Note: some logs are of a GPU's memory, some of a process's: these are not the "
+                    "same thing.",
+                )
+            ),
+            "warning",
+        )
     yield Paragraph(
         text(
             say(
@@ -179,6 +194,9 @@ def _summary(first: Analysis, analysis: Analysis, say: Words) -> Iterator[str]:
     if analysis is not first and first.peak and first.peak.size_bytes:
         before = first.peak.size_bytes
         yield _share(analysis.peak.size_bytes - before, before)
+    steps = analysis.steps
+    if steps and steps.growth.verdict in LEAKS:
+        yield say("，显存泄漏", ", leaks memory")
     card = smallest(analysis.need) if analysis.need else None
     if card:
         yield say(f"，最小可用 {card.name}", f", fits on the {card.name}")
@@ -213,7 +231,12 @@ def _curves(names: Sequence[str], analyses: Sequence[Analysis], say: Words) -> I
         series.append(Series(name, thinned(first)))
     if series:
         yield LineChart(
-            say("生成步骤的显存水平（第一轮）", "Memory level of the steps (first run)"),
+            say(
+                "生成步骤的显存水平（各日志的第一轮）",
+                "Memory level of the steps (of each log's first run)",
+            )
+            if any(analysis.steps and analysis.steps.runs > 1 for analysis in analyses)
+            else say("生成步骤的显存水平", "Memory level of the steps"),
             say("步骤", "step"),
             "MB",
             tuple(series[:8]),

@@ -46,7 +46,7 @@ def findings(analysis: Analysis, say: Words, baseline: Analysis | None = None) -
     """Yield what a reader should know first, in the order of importance."""
     peak = analysis.peak
     if baseline is not None:
-        yield text(say("与基线相比：", "Against the baseline: "), against(baseline, analysis, say))
+        yield text(against(baseline, analysis, say))
     if peak is None:
         yield text(say("没有记录峰值显存。", "No peak was recorded."))
     else:

@@ -83,7 +83,9 @@ class Words:
 
     def number(self, size_bytes: float | None) -> str:
         """Say a size in the unit of tables, which stands in the title of its column."""
-        return self.missing if size_bytes is None else f"{self.scaled(size_bytes):,.2f}"
+        if size_bytes is None:
+            return self.missing
+        return f"{self.scaled(size_bytes):,.2f}".replace("-", "−")
 
     def size(self, size_bytes: float | None) -> str:
         """Say a size in the unit that fits it.
@@ -93,6 +95,8 @@ class Words:
         """
         if size_bytes is None:
             return self.missing
+        if size_bytes < 0:
+            return f"−{self.size(-size_bytes)}"
         if abs(size_bytes) >= GIB / 10:
             return f"{size_bytes / GIB:,.2f} GB"
         if abs(size_bytes) >= MIB / 10:
@@ -109,6 +113,8 @@ class Words:
         """
         if bytes_a_step is None:
             return self.missing
+        if bytes_a_step < 0:
+            return f"−{self.rate(-bytes_a_step)}"
         for unit, size in (("GiB", GIB), ("MiB", MIB), ("KiB", 1024)):
             if abs(bytes_a_step) >= size * 0.9:
                 return f"{bytes_a_step / size:,.1f} {unit}"
