@@ -60,6 +60,7 @@ class Analysis:
     device_peak_bytes: int | None
     pytorch_peak_bytes: int | None
     parts: Parts | None
+    has_kv_cache: bool
     steps: Steps | None
     need: Need | None
     rating: Rating
@@ -120,6 +121,7 @@ def analyze(log: Log, *, steps_are: Meaning | None = None) -> Analysis:
         device_peak_bytes=device_peak,
         pytorch_peak_bytes=largest(event.pytorch_peak_bytes for event, _ in events),
         parts=parts,
+        has_kv_cache=any(role.kind == "kv-cache" for _, role in events),
         steps=steps,
         need=need,
         rating=rate(sizes, peak, parts, steps),

@@ -126,8 +126,7 @@ def growth_text(analysis: Analysis, say: Words) -> Text:
 
 def _unless(analysis: Analysis, say: Words) -> str:
     """Say what else growth may be, where the log has such a thing."""
-    parts = analysis.parts
-    if parts is None or all(part.kind != "kv-cache" for part in parts.parts):
+    if not analysis.has_kv_cache:
         return ""
     return say(
         "，除非是按设计增长的缓存（日志中有 KV 缓存）",
