@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from snapviewer.document.blocks import Language
 from snapviewer.events import Analysis, Log, analyze, as_markdown, report_on
-from snapviewer.events.document import Language
 from snapviewer.events.log import event_of
 from snapviewer.events.steps import Meaning
 

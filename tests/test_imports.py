@@ -20,10 +20,10 @@ FOUNDATION, ANALYSES, RENDERING, INTERFACES, COMMANDS = range(5)
 LAYERS = {
     "_core": FOUNDATION,
     "counts": FOUNDATION,
+    "theme": FOUNDATION,
     "units": FOUNDATION,
     "__init__": ANALYSES,
     "report": RENDERING,
-    "events": INTERFACES,
     "gui": INTERFACES,
     "explorer": INTERFACES,
     "cli": COMMANDS,
@@ -34,8 +34,8 @@ SHARED_LAYERS = {FOUNDATION, ANALYSES, COMMANDS}
 # Who may use what: directories of the package.
 HOMES = {
     "PIL": ("report/picture", "gui"),
-    "fontTools": ("events/render",),
-    "fpdf": ("events/render",),
+    "fontTools": ("document",),
+    "fpdf": ("document",),
     "sqlite3": (),
     "textual": ("explorer",),
     "tkinter": ("gui",),

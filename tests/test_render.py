@@ -18,7 +18,7 @@ import snapviewer
 from program import Ran, run
 from snapviewer._core import Timeline
 from snapviewer.cli import main
-from snapviewer.report.theme import THEMES
+from snapviewer.theme import THEMES
 
 Pixels = npt.NDArray[np.uint8]
 BACKGROUND = 2**32 - 1

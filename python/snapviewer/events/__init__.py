@@ -8,13 +8,14 @@ Only the standard library is needed; a PDF needs `snapviewer[pdf]`.
 (25893642240, 'leak-signature')
 """
 
+from snapviewer.document.html import as_html
+from snapviewer.document.markdown import as_markdown
+from snapviewer.document.pdf import PdfUnavailable, as_pdf
+
 from .analysis import Analysis, analyze
 from .errors import LogError
 from .log import Event, Log, read_log
 from .recorder import EventRecorder
-from .render.html import as_html
-from .render.markdown import as_markdown
-from .render.pdf import PdfUnavailable, as_pdf
 from .report.record import as_dict
 from .report.single import REPORT_FORMAT, report_on
 from .seed import (

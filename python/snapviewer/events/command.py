@@ -12,18 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from snapviewer.aside import written_aside
+from snapviewer.document.blocks import Document, Language
+from snapviewer.document.html import as_html
+from snapviewer.document.markdown import as_markdown
+from snapviewer.document.pdf import PdfUnavailable, as_pdf
 from snapviewer.progress import progress_bar
 from snapviewer.texts import json_text
 from snapviewer.units import parse_bytes
 
 from .analysis import Analysis, analyze
-from .document import Document, Language
 from .errors import LogError
 from .figures import Check, check_over, check_regression
 from .log import read_log
-from .render.html import as_html
-from .render.markdown import as_markdown
-from .render.pdf import PdfUnavailable, as_pdf
 from .report.baseline import comparison_of
 from .report.conclusion import findings
 from .report.record import as_dict, check_as_dict, comparison_as_dict

@@ -11,13 +11,14 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from snapviewer.document.blocks import Block, Document, Heading, Language, Listing, Paragraph, text
+from snapviewer.document.html import as_html
+from snapviewer.document.markdown import as_markdown, blocks_as_markdown
+from snapviewer.document.pdf import as_pdf
+
 from .analysis import Analysis, analyze
-from .document import Block, Document, Heading, Language, Listing, Paragraph, text
 from .errors import LogError
 from .log import Log, event_of, read_entries
-from .render.html import as_html
-from .render.markdown import as_markdown, blocks_as_markdown
-from .render.pdf import as_pdf
 from .report.single import report_on
 
 MIB = 2**20
@@ -95,7 +96,7 @@ def register_section(section: Section) -> Section:
 
     Args:
         section: Takes what `analyze_log_file` returned. It returns blocks of
-            `snapviewer.events.document`, or text: lines that begin with `#` are headings, those
+            `snapviewer.document.blocks`, or text: lines that begin with `#` are headings, those
             with `- ` points of a list, all others paragraphs.
     """
     _sections.append(section)

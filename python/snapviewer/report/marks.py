@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from snapviewer.report.theme import Color, Theme
+from snapviewer.theme import Color, Theme
 
 
 class Mark(NamedTuple):
@@ -34,7 +34,7 @@ def grid(
 ) -> list[Mark]:
     """Return the grid's lines in a picture of a size.
 
-    >>> from snapviewer.report.theme import THEMES
+    >>> from snapviewer.theme import THEMES
     >>> [mark[:4] for mark in grid((200, 100), [10], [30, 60], 1, THEMES["light"])]
     [(0, 10, 200, 1), (30, 0, 1, 100), (60, 0, 1, 100)]
     """

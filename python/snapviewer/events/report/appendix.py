@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from snapviewer.document.blocks import Block, Heading, Listing, Paragraph, Table, code, text
 from snapviewer.events.analysis import Analysis
-from snapviewer.events.document import Block, Heading, Listing, Paragraph, Table, code, text
 from snapviewer.events.log import Oddity
 
 from .words import Words, columns, row

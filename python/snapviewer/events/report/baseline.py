@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from snapviewer.events.analysis import Analysis
-from snapviewer.events.cards import smallest
-from snapviewer.events.document import (
+from snapviewer.document.blocks import (
     Bar,
     BarChart,
     Block,
@@ -23,6 +21,8 @@ from snapviewer.events.document import (
     strong,
     text,
 )
+from snapviewer.events.analysis import Analysis
+from snapviewer.events.cards import smallest
 from snapviewer.events.figures import Key, common_keys, figures_of
 from snapviewer.events.rating import LEAKS
 

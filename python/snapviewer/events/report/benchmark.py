@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from snapviewer.document.blocks import Block, Heading, Paragraph, Table, Tone, strong, text
 from snapviewer.events.analysis import Analysis
-from snapviewer.events.document import Block, Heading, Paragraph, Table, Tone, strong, text
 from snapviewer.events.rating import Grade
 
 from .words import GIB, Words, columns, row

@@ -5,10 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from snapviewer.events.advice import Advice
-from snapviewer.events.analysis import Analysis
-from snapviewer.events.cards import CARDS, HEADROOM, Card, Fit, fit_of, need_of, smallest
-from snapviewer.events.document import (
+from snapviewer.document.blocks import (
     Block,
     Heading,
     Listing,
@@ -19,6 +16,9 @@ from snapviewer.events.document import (
     strong,
     text,
 )
+from snapviewer.events.advice import Advice
+from snapviewer.events.analysis import Analysis
+from snapviewer.events.cards import CARDS, HEADROOM, Card, Fit, fit_of, need_of, smallest
 
 from .baseline import against
 from .growth import growth_text

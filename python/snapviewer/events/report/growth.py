@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from snapviewer.document.blocks import Paragraph, Text, Tone, strong, text
 from snapviewer.events.advice import projected_steps
 from snapviewer.events.analysis import Analysis
 from snapviewer.events.cards import smallest
-from snapviewer.events.document import Paragraph, Text, Tone, strong, text
 from snapviewer.events.rating import LEAKS
 from snapviewer.events.steps import ENOUGH_STEPS, Reason, Steps, Verdict
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
+from snapviewer.document.blocks import Block, Heading, Listing, Paragraph, Text, code, text
 from snapviewer.events.analysis import Analysis
 from snapviewer.events.components import is_component
-from snapviewer.events.document import Block, Heading, Listing, Paragraph, Text, code, text
 from snapviewer.events.names import normal
 
 from .conclusion import findings

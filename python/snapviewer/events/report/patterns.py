@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from snapviewer.events.analysis import Analysis
-from snapviewer.events.components import use_of
-from snapviewer.events.document import (
+from snapviewer.document.blocks import (
     Bar,
     BarChart,
     Block,
@@ -20,6 +18,8 @@ from snapviewer.events.document import (
     strong,
     text,
 )
+from snapviewer.events.analysis import Analysis
+from snapviewer.events.components import use_of
 from snapviewer.events.gather import Component, Failure, Stage
 from snapviewer.events.peaks import Part, Parts
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from snapviewer.document.blocks import Language
 from snapviewer.events.analysis import Analysis
 from snapviewer.events.cards import CARDS, fit_of, smallest
-from snapviewer.events.document import Language
 from snapviewer.events.figures import Check, common_keys, figures_of
 
 from .conclusion import findings

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from snapviewer import __version__
+from snapviewer.document.blocks import Block, Document, Language
 from snapviewer.events.analysis import Analysis
-from snapviewer.events.document import Block, Document, Language
 
 from .appendix import appendix
 from .baseline import against_baseline

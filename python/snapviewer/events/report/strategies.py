@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from snapviewer.document.blocks import Block, Heading, Listing, Paragraph, strong, text
 from snapviewer.events.advice import Advice, AdviceKind, Term, projected_steps
 from snapviewer.events.analysis import Analysis
-from snapviewer.events.document import Block, Heading, Listing, Paragraph, strong, text
 
 from .words import Words
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from snapviewer.events.analysis import Analysis
-from snapviewer.events.components import OTHER_COMPONENTS
-from snapviewer.events.document import (
+from snapviewer.document.blocks import (
     Bar,
     BarChart,
     Block,
@@ -20,6 +18,8 @@ from snapviewer.events.document import (
     strong,
     text,
 )
+from snapviewer.events.analysis import Analysis
+from snapviewer.events.components import OTHER_COMPONENTS
 from snapviewer.events.rating import LEAKS
 
 from .growth import growth_paragraph, meaning_sentence

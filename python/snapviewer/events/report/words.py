@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Literal
 
+from snapviewer.document.blocks import Column, Language, Span, Text, text
 from snapviewer.events.analysis import Analysis
 from snapviewer.events.components import OTHER_COMPONENTS, OTHERS
-from snapviewer.events.document import Column, Language, Span, Text, text
 from snapviewer.events.figures import Key
 from snapviewer.units import format_duration_us
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from snapviewer import Device, Snapshot, _core
 from snapviewer.frames import line_of
-from snapviewer.report.theme import Color
+from snapviewer.theme import Color
 from snapviewer.units import BYTE_UNITS, count_of
 
 from .view import View

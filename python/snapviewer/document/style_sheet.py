@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from snapviewer.events.render.colors import PALETTES, Mode
+from snapviewer.document.colors import PALETTES, Mode
 
 # Fonts that are there already, those with Chinese letters included.
 _PAGE = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from snapviewer.events.document import (
+from snapviewer.document.blocks import (
     Bar,
     BarChart,
     Block,

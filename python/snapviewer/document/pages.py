@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-from snapviewer.events.document import Language, Span, Text
-from snapviewer.events.render.colors import PALETTES, Ink
-from snapviewer.events.render.fonts import PdfUnavailable, chinese_font, face_number
-from snapviewer.events.render.lettering import one_line
-from snapviewer.events.render.shapes import Dot, Drawing, Label, Line, Polyline, Rect, Shape
-from snapviewer.events.render.typesetting import EmOf, TextLine, broken
+from snapviewer.document.blocks import Language, Span, Text
+from snapviewer.document.colors import PALETTES, Ink
+from snapviewer.document.fonts import PdfUnavailable, chinese_font, face_number
+from snapviewer.document.lettering import one_line
+from snapviewer.document.shapes import Dot, Drawing, Label, Line, Polyline, Rect, Shape
+from snapviewer.document.typesetting import EmOf, TextLine, broken
 
 if TYPE_CHECKING:
     from fpdf import FPDF

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from snapviewer.report.theme import THEMES, Color
+from snapviewer.theme import THEMES, Color
 
 Mode: TypeAlias = Literal["light", "dark"]
 Ink: TypeAlias = str

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from snapviewer.events.document import Language
+from snapviewer.document.blocks import Language
 
 Lack: TypeAlias = Literal["library", "font", "chosen font"]
 

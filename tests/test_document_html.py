@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from events_documents import hostile_report, long_report, memory_report
-from snapviewer.events.document import (
+from documents import hostile_report, long_report, memory_report
+from snapviewer.document.blocks import (
     Bar,
     BarChart,
     Block,
@@ -30,8 +30,8 @@ from snapviewer.events.document import (
     strong,
     text,
 )
-from snapviewer.events.render.colors import PALETTES
-from snapviewer.events.render.html import as_html
+from snapviewer.document.colors import PALETTES
+from snapviewer.document.html import as_html
 
 VOID = {"meta"}
 HTML_TAGS = set(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from snapviewer.events.document import (
+from snapviewer.document.blocks import (
     BarChart,
     Block,
     Document,
@@ -19,13 +19,13 @@ from snapviewer.events.document import (
     Table,
     Text,
 )
-from snapviewer.events.render.charts import draw
-from snapviewer.events.render.colors import Ink
-from snapviewer.events.render.fonts import PdfUnavailable
-from snapviewer.events.render.pages import LEADING, PAGE_ROOM, ROOM, SIDE, TOP, Pages, new_pages
-from snapviewer.events.render.pdf_table import LEAST_HEIGHT, write_table
-from snapviewer.events.render.shapes import Drawing
-from snapviewer.events.render.typesetting import TextLine
+from snapviewer.document.charts import draw
+from snapviewer.document.colors import Ink
+from snapviewer.document.fonts import PdfUnavailable
+from snapviewer.document.pages import LEADING, PAGE_ROOM, ROOM, SIDE, TOP, Pages, new_pages
+from snapviewer.document.pdf_table import LEAST_HEIGHT, write_table
+from snapviewer.document.shapes import Drawing
+from snapviewer.document.typesetting import TextLine
 
 __all__ = ["PdfUnavailable", "as_pdf"]
 

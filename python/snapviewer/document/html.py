@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Iterator
 from html import escape
 
-from snapviewer.events.document import (
+from snapviewer.document.blocks import (
     BarChart,
     Block,
     Document,
@@ -23,10 +23,10 @@ from snapviewer.events.document import (
     Table,
     Text,
 )
-from snapviewer.events.render.charts import SLIM_PX, draw
-from snapviewer.events.render.lettering import one_line
-from snapviewer.events.render.style_sheet import style_sheet
-from snapviewer.events.render.svg import as_svg
+from snapviewer.document.charts import SLIM_PX, draw
+from snapviewer.document.lettering import one_line
+from snapviewer.document.style_sheet import style_sheet
+from snapviewer.document.svg import as_svg
 
 _LANGUAGES = {"zh": "zh-CN", "en": "en"}
 _CONTENTS = {"zh": "目录", "en": "Contents"}

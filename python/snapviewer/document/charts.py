@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from snapviewer.events.document import Bar, BarChart, LineChart, Series
-from snapviewer.events.render.colors import series_ink
-from snapviewer.events.render.lettering import fitted, width_px
-from snapviewer.events.render.scales import Scale, place_scale, sane, value_scale
-from snapviewer.events.render.shapes import Dot, Drawing, Label, Line, Polyline, Rect, Shape
+from snapviewer.document.blocks import Bar, BarChart, LineChart, Series
+from snapviewer.document.colors import series_ink
+from snapviewer.document.lettering import fitted, width_px
+from snapviewer.document.scales import Scale, place_scale, sane, value_scale
+from snapviewer.document.shapes import Dot, Drawing, Label, Line, Polyline, Rect, Shape
 
 WIDTH_PX = 760.0
 SLIM_PX = 360.0  # a phone

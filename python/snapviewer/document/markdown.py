@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from snapviewer.events.document import (
+from snapviewer.document.blocks import (
     BarChart,
     Block,
     Column,
@@ -19,8 +19,8 @@ from snapviewer.events.document import (
     Table,
     Text,
 )
-from snapviewer.events.render.lettering import columns, one_line
-from snapviewer.events.render.mermaid import bar_fence, line_fences
+from snapviewer.document.lettering import columns, one_line
+from snapviewer.document.mermaid import bar_fence, line_fences
 
 MARKS = {"plain": "", "good": "✅ ", "warning": "⚠️ ", "bad": "❌ "}
 

@@ -12,11 +12,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from snapviewer.events.document import BarChart, LineChart, Series
-from snapviewer.events.render.charts import line_scale
-from snapviewer.events.render.colors import SERIES_HEX
-from snapviewer.events.render.lettering import fitted, one_line
-from snapviewer.events.render.scales import sane, value_scale
+from snapviewer.document.blocks import BarChart, LineChart, Series
+from snapviewer.document.charts import line_scale
+from snapviewer.document.colors import SERIES_HEX
+from snapviewer.document.lettering import fitted, one_line
+from snapviewer.document.scales import sane, value_scale
 
 MOST_POINTS = 60
 _MOST_NAMED = 12  # points whose x are written out below them

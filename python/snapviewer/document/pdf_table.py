@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from snapviewer.events.document import Span, Table, Text
-from snapviewer.events.render.colors import Ink
-from snapviewer.events.render.pages import BOTTOM, HEIGHT, LEADING, PAGE_ROOM, ROOM, SIDE, Pages
-from snapviewer.events.render.typesetting import TextLine, column_widths
+from snapviewer.document.blocks import Span, Table, Text
+from snapviewer.document.colors import Ink
+from snapviewer.document.pages import BOTTOM, HEIGHT, LEADING, PAGE_ROOM, ROOM, SIDE, Pages
+from snapviewer.document.typesetting import TextLine, column_widths
 
 _SIZE, _HEAD_SIZE = 9.5, 8.5
 _PAD_X, _PAD_Y = 6.0, 4.0

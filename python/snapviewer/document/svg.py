@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from html import escape
 
-from snapviewer.events.render.lettering import one_line
-from snapviewer.events.render.shapes import Dot, Drawing, Label, Line, Polyline, Rect, Shape
+from snapviewer.document.lettering import one_line
+from snapviewer.document.shapes import Dot, Drawing, Label, Line, Polyline, Rect, Shape
 
 
 def as_svg(drawing: Drawing, *, title: str, kind: str) -> str:

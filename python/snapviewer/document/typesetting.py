@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeAlias
 
-from snapviewer.events.document import Span, Style, Text
+from snapviewer.document.blocks import Span, Style, Text
 
 EmOf: TypeAlias = Callable[[str], float]
 """How wide one letter is, in heights of its line."""

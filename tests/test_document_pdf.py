@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from events_documents import LONG_WORD, hostile_report, long_report, memory_report
-from snapviewer.events.document import (
+from documents import LONG_WORD, hostile_report, long_report, memory_report
+from snapviewer.document import fonts
+from snapviewer.document.blocks import (
     Block,
     Column,
     Document,
@@ -29,10 +30,9 @@ from snapviewer.events.document import (
     code,
     text,
 )
-from snapviewer.events.render import fonts
-from snapviewer.events.render.fonts import VARIABLE, PdfUnavailable, chinese_font
-from snapviewer.events.render.pdf import as_pdf
-from snapviewer.events.render.typesetting import broken, column_widths
+from snapviewer.document.fonts import VARIABLE, PdfUnavailable, chinese_font
+from snapviewer.document.pdf import as_pdf
+from snapviewer.document.typesetting import broken, column_widths
 
 pytest.importorskip("fpdf")
 pypdf = pytest.importorskip("pypdf")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from snapviewer.events.render.colors import Ink
+from snapviewer.document.colors import Ink
 
 Anchor: TypeAlias = Literal["start", "middle", "end"]
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from events_documents import HOSTILE, hostile_report, long_report, memory_report
-from snapviewer.events.document import (
+from documents import HOSTILE, hostile_report, long_report, memory_report
+from snapviewer.document.blocks import (
     Bar,
     BarChart,
     Block,
@@ -27,9 +27,9 @@ from snapviewer.events.document import (
     strong,
     text,
 )
-from snapviewer.events.render.lettering import columns
-from snapviewer.events.render.markdown import as_markdown
-from snapviewer.events.render.mermaid import MOST_POINTS
+from snapviewer.document.lettering import columns
+from snapviewer.document.markdown import as_markdown
+from snapviewer.document.mermaid import MOST_POINTS
 
 NUMBER = r"-?\d+(?:\.\d+)?"
 STRING = r'"[^"`<>#;\[\]{}]+"'

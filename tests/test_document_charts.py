@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from events_documents import HOSTILE, LONG_WORD
-from snapviewer.events.document import Bar, BarChart, LineChart, Series
-from snapviewer.events.render.charts import MOST_DOTS, SLIM_PX, WIDTH_PX, draw, line_scale
-from snapviewer.events.render.colors import PALETTES
-from snapviewer.events.render.lettering import fitted, one_line, width_px
-from snapviewer.events.render.scales import place_scale, sane, value_scale
-from snapviewer.events.render.shapes import Dot, Drawing, Label, Line, Polyline, Rect, Shape
+from documents import HOSTILE, LONG_WORD
+from snapviewer.document.blocks import Bar, BarChart, LineChart, Series
+from snapviewer.document.charts import MOST_DOTS, SLIM_PX, WIDTH_PX, draw, line_scale
+from snapviewer.document.colors import PALETTES
+from snapviewer.document.lettering import fitted, one_line, width_px
+from snapviewer.document.scales import place_scale, sane, value_scale
+from snapviewer.document.shapes import Dot, Drawing, Label, Line, Polyline, Rect, Shape
 
 Box = tuple[float, float, float, float]
 

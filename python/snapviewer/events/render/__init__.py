@@ -1,1 +1,0 @@
-"""Documents as Markdown, HTML and PDF, and their charts."""
