@@ -150,7 +150,9 @@ def test_of_a_process_no_chinese_report_speaks_of_a_card() -> None:
 def test_a_healthy_log_is_not_asked_to_record_more() -> None:
     init = {"event": "init", "memory_source": "process", "peak_memory": GIB}
 
-    report = markdown_of([init, *steps([MIB] * 20)], "en")
+    end = {"event": "inference_end", "peak_memory": GIB}
+
+    report = markdown_of([init, *steps([MIB] * 20), end], "en")
 
     assert "These numbers point to nothing that is worth doing." in report
 
@@ -190,3 +192,64 @@ def test_a_section_is_added_once_however_often_it_is_asked_for(tmp_path: Path) -
         unregister_section(power)
 
     assert report.count("## Power") == 1
+
+
+def test_what_init_says_is_no_peak_of_a_run_that_was_killed_while_loading() -> None:
+    killed = [{"event": "init", "peak_memory": 0}, *loaded(t5=10.6, dit=5.3)]
+
+    analysis = analysis_of(killed)
+    report = markdown_of(killed, "en")
+
+    assert analysis.peak is None
+    assert analysis.need is None
+    assert "No peak was recorded once something was loaded." in report
+    assert "The components alone are 15.90 GB: it takes a A10 / A10G (24GB) at least." in report
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [
+        [300] * 75 + [300 + 100 * number for number in range(25)],
+        [300] * 15 + [300 + 200 * number for number in range(5)],
+        [200 * number for number in range(60)] + [12000 + 18 * number for number in range(60)],
+    ],
+)
+def test_a_leak_that_began_late_or_goes_on_slowly_is_one(levels: list[int]) -> None:
+    analysis = analysis_of(steps([level * MIB for level in levels]))
+
+    assert analysis.rating.growth == "leak"
+
+
+def test_components_below_zero_have_no_share_and_no_part_of_the_peak() -> None:
+    logged = [*loaded(t5=-5, vae=2), *peaks(4, 5)]
+
+    analysis = analysis_of(logged)
+    report = markdown_of(logged, "en")
+
+    assert analysis.components_bytes == 2 * GIB
+    assert analysis.parts is not None
+    assert analysis.parts.unaccounted_bytes == 2 * GIB
+    assert "| T5 encoder |        −5.00 |            – |" in report
+
+
+def test_a_failure_before_a_good_end_is_not_the_end() -> None:
+    report = markdown_of([{"event": "error"}, *SAMPLE], "en")
+
+    assert "A run failed before one ended well: `error`" in report
+    assert "The run failed" not in report
+
+
+def test_events_that_the_recorder_lost_are_told() -> None:
+    end = {"event": "inference_end", "peak_memory": GIB, "lost_events": 3}
+
+    assert "could not write 3 events (a full disk?)" in markdown_of([*SAMPLE[:-1], end], "en")
+
+
+def test_runs_that_release_what_they_took_are_told_so() -> None:
+    runs = [step for _ in range(5) for step in steps([100 * MIB * number for number in range(6)])]
+
+    assert "memory grows within a run only" in markdown_of(runs, "en")
+
+
+def test_a_peak_of_nothing_recommends_no_card() -> None:
+    assert analysis_of([{"event": "inference_end", "peak_memory": 0}]).need is None

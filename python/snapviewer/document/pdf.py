@@ -70,7 +70,8 @@ def _write_block(pages: Pages, blocks: Sequence[Block], index: int) -> None:
             _write_heading(pages, heading)
         case Paragraph(text, "plain"):
             lines = pages.lines(text, ROOM, _BODY)
-            pages.make_room(min(len(lines), 3) * _LINE)
+            is_title = all(span.style == "strong" for span in text)  # it stays with what follows
+            pages.make_room(min(len(lines), 3) * _LINE + (3 * _LINE if is_title else 0))
             pages.write_lines(lines, _BODY)
             pages.y += _GAP
         case Paragraph(text, tone):

@@ -126,7 +126,7 @@ def _on_steps(steps: Steps | None) -> Iterator[Advice]:
     if steps is None or steps.growth.verdict not in LEAKS:
         return
     growth = steps.growth
-    saved = (growth.per_step_bytes or 0.0) * projected_steps(steps)
+    saved = (steps.growth_bytes or 0.0) * projected_steps(steps)
     if growth.verdict == "leak-between-runs":
         saved = (growth.per_run_bytes or 0.0) * (steps.runs - 1)
     yield Advice("fix-leak", "short", "", round(saved))

@@ -25,8 +25,10 @@ from .gather import (
     environment_of,
     failures_of,
     highest_of,
+    is_ended,
     largest,
     loaded_peak,
+    lost_of,
     others_of,
     peaks_around,
     phases_of,
@@ -56,6 +58,9 @@ class Analysis:
     others: tuple[Other, ...]
     other_count: int
     failures: tuple[Failure, ...]
+    is_ended: bool
+    lost_count: int
+    """Events that the recorder could not write."""
     peak: Peak | None
     device_peak_bytes: int | None
     pytorch_peak_bytes: int | None
@@ -70,9 +75,9 @@ class Analysis:
 
     @property
     def components_bytes(self) -> int | None:
-        """All components together; None if none was recorded."""
+        """All components together; None if none was recorded. What is below zero is none."""
         sizes = [item.size_bytes for item in self.components if item.size_bytes is not None]
-        return sum(sizes) if sizes else None
+        return sum(max(0, size) for size in sizes) if sizes else None
 
 
 def analyze(log: Log, *, steps_are: Meaning | None = None) -> Analysis:
@@ -101,10 +106,12 @@ def analyze(log: Log, *, steps_are: Meaning | None = None) -> Analysis:
     parts = _parts(events, components, peak, steps)
     device_peak = largest(event.cuda_peak_bytes for event, _ in events)
     need = None
-    if peak is not None and environment.source == "device":
+    if peak is not None and peak.size_bytes > 0 and environment.source == "device":
         need = need_of(peak.size_bytes, device_peak)
     others = others_of(events)
-    sizes = {item.name: item.size_bytes for item in components if item.size_bytes is not None}
+    sizes = {
+        item.name: max(0, item.size_bytes) for item in components if item.size_bytes is not None
+    }
     return Analysis(
         path=log.path,
         event_count=len(log.events),
@@ -117,6 +124,8 @@ def analyze(log: Log, *, steps_are: Meaning | None = None) -> Analysis:
         others=tuple(others[:MOST_OTHERS]),
         other_count=len(others),
         failures=tuple(failures_of(events)[:MOST_OTHERS]),
+        is_ended=is_ended(events),
+        lost_count=lost_of(events),
         peak=peak,
         device_peak_bytes=device_peak,
         pytorch_peak_bytes=largest(event.pytorch_peak_bytes for event, _ in events),
@@ -171,7 +180,11 @@ def _parts(
         peak,
         loaded=loaded_peak(events),
         initial_bytes=largest(event.peak_bytes for event in by_phase(events).get("init", [])),
-        components={item.name: item.size_bytes for item in components if item.size_bytes},
+        components={
+            item.name: item.size_bytes
+            for item in components
+            if item.size_bytes is not None and item.size_bytes > 0
+        },
         caches=early_caches,
         late_caches=late_caches,
         highest_step_bytes=steps.highest_bytes if steps else None,

@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from snapviewer.aside import written_aside
 from snapviewer.document.blocks import Document, Language
@@ -23,7 +23,7 @@ from snapviewer.units import parse_bytes
 from .analysis import Analysis, analyze
 from .errors import LogError
 from .figures import Check, check_over, check_regression
-from .log import read_log
+from .log import Log, read_log
 from .report.baseline import comparison_of
 from .report.conclusion import findings
 from .report.record import as_dict, check_as_dict, comparison_as_dict
@@ -53,7 +53,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--output",
         action="append",
         metavar="FILE",
-        help=f"the report: .md, .html or .pdf, - for standard output ({DEFAULT_OUTPUT}); "
+        help=f"the report: .md, .html or .pdf, - for standard output, {os.devnull} for none "
+        f"({DEFAULT_OUTPUT}); "
         "may be given several times",
     )
     parser.add_argument(
@@ -133,21 +134,22 @@ def _run(options: argparse.Namespace, logs: Sequence[str], say: Words) -> None:
     for output in outputs:
         _refuse(output, [*logs, *([options.baseline] if options.baseline else [])], say)
     with progress_bar(say("读取", "reading")) as progress:
-        analyses = [
-            analyze(read_log(log, progress=progress), steps_are=options.steps) for log in logs
-        ]
+        analyses = []
+        for path in logs:
+            log = read_log(path, progress=progress)
+            analyses.append(analyze(log, steps_are=options.steps))
+            if options.debug:
+                _tell_debug(log, sys.stderr if options.json or "-" in outputs else sys.stdout)
         baseline = None
         if options.baseline is not None:
             baseline = analyze(read_log(options.baseline), steps_are=options.steps)
-    if options.debug:
-        for log in logs:
-            _tell_debug(log, is_json=options.json)
     checks = _checks(options, analyses, baseline)
     document = _document(analyses, baseline, say)
     rendered = [(output, _rendered(document, output, options.format, say)) for output in outputs]
     for output, content in rendered:
-        if output != "-":
-            with written_aside(output) as file:
+        if output not in ("-", os.devnull):
+            # Through a link, not in its place.
+            with written_aside(os.path.realpath(output)) as file:
                 file.write(content)
     if options.json:
         sys.stdout.write(f"{json_text(_record(analyses, baseline, checks, say))}\n")
@@ -165,7 +167,7 @@ def _run(options: argparse.Namespace, logs: Sequence[str], say: Words) -> None:
 
 def _refuse(output: str, logs: Sequence[str], say: Words) -> None:
     """Refuse to write over what is no report: a log, a device, a directory."""
-    if output == "-" or not os.path.lexists(output):
+    if output in ("-", os.devnull) or not os.path.lexists(output):
         return
     if os.path.exists(output) and not os.path.isfile(output):
         reason = say("输出不是普通文件", "the output is not a regular file")
@@ -268,12 +270,12 @@ def printable(line: str) -> str:
     return "".join(c if c.isprintable() or "\udc80" <= c <= "\udcff" else "?" for c in line)
 
 
-def _tell_debug(log: str, *, is_json: bool) -> None:
-    data = analyze_log_file(log)
-    stream = sys.stderr if is_json else sys.stdout
+def _tell_debug(log: Log, stream: IO[str]) -> None:
+    peaks = dict.fromkeys(event.name for event in log.events if event.peak_bytes)
+    increments = dict.fromkeys(event.name for event in log.events if event.incremental_bytes)
     for line in (
-        f"解析到的事件数量: {len(data.get('raw_events', []))}",
-        f"峰值显存事件: {list(data.get('peak_memory', {}))}",
-        f"增量显存事件: {list(data.get('incremental_memory', {}))}",
+        f"解析到的事件数量: {len(log.events)}",
+        f"峰值显存事件: {list(peaks)}",
+        f"增量显存事件: {list(increments)}",
     ):
         stream.write(f"{printable(line)}\n")

@@ -65,10 +65,11 @@ class Other:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """How a run ended that failed: the event, and what it says."""
+    """How a run ended that failed: the event, what it says, and whether another ended well."""
 
     event: str
     about: str
+    is_recovered: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +105,20 @@ def highest_of(events: Told, value: Callable[[Event], int | None]) -> Peak | Non
 
 
 def peaks_around(events: Told) -> tuple[Peak | None, Peak | None]:
-    """Return the highest peaks before the generation begins and from there on."""
+    """Return the highest peaks before the generation begins and from there on.
+
+    What `init` says is from before anything was loaded: it is no peak of the run, unless the log
+    has nothing else.
+    """
     begin = generation_begin(events)
+    init = Role("phase", "init")
+    early = [told for told in events[:begin] if told[1] != init]
+    late = [told for told in events[begin:] if told[1] != init]
+    if not early and not late:
+        early = list(events)
     return (
-        highest_of(events[:begin], lambda event: event.peak_bytes),
-        highest_of(events[begin:], lambda event: event.peak_bytes),
+        highest_of(early, lambda event: event.peak_bytes),
+        highest_of(late, lambda event: event.peak_bytes),
     )
 
 
@@ -295,12 +305,29 @@ def stages_of(events: Told) -> tuple[Stage, ...]:
 def failures_of(events: Told) -> list[Failure]:
     """Return how the run failed, as the log tells."""
     failures = []
-    for event, role in events:
+    ends = [place for place, (_, role) in enumerate(events) if _is_end(role)]
+    for place, (event, role) in enumerate(events):
         if role.kind == "failure":
             more = dict(event.more)
             said = [more[key] for key in ("error_type", "message", "failed_in") if more.get(key)]
-            failures.append(Failure(event.name, ": ".join(said)))
+            is_recovered = bool(ends) and ends[-1] > place
+            failures.append(Failure(event.name, ": ".join(said), is_recovered))
     return failures
+
+
+def _is_end(role: Role) -> bool:
+    return role.kind == "phase" and role.subject in ("inference_end", "total_generation")
+
+
+def is_ended(events: Told) -> bool:
+    """Tell whether the log goes on to an end, good or bad."""
+    return _is_end(events[-1][1]) or events[-1][1].kind == "failure"
+
+
+def lost_of(events: Told) -> int:
+    """Return how many events the recorder could not write, as it says itself."""
+    counts = [dict(event.more).get("lost_events", "") for event, _ in events if event.more]
+    return sum(int(count) for count in counts if count.isdecimal() and len(count) < 10)
 
 
 def others_of(events: Told) -> list[Other]:

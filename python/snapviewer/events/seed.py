@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, TypeAlias
 
 from snapviewer.document.blocks import Block, Document, Heading, Language, Listing, Paragraph, text
@@ -18,7 +19,7 @@ from snapviewer.document.pdf import as_pdf
 
 from .analysis import Analysis, analyze
 from .errors import LogError
-from .log import Log, event_of, read_entries
+from .log import MOST_ENTRIES, Log, event_of, read_entries
 from .report.single import report_on
 
 MIB = 2**20
@@ -46,9 +47,14 @@ def analyze_log_file(file_path: str | os.PathLike[str]) -> dict[str, Any]:
         has no events, as of an empty file or one that was cut; why is logged as an error.
     """
     try:
-        entries = list(read_entries(file_path))
+        entries = list(islice(read_entries(file_path), MOST_ENTRIES + 1))
+        if len(entries) > MOST_ENTRIES:
+            zh = f"其中的条目超过 {MOST_ENTRIES:,} 个"
+            raise LogError(
+                str(file_path), zh, f"there are more than {MOST_ENTRIES:,} entries in it"
+            )
         log = _log_of(entries, str(file_path))
-    except LogError as error:
+    except (LogError, MemoryError) as error:
         logging.getLogger(__name__).error("%s", error)
         return {}
     peaks: dict[str, float] = {}

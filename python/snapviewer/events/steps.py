@@ -106,6 +106,14 @@ class Steps:
         return max(max(run) - min(run) + 1 for run in numbers.values())
 
     @property
+    def growth_bytes(self) -> float | None:
+        """By how much memory grows a step: over all steps, or lately if it began late."""
+        growth = self.growth
+        if growth.verdict == "leak" and growth.late_per_step_bytes and growth.per_step_bytes == 0:
+            return growth.late_per_step_bytes
+        return growth.per_step_bytes
+
+    @property
     def highest_bytes(self) -> int:
         """The highest level that a step reached above its base."""
         return max(self.levels)
@@ -243,23 +251,42 @@ def growth_of(
         return Growth("too-few", None, None, None)
     most = max(4, isqrt(2 * _PAIRS // len(runs)))
     grouped = [_grouped(run, most) for run in runs]
-    slopes = _slopes(grouped)
-    slope = median(slopes)
-    late = None
-    if count >= 6:
-        late = median(_slopes([run[len(run) // 2 :] for run in grouped]))
-    noise = _noise(grouped, slope)
-    longest = max(runs, key=len)
-    length = longest[-1][0] - longest[0][0]
-    least = max(_LEAST_GROWTH_BYTES, 3 * noise)
-    is_sure = count < ENOUGH_STEPS or _is_beyond_chance(slopes, grouped)
+    whole = _trend(grouped)
+    late = _trend([run[len(run) // 2 :] for run in grouped]) if count >= 6 else None
     jitter = max(_LEAST_GROWTH_BYTES, _JITTER_SHARE * (peak_bytes or 0))
-    verdict = _verdict(runs, slope, late, slope * length if is_sure else 0.0, least, jitter)
+    verdict = _verdict(runs, whole, late, jitter)
     middles = [median(level for _, level in run) for run in runs]
     per_run = median(after - before for before, after in pairwise(middles)) if runs[1:] else None
     if verdict not in ("leak", "leak-signature") and _is_staircase(middles, jitter):
         verdict = "leak-between-runs"
-    return Growth(verdict, slope, late, noise, per_run)
+    return Growth(verdict, whole.slope, late.slope if late else None, whole.noise_bytes, per_run)
+
+
+@dataclass(frozen=True, slots=True)
+class _Trend:
+    """The line through the points of runs: how steep it is, and whether it is more than noise."""
+
+    slope: float
+    noise_bytes: float
+    growth_bytes: float
+    """From the first to the last step of the longest run; 0 if it may be chance."""
+    is_long: bool
+    """Whether there are enough points to tell from them alone."""
+
+    @property
+    def least_bytes(self) -> float:
+        """What growth must be to count."""
+        return max(_LEAST_GROWTH_BYTES, 3 * self.noise_bytes)
+
+
+def _trend(runs: Sequence[Sequence[tuple[float, float]]]) -> _Trend:
+    slopes = _slopes(runs)
+    slope = median(slopes) if slopes else 0.0
+    longest = max(runs, key=len)
+    is_long = sum(map(len, runs)) >= ENOUGH_STEPS
+    is_sure = not is_long or _is_beyond_chance(slopes, runs)
+    growth = slope * (longest[-1][0] - longest[0][0]) if is_sure else 0.0
+    return _Trend(slope, _noise(runs, slope), growth, is_long)
 
 
 def _is_staircase(middles: Sequence[float], jitter: float) -> bool:
@@ -268,23 +295,25 @@ def _is_staircase(middles: Sequence[float], jitter: float) -> bool:
 
 
 def _verdict(
-    runs: Sequence[Sequence[tuple[int, int]]],
-    slope: float,
-    late: float | None,
-    growth: float,
-    least: float,
-    jitter: float,
+    runs: Sequence[Sequence[tuple[int, int]]], whole: _Trend, late: _Trend | None, jitter: float
 ) -> Verdict:
     count = sum(map(len, runs))
-    if growth >= least:
-        if late is not None and late < 0.2 * slope:
+    if whole.growth_bytes >= whole.least_bytes:
+        # It was the beginning that grew, if what came later is slow, and little.
+        if (
+            late
+            and late.slope < 0.2 * whole.slope
+            and late.growth_bytes < max(jitter, late.least_bytes)
+        ):
             return "warm-up"
         if count >= ENOUGH_STEPS:
             return "leak"
         if all(after > before for run in runs for (_, before), (_, after) in pairwise(run)):
             return "leak-signature"
         return "unsteady"
-    if growth <= -least:
+    if late and late.is_long and late.growth_bytes >= max(jitter, late.least_bytes):
+        return "leak"  # it began late
+    if whole.growth_bytes <= -whole.least_bytes:
         return "falling"
     levels = [level for run in runs for _, level in run]
     spread = max(levels) - min(levels)

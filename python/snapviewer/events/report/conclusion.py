@@ -48,7 +48,11 @@ def findings(analysis: Analysis, say: Words, baseline: Analysis | None = None) -
     if baseline is not None:
         yield text(against(baseline, analysis, say))
     if peak is None:
-        yield text(say("没有记录峰值显存。", "No peak was recorded."))
+        yield text(
+            say("没有记录加载之后的峰值显存。", "No peak was recorded once something was loaded.")
+            if analysis.components_bytes
+            else say("没有记录峰值显存。", "No peak was recorded.")
+        )
     else:
         yield text(
             say("实测峰值为 ", "The measured peak is "),
@@ -76,12 +80,18 @@ def findings(analysis: Analysis, say: Words, baseline: Analysis | None = None) -
                 f"{say.share((largest.size_bytes or 0) / total)} of all of them.",
             ),
         )
-    if analysis.odd_count and all(odd.kind == "torn-line" for odd in analysis.oddities):
+    if analysis.lost_count:
+        lost = say.count(analysis.lost_count, "个事件", "event")
         yield text(
             say(
-                "日志有没有写完的行：运行可能被终止。",
-                "A line of the log was not written to its end: the run was probably killed.",
+                f"记录器有 {lost}没能写入（磁盘已满？）。",
+                f"The recorder could not write {lost} (a full disk?).",
             )
+        )
+    if analysis.odd_count and all(odd.kind == "torn-line" for odd in analysis.oddities):
+        why = "" if analysis.is_ended else say("：运行可能被终止", ": the run was probably killed")
+        yield text(
+            say(f"日志有没有写完的行{why}。", f"A line of the log was not written to its end{why}.")
         )
     elif analysis.odd_count:
         oddities = say.count(analysis.odd_count, "处内容", "entry", "entries")
@@ -173,6 +183,18 @@ def _deployment(analysis: Analysis, say: Words) -> Iterator[Block]:
             )
         )
         yield Paragraph(text(reason))
+        weights = analysis.components_bytes
+        least = smallest(need_of(weights)) if weights else None
+        if least and weights and analysis.environment.source == "device":
+            yield Paragraph(
+                text(
+                    say(
+                        f"仅各组件就有 {say.size(weights)}，至少需要 {least.name}。",
+                        f"The components alone are {say.size(weights)}: it takes a {least.name} at "
+                        "least.",
+                    )
+                )
+            )
         return
     headroom = f"{100 * HEADROOM:.0f} %"
     how = (

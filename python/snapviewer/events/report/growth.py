@@ -70,7 +70,7 @@ def growth_text(analysis: Analysis, say: Words) -> Text:
     if steps is None:
         return text(say("没有记录步骤。", "No steps were recorded."))
     growth = steps.growth
-    per_step = say.rate(growth.per_step_bytes)
+    per_step = say.rate(steps.growth_bytes)
     if growth.verdict == "leak-between-runs":
         return text(
             say("每一轮都比前一轮高约 ", "Each run is about "),
@@ -94,6 +94,7 @@ def growth_text(analysis: Analysis, say: Words) -> Text:
             say("。", ". "),
             _projection(analysis, say),
             _lately(steps, say),
+            _released(steps, say),
             say(
                 f"只记录了 {len(steps.levels)} 步，请记录 {ENOUGH_STEPS} 步以上来确认。",
                 f" Only {len(steps.levels)} steps were recorded; record {ENOUGH_STEPS} or more to "
@@ -117,8 +118,8 @@ def growth_text(analysis: Analysis, say: Words) -> Text:
         ),
         "unsteady": _unsteady(steps, say),
         "too-few": say(
-            "步骤太少（需要至少 3 步），无法判断是否泄漏。",
-            "Too few steps (it takes 3) to tell whether memory leaks.",
+            "每轮步骤太少（需要至少 3 步），无法判断是否泄漏。",
+            "Too few steps in a run (it takes 3) to tell whether memory leaks.",
         ),
     }
     return text(sentences[growth.verdict])
@@ -138,11 +139,21 @@ def _lately(steps: Steps, say: Words) -> str:
     """Say if growth is quicker by now."""
     growth = steps.growth
     late, slope = growth.late_per_step_bytes, growth.per_step_bytes
-    if late is None or slope is None or late < 1.3 * slope:
+    if late is None or slope is None or 0.7 * slope <= late <= 1.3 * slope:
         return ""
     return say(
-        f"后半程增长更快：每步 {say.rate(late)}。",
-        f" In the second half it is quicker: {say.rate(late)} a step.",
+        f"后半程每步增长 {say.rate(late)}。", f" In the second half it is {say.rate(late)} a step."
+    )
+
+
+def _released(steps: Steps, say: Words) -> str:
+    """Say if every run begins as low as the one before."""
+    per_run = steps.growth.per_run_bytes
+    if per_run is None or abs(per_run) >= MIB or steps.runs < 3:
+        return ""
+    return say(
+        "每轮结束后显存会释放，增长只在一轮之内。",
+        " It is released when a run ends: memory grows within a run only.",
     )
 
 
@@ -163,7 +174,7 @@ def _unsteady(steps: Steps, say: Words) -> str:
 def _projection(analysis: Analysis, say: Words) -> str:
     """Say what a leak comes to: after many steps, and when a card is full."""
     steps = analysis.steps
-    per_step = steps.growth.per_step_bytes if steps else None
+    per_step = steps.growth_bytes if steps else None
     if steps is None or not per_step:
         return ""
     count = projected_steps(steps)

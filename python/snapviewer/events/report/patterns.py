@@ -163,7 +163,13 @@ def _stage_table(stages: Sequence[Stage], say: Words) -> Table:
 def failure_text(failure: Failure, say: Words) -> Text:
     """Say how a run failed."""
     about = f" ({failure.about})" if failure.about else ""
-    return text(say("运行以失败结束：", "The run failed: "), code(failure.event), about)
+    if failure.is_recovered:
+        said = say(
+            "较早的一次运行失败，之后的运行正常结束：", "A run failed before one ended well: "
+        )
+    else:
+        said = say("运行以失败结束：", "The run failed: ")
+    return text(said, code(failure.event), about)
 
 
 def part_name(part: Part, say: Words) -> str:

@@ -39,9 +39,15 @@ def as_dict(analysis: Analysis, *, language: Language = "zh") -> dict[str, Any]:
                 for other in analysis.others
             ],
             "failures": [
-                {"event": failure.event, "about": failure.about}
+                {
+                    "event": failure.event,
+                    "about": failure.about,
+                    "recovered": failure.is_recovered,
+                }
                 for failure in analysis.failures[:100]
             ],
+            "lost": analysis.lost_count,
+            "ended": analysis.is_ended,
         },
         "environment": {
             "memory_source": environment.source,

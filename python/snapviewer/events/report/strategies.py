@@ -99,7 +99,7 @@ def _points(item: Advice, analysis: Analysis, say: Words) -> tuple[str, ...]:
         by = say.rate(growth.per_run_bytes)
         grows = say(f"每轮增长 {by}", f"{by} a run")
     else:
-        by = say.rate(growth.per_step_bytes if growth else None)
+        by = say.rate(steps.growth_bytes if steps else None)
         grows = say(f"每步增长 {by}", f"{by} a step")
     kinds: dict[AdviceKind, tuple[tuple[str, str], ...]] = {
         "release-encoder": (

@@ -53,7 +53,7 @@ def _loading(analysis: Analysis, say: Words) -> Iterator[Block]:
         row(
             strong(say("总计", "Total")),
             strong(say.number(total)),
-            strong("100.0 %" if total else say.missing),
+            strong("100.0 %" if total else say.missing if total is None else "–"),
         )
     )
     yield Table(
@@ -96,8 +96,10 @@ def share_title(say: Words) -> str:
 
 def share_of(part: int | None, whole: int | None, say: Words) -> str:
     """Say a part of a whole."""
-    if part is None or not whole:
-        return say.missing if part is None else "–"
+    if part is None:
+        return say.missing
+    if not whole or not 0 <= part <= whole:
+        return "–"
     return say.share(part / whole)
 
 
