@@ -25,7 +25,7 @@ class Unknown:
     why: str
 
 
-Value: TypeAlias = "TensorSpec | Unknown | int | float | bool | str | None | tuple[Value, ...]"
+Value: TypeAlias = "TensorSpec | Unknown | int | float | bool | str | tuple[Value, ...] | None"
 
 
 @dataclass(frozen=True, slots=True)
