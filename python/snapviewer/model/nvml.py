@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+_CONSTANTS = {"NVML_TEMPERATURE_GPU": 0, "NVML_CLOCK_SM": 1}
+
 
 class NoAnswerError(Exception):
     """The library or the card does not tell; the text says why."""
@@ -33,6 +35,10 @@ class NvmlGpu:
             NoAnswerError: It does not tell.
         """
         return _called(self.nvml, function, self.handle, *arguments)
+
+    def constant(self, name: str) -> int:
+        """Return one of the library's numbers; all versions count them alike, from 0 on."""
+        return int(getattr(self.nvml, name, _CONSTANTS[name]))
 
 
 def open_nvml(nvml: Any = None) -> Any:
@@ -63,13 +69,16 @@ def close_nvml(nvml: Any) -> None:
         return  # there is nothing more to give back
 
 
-def gpu_count(nvml: Any) -> int:
-    """Tell how many cards there are.
+def all_gpus(nvml: Any) -> tuple[NvmlGpu, ...]:
+    """Return all cards of the machine, in the order of the library.
 
     Raises:
         NoAnswerError: The library does not tell.
     """
-    return int(_called(nvml, "nvmlDeviceGetCount"))
+    return tuple(
+        NvmlGpu(nvml, _called(nvml, "nvmlDeviceGetHandleByIndex", index), f"GPU {index}")
+        for index in range(min(int(_called(nvml, "nvmlDeviceGetCount")), 1024))
+    )
 
 
 def find_gpu(nvml: Any, index: int) -> NvmlGpu:
