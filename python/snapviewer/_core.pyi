@@ -733,6 +733,132 @@ class Difference:
         """The norm of the difference by the norm of the first; None if that is 0."""
 
 @final
+class RoundTrip:
+    """What is left of a tensor after it was stored in a narrower format and taken back.
+
+    SQNR is 10 · log10 of the sum of squares by the sum of squared errors. It is infinite if nothing
+    is lost (above 240 dB, where our own rounding begins), and None if there is nothing but zeros.
+    """
+
+    @property
+    def format(self) -> str:
+        """One of "int8", "int4", "float8_e4m3fn", "float8_e5m2".
+
+        Scaled so that the largest magnitude becomes the format's largest number (127, 7, 448,
+        57344), without an offset, rounded to the nearest, half to even.
+        """
+    @property
+    def sqnr_db(self) -> float | None:
+        """With one scale for the tensor."""
+    @property
+    def channel_sqnr_db(self) -> float | None:
+        """With one scale for each index along the first dimension."""
+
+@final
+class PruningPoint:
+    """What setting a share of the values to 0, those of the smallest magnitudes, would cost."""
+
+    @property
+    def share(self) -> float:
+        """How much is set to 0: 0.1, 0.2, … 0.9 of the finite values, rounded down to whole ones."""
+    @property
+    def threshold(self) -> float:
+        """The largest magnitude among them; 0 if there are none.
+
+        Exact for types of up to 24 significant bits, else within 2⁻²⁴ of it.
+        """
+    @property
+    def lost(self) -> float:
+        """Their part of the sum of squares, from 0 to 1."""
+
+@final
+class Channels:
+    """The norms (L2) of the slices along the first dimension: rows, output channels."""
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+    @property
+    def median_norm(self) -> float:
+        """The median of their norms; the mean of the two in the middle."""
+    @property
+    def small(self) -> int:
+        """How many have a norm of less than 10 % of the median."""
+
+@final
+class Spectrum:
+    """Singular values of a tensor as a matrix: the first dimension by all others."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The matrix."""
+    @property
+    def norm(self) -> float:
+        """The largest singular value, or an estimate of it from below."""
+    @property
+    def upper_bound(self) -> float:
+        """What the norm cannot exceed; `norm` itself if that is no estimate.
+
+        Of an estimate, the lesser of ‖A‖_F and √(‖A‖₁ · ‖A‖_∞).
+        """
+    @property
+    def method(self) -> str:
+        """Either "eigenvalues", which is no estimate, or "iteration"."""
+    @property
+    def iterations(self) -> int:
+        """How often the matrix was read to find the norm; 1 for eigenvalues."""
+    @property
+    def change(self) -> float:
+        """How much of the norm the last iteration added; 0 for eigenvalues."""
+    @property
+    def stable_rank(self) -> float | None:
+        """‖A‖_F² ÷ norm²; None if all is 0."""
+    @property
+    def effective_rank(self) -> float | None:
+        """e to the entropy of the singular values as shares of their sum; None if unavailable."""
+    @property
+    def effective_rank_unavailable(self) -> str | None:
+        """Why `effective_rank` is None, in a sentence."""
+
+@final
+class Quality:
+    """What would be lost by storing a tensor in fewer bits or with fewer values.
+
+    Values that are not finite are left out, and counted. Of complex ones the magnitudes are meant.
+    """
+
+    @property
+    def count(self) -> int:
+        """How many values there are."""
+    @property
+    def nan(self) -> int:
+        """How many are no numbers."""
+    @property
+    def inf(self) -> int:
+        """How many are infinite."""
+    @property
+    def max_abs(self) -> float | None:
+        """The largest magnitude; None if no value is finite."""
+    @property
+    def round_trips(self) -> tuple[RoundTrip, ...]:
+        """To int8, int4, float8_e4m3fn and float8_e5m2."""
+    @property
+    def pruning(self) -> tuple[PruningPoint, ...]:
+        """For 10 % to 90 %; empty if no value is finite."""
+    @property
+    def channels(self) -> Channels | None:
+        """The slices along the first dimension; None if unavailable."""
+    @property
+    def channels_unavailable(self) -> str | None:
+        """Why `channels` and every `channel_sqnr_db` are None, in a sentence."""
+    @property
+    def spectrum(self) -> Spectrum | None:
+        """The singular values; None if unavailable or not asked for."""
+    @property
+    def spectrum_unavailable(self) -> str | None:
+        """Why `spectrum` is None, in a sentence."""
+
+@final
 class Checkpoint:
     """What is in a checkpoint. Its structure is read at once, bytes of tensors when needed."""
 
@@ -793,6 +919,26 @@ class Checkpoint:
         cancel: _Cancel | None = None,
     ) -> Stats:
         """Measure `tensors[index]`.
+
+        Raises:
+            SnapshotError: There is nothing to measure; the message says why.
+            CancelledError: `cancel` was set.
+        """
+    def quality(
+        self,
+        index: int,
+        *,
+        spectrum: bool = True,
+        progress: Callable[[int, int], object] | None = None,
+        cancel: _Cancel | None = None,
+    ) -> Quality:
+        """Find what `tensors[index]` would lose in fewer bits or with fewer values.
+
+        Args:
+            index: Which tensor.
+            spectrum: Whether to look for singular values too, which takes far longer than the rest.
+            progress: Called with (done, total) now and then.
+            cancel: Asked now and then whether to stop, such as a `threading.Event`.
 
         Raises:
             SnapshotError: There is nothing to measure; the message says why.
@@ -885,4 +1031,42 @@ def read_checkpoint(
         SnapshotError: The file is no checkpoint that can be read; the message says why.
         OSError: The file cannot be read.
         CancelledError: `cancel` was set.
+    """
+
+def tensor_stats(
+    data: bytes | NDArray[np.uint8],
+    dtype: str,
+    shape: Sequence[int],
+    *,
+    bins: int = 64,
+    progress: Callable[[int, int], object] | None = None,
+    cancel: _Cancel | None = None,
+) -> Stats:
+    """Measure a tensor in memory, as `Checkpoint.stats` does one in a file.
+
+    Args:
+        data: Its elements in a row, the last dimension the closest together, low byte first.
+        dtype: Their type, as torch calls it, without `torch.` in front.
+        shape: How many there are along each dimension.
+        bins: How many bins the histogram has.
+        progress: Called with (done, total) now and then.
+        cancel: Asked now and then whether to stop, such as a `threading.Event`.
+
+    Raises:
+        ValueError: There is no such type, or the bytes are not as many as the shape has.
+        CancelledError: `cancel` was set.
+    """
+
+def tensor_quality(
+    data: bytes | NDArray[np.uint8],
+    dtype: str,
+    shape: Sequence[int],
+    *,
+    spectrum: bool = True,
+    progress: Callable[[int, int], object] | None = None,
+    cancel: _Cancel | None = None,
+) -> Quality:
+    """Find what a tensor in memory would lose, as `Checkpoint.quality` does for one in a file.
+
+    `tensor_stats` tells what `data`, `dtype` and `shape` are, and what is raised.
     """

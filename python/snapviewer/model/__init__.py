@@ -1,0 +1,1 @@
+"""What a model is, what it computes and what that costs."""

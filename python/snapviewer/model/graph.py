@@ -1,0 +1,61 @@
+"""What a model computes: operations in the order in which they run, with the shapes they work on.
+
+Graphs come from the code of a TorchScript archive, from a `.pt2` file, or from a run of a live
+module. None of them needs the weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """A tensor without its elements; a dimension that is not known is None, a dtype empty."""
+
+    shape: tuple[int | None, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A value that could not be followed, and why."""
+
+    why: str
+
+
+Value: TypeAlias = "TensorSpec | Unknown | int | float | bool | str | tuple[Value, ...] | None"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One operation.
+
+    `op` is `aten::conv2d`, without an overload; `arguments` and `keywords` are as its schema has
+    them; `module` is the way to the module that runs it, such as `layer1.0.conv1`, and empty for
+    the model itself; `parameters` are the names of parameters and buffers among its arguments;
+    `times` is how often it runs, as in a loop.
+    """
+
+    number: int
+    op: str
+    module: str
+    module_type: str
+    arguments: tuple[Value, ...]
+    keywords: tuple[tuple[str, Value], ...]
+    outputs: tuple[Value, ...]
+    parameters: tuple[str, ...]
+    times: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """The operations of a model, nested blocks and submodules inlined."""
+
+    source: Literal["torchscript", "pt2", "live"]
+    nodes: tuple[Node, ...]
+    inputs: tuple[Value, ...]
+    input_source: Literal["given", "traced", "sample", "inferred", "none"]
+    notes: tuple[str, ...]
+    """What could not be followed, in sentences."""

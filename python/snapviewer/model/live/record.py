@@ -1,0 +1,157 @@
+"""One run of a live module, by the cheapest way that works."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from snapviewer import SnapshotError
+from snapviewer.model.graph import Graph, Node
+from snapviewer.model.live.copies import copied, in_eval_mode
+from snapviewer.model.live.inputs import Inputs, gathered, made_for
+from snapviewer.model.live.recorder import recording
+from snapviewer.model.live.values import value_of
+from snapviewer.texts import MOST_SHOWN, clean
+
+Way: TypeAlias = Literal["meta", "fake", "cpu"]
+"""Where a module runs: without storage, with fake tensors, or for real on its own device."""
+
+_WAYS: tuple[Way, ...] = ("meta", "fake", "cpu")
+_NAMES = {
+    "meta": "on the meta device",
+    "fake": "with fake tensors",
+    "cpu": "for real",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    way: Way
+    said: str
+
+
+def record(
+    module: Any,
+    inputs: Any,
+    *,
+    keywords: Mapping[str, Any] | None = None,
+    device: Way = "meta",
+) -> Graph:
+    """Run a module once and return the operations that it ran.
+
+    Args:
+        module: A `torch.nn.Module`, a ScriptModule, or a `torch.export.ExportedProgram`.
+        inputs: What it is called with: a tuple or list of arguments, a dict of keyword arguments,
+            or one argument alone. Tensors may be anywhere inside; a `TensorSpec` stands for one.
+        keywords: Keyword arguments beside them.
+        device: The first way to try: "meta", "fake" or "cpu". Those behind it follow if it fails.
+
+    Returns:
+        The graph, with notes on the ways that did not work.
+
+    Raises:
+        SnapshotError: torch is not installed, or the model failed in every way.
+    """
+    module = _runnable(module)
+    arguments = gathered(inputs, keywords)
+    failures: list[_Failure] = []
+    for way in _WAYS[_WAYS.index(device) :]:
+        if way == "meta" and _is_script(module):
+            # A ScriptModule moves to another device only in its own place.
+            continue
+        # A model that asks for gradients in its own forward fails in inference mode only.
+        for has_gradients in (False, True) if way == "cpu" else (False,):
+            try:
+                nodes, values = _run(module, arguments, way, has_gradients=has_gradients)
+            except Exception as error:  # noqa: BLE001 (a model may raise anything at all)
+                failures.append(_Failure(way, f"{type(error).__name__}: {error}"))
+                continue
+            return Graph("live", nodes, values, "given", _notes(module, failures, way))
+    raise SnapshotError(
+        f"the model did not run with these inputs; it said: {clean(failures[-1].said, MOST_SHOWN)}"
+    )
+
+
+def _runnable(module: Any) -> Any:
+    """Return what can be called of a module, an exported program or a compiled module."""
+    try:
+        import torch
+    except ImportError as error:
+        raise SnapshotError(
+            f"a live module needs torch, which is not there ({error}): "
+            "pip install 'snapviewer[model]'"
+        ) from None
+    if isinstance(module, torch.export.ExportedProgram):
+        return module.module()
+    module = getattr(module, "_orig_mod", module)
+    if not isinstance(module, torch.nn.Module):
+        raise SnapshotError(f"{clean(type(module).__name__, 80)} is no torch.nn.Module")
+    return module
+
+
+def _is_script(module: Any) -> bool:
+    import torch
+
+    return isinstance(module, torch.jit.ScriptModule)
+
+
+def _run(
+    module: Any, inputs: Inputs, way: Way, *, has_gradients: bool
+) -> tuple[tuple[Node, ...], tuple[Any, ...]]:
+    """Run a copy of a module in one way; return its nodes, and its inputs as values."""
+    with ExitStack() as stack:
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")
+        twin = module if _is_script(module) else copied(module, way)
+        stack.enter_context(in_eval_mode(twin))
+        fake_mode = _fake_mode() if way == "fake" else None
+        arguments = made_for(inputs, way, fake_mode, twin)
+        stack.enter_context(_surroundings(way, has_gradients))
+        if fake_mode is not None:
+            stack.enter_context(fake_mode)
+        nodes = stack.enter_context(recording(twin))
+        twin(*arguments.positional, **arguments.named)
+    values = (*arguments.positional, *arguments.named.values())
+    return tuple(nodes), tuple(value_of(value) for value in values)
+
+
+def _fake_mode() -> Any:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    return FakeTensorMode(allow_non_fake_inputs=True)
+
+
+@contextmanager
+def _surroundings(way: Way, has_gradients: bool) -> Iterator[None]:
+    """Hold what a run changes for the whole process: the fast path, random numbers, gradients."""
+    import torch
+
+    # The fast path of transformers is one operation that hides what its parts compute.
+    was_fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with ExitStack() as stack:
+            stack.enter_context(torch.random.fork_rng(devices=[]))
+            if not has_gradients:
+                stack.enter_context(torch.inference_mode())
+            if way == "meta":
+                # New tensors of the model belong there, too.
+                stack.enter_context(torch.device("meta"))
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(was_fast)
+
+
+def _notes(module: Any, failures: list[_Failure], way: Way) -> tuple[str, ...]:
+    notes = [
+        f"the model did not run {_NAMES[failure.way]}: {clean(failure.said, MOST_SHOWN)}"
+        for failure in failures
+    ]
+    if failures:
+        notes.append(f"the model ran {_NAMES[way]}")
+    if _is_script(module):
+        notes.append("a ScriptModule does not say which of its modules runs an operation")
+    return tuple(notes)

@@ -1,0 +1,99 @@
+"""Finds and unpacks the description of the program in a `.pt2` archive.
+
+# Cost
+
+The weights are not read. The description may be `MOST_BYTES` long; reading JSON takes up to some
+twenty times its length.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import zipfile
+import zlib
+from collections.abc import Sequence
+from os import PathLike
+from typing import Any
+
+from snapviewer._core import SnapshotError, read_checkpoint
+
+# A thousand operations take about 1.6 MB.
+MOST_BYTES = 64 << 20
+
+_OLDER = "serialized_exported_program.json"
+_LOCAL_HEADER = struct.Struct("<4s5H3I2H")
+
+
+def read_description(path: str | PathLike[str]) -> tuple[dict[str, Any], list[str]]:
+    """Return the JSON of the program, and notes.
+
+    Raises:
+        SnapshotError: The file is no such archive, or its description cannot be read.
+        OSError: The file cannot be read.
+    """
+    # The native reader bounds what a directory may hold; the standard library does not.
+    if read_checkpoint(path).format != "pt2":
+        raise SnapshotError(f"the file was not written by torch.export: {os.fspath(path)}")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+    except (zipfile.BadZipFile, ValueError, struct.error, NotImplementedError, EOFError):
+        raise SnapshotError(f"the archive's directory cannot be read: {os.fspath(path)}") from None
+    found = _programs(members)
+    if not found:
+        raise SnapshotError(f"the archive has no program: {os.fspath(path)}")
+    name, member = found[0]
+    notes = []
+    if len(found) > 1:
+        others = ", ".join(other[:100] for other, _ in found[1:6])
+        notes.append(f"of {len(found)} programs in the archive {name[:100]} is shown, not {others}")
+    try:
+        program = json.loads(_unpacked(os.fspath(path), member))
+    except (ValueError, RecursionError):
+        raise SnapshotError(f"the program is no JSON: {name[:200]}") from None
+    if not isinstance(program, dict):
+        raise SnapshotError(f"the program is no JSON object: {name[:200]}")
+    return program, notes
+
+
+def _programs(members: Sequence[zipfile.ZipInfo]) -> list[tuple[str, zipfile.ZipInfo]]:
+    """Return the descriptions of programs, the one with the usual name first."""
+    found = []
+    for member in members:
+        # Whatever the archive is called, all is in a folder of this name.
+        _, _, inside = member.filename.rpartition("models/")
+        is_program = "models/" in member.filename and inside.endswith(".json") and "/" not in inside
+        if is_program or member.filename.rpartition("/")[2] == _OLDER:
+            found.append((member.filename, member))
+    return sorted(found, key=lambda one: (not one[0].endswith(("/model.json", _OLDER)), one[0]))
+
+
+def _unpacked(path: str, member: zipfile.ZipInfo) -> bytes:
+    """Unpack a member, up to the limit; checksums are left alone, for torch may not write them."""
+    if member.file_size > MOST_BYTES:
+        raise SnapshotError(f"the program's description is longer than {MOST_BYTES >> 20} MiB")
+    wrong = f"the program's description cannot be unpacked: {member.filename[:200]}"
+    try:
+        with open(path, "rb") as file:
+            file.seek(member.header_offset)
+            header = _LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))
+            file.seek(header[-2] + header[-1], os.SEEK_CUR)
+            packed = file.read(min(member.compress_size, MOST_BYTES + 1))
+    except (struct.error, ValueError, OverflowError):
+        raise SnapshotError(wrong) from None
+    if header[0] != b"PK\3\4":
+        raise SnapshotError(wrong)
+    if member.compress_type == zipfile.ZIP_STORED:
+        return packed
+    if member.compress_type != zipfile.ZIP_DEFLATED:
+        raise SnapshotError(wrong)
+    try:
+        unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
+        text = unpacker.decompress(packed, MOST_BYTES)
+    except zlib.error:
+        raise SnapshotError(wrong) from None
+    if unpacker.unconsumed_tail:
+        raise SnapshotError(f"the program's description is longer than {MOST_BYTES >> 20} MiB")
+    return text

@@ -1,0 +1,252 @@
+"""The operations of a program, blocks inside of it inlined.
+
+A block that runs under a condition counts if it is the larger one; a block that runs again and
+again counts as often as that is known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from snapviewer.model.graph import Node, TensorSpec, Unknown, Value
+from snapviewer.model.pt2.values import (
+    Scope,
+    Sizes,
+    items_in,
+    mapping_in,
+    tensor_names,
+    text_in,
+)
+
+_DEEPEST = 64
+_MOST_NOTES = 50
+_POSITIONAL = 1
+
+# Blocks that run once where they stand.
+_ONCE = {
+    "wrap",
+    "wrap_with_set_grad_enabled",
+    "wrap_with_autocast",
+    "invoke_subgraph",
+    "tag_activation_checkpoint",
+    "strict_mode",
+    "hints_wrapper",
+    "run_const_graph",
+}
+# Blocks that run for each row of tensors, and which of their lists of tensors these are.
+_FOR_EACH = {"map": 0, "map_impl": 0, "scan": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A graph inside of an operation."""
+
+    name: str
+    graph: Mapping[str, Any]
+
+
+class Follower:
+    """Turns the JSON of graphs into nodes.
+
+    Args:
+        sizes: Works out sizes.
+    """
+
+    def __init__(self, sizes: Sizes) -> None:
+        self._sizes = sizes
+        self.notes: list[str] = []
+
+    def nodes(
+        self, graph: Any, names: Mapping[str, str], module: tuple[str, str], *, depth: int = 0
+    ) -> list[Node]:
+        """Return the operations of a graph, numbered from 0.
+
+        Args:
+            graph: Its JSON.
+            names: The names of parameters and buffers by those that they have in the graph.
+            module: The way to the module that runs it and its type, where operations do not tell.
+            depth: How many blocks it is inside of.
+        """
+        scope = Scope(graph, self._sizes)
+        found: list[Node] = []
+        for entry in items_in(graph, "nodes"):
+            here = _module(text_in(mapping_in(entry, "metadata"), "nn_module_stack")) or module
+            op = _op(text_in(entry, "target"))
+            blocks = _blocks(entry)
+            kind = op.partition("higher_order::")[2]
+            if blocks and (kind in _ONCE or kind in _FOR_EACH or kind in ("cond", "while_loop")):
+                found.extend(self._inlined(kind, entry, blocks, scope, names, here, depth))
+            else:
+                node = _node(op, entry, scope, names, here)
+                if not _is_bookkeeping(node):
+                    found.append(node)
+        return [replace(node, number=number) for number, node in enumerate(found)]
+
+    def _inlined(
+        self,
+        kind: str,
+        entry: Any,
+        blocks: Sequence[_Block],
+        scope: Scope,
+        names: Mapping[str, str],
+        module: tuple[str, str],
+        depth: int,
+    ) -> list[Node]:
+        if depth >= _DEEPEST:
+            self._note(f"blocks more than {_DEEPEST} deep are left out")
+            return []
+        inside = [
+            self.nodes(block.graph, _inner_names(entry, block, names), module, depth=depth + 1)
+            for block in blocks
+        ]
+        if kind == "cond":
+            larger = max(range(len(inside)), key=lambda index: _touched(inside[index]))
+            self._note(
+                "a condition is not known before a run: the larger of its branches counts "
+                f"({blocks[larger].name[:60]}{_in(module)})"
+            )
+            return inside[larger]
+        together = [node for nodes in inside for node in nodes]
+        if kind == "while_loop":
+            self._note(
+                "a loop runs as often as its condition says, which is not known before a run: "
+                f"its body counts once ({blocks[-1].name[:60]}{_in(module)})"
+            )
+        if kind in _FOR_EACH:
+            times = _rows(entry, scope, _FOR_EACH[kind])
+            if times is None:
+                self._note(f"how often a block runs is not known: it counts once{_in(module)}")
+                times = 1
+            return [replace(node, times=node.times * times) for node in together]
+        return together
+
+    def _note(self, sentence: str) -> None:
+        if sentence not in self.notes and len(self.notes) < _MOST_NOTES:
+            self.notes.append(sentence)
+
+
+def flatten(values: Iterable[Value]) -> Iterator[Value]:
+    """Yield values, and those in lists instead of the lists."""
+    for value in values:
+        if isinstance(value, tuple):
+            yield from flatten(value)
+        else:
+            yield value
+
+
+def _node(
+    op: str, entry: Any, scope: Scope, names: Mapping[str, str], module: tuple[str, str]
+) -> Node:
+    arguments: list[Value] = []
+    keywords: list[tuple[str, Value]] = []
+    parameters: dict[str, None] = {}
+    for given in items_in(entry, "inputs"):
+        argument = mapping_in(given, "arg")
+        value = scope.value(argument)
+        # Older versions do not tell what is positional; the name is enough then.
+        if isinstance(given, dict) and given.get("kind") == _POSITIONAL and not keywords:
+            arguments.append(value)
+        else:
+            keywords.append((text_in(given, "name"), value))
+        parameters.update((names[name], None) for name in tensor_names(argument) if name in names)
+    outputs = tuple(scope.value(output) for output in items_in(entry, "outputs"))
+    if len(outputs) == 1 and isinstance(outputs[0], tuple):
+        outputs = outputs[0]  # a list is many outputs, as of a split
+    return Node(0, op, *module, tuple(arguments), tuple(keywords), outputs, tuple(parameters))
+
+
+def _is_bookkeeping(node: Node) -> bool:
+    """Tell whether a node only works with sizes or checks them."""
+    if node.op.startswith(("operator::", "math::")) or node.op.startswith("aten::sym_"):
+        return True
+    has_tensor = any(isinstance(value, TensorSpec | Unknown) for value in flatten(node.outputs))
+    return node.op.startswith("aten::") and not has_tensor
+
+
+def _op(target: str) -> str:
+    """Return the name without its overload.
+
+    >>> _op("torch.ops.aten.conv2d.default"), _op("_operator.mul")
+    ('aten::conv2d', 'operator::mul')
+    """
+    if target.startswith("torch.ops."):
+        space, _, name = target.removeprefix("torch.ops.").partition(".")
+        return f"{space}::{name.partition('.')[0]}"[:200]
+    space, _, name = target.rpartition(".")
+    return f"{space.strip('_').replace('.', '::')}::{name}"[:200]
+
+
+def _module(stack: str) -> tuple[str, str] | None:
+    """Return the way to the innermost module and its type, from `key,way,type;…`.
+
+    >>> _module("L__self__,,__main__.M;L__self__a.0@1,a.0,torch.nn.modules.linear.Linear")
+    ('a.0', 'Linear')
+    """
+    key_and_way, _, kind = stack.rpartition(";")[2].rpartition(",")
+    if not key_and_way or "_empty_nn_module_stack" in kind:
+        return None
+    parts = key_and_way.split(",")
+    ways = [",".join(parts[index:]) for index in range(1, len(parts))]
+    # Names may have commas; the key then has them too.
+    way = next((way for way in ways if _has_way(key_and_way, way)), ways[0] if ways else "")
+    return way.removeprefix("L['self']").lstrip("."), kind.rpartition(".")[2]
+
+
+def _has_way(key_and_way: str, way: str) -> bool:
+    key = key_and_way[: -len(way) - 1] if way else key_and_way[:-1]
+    return re.sub(r"@\d+$", "", key) == f"L__self__{way}"
+
+
+def _blocks(entry: Any) -> list[_Block]:
+    blocks = []
+    for given in items_in(entry, "inputs"):
+        held = mapping_in(mapping_in(given, "arg"), "as_graph")
+        if held:
+            blocks.append(_Block(text_in(held, "name"), mapping_in(held, "graph")))
+    return blocks
+
+
+def _inner_names(entry: Any, block: _Block, names: Mapping[str, str]) -> dict[str, str]:
+    """Return the parameters' names inside of a block, whose inputs are the tensors after it."""
+    outside: list[str] = []
+    for given in items_in(entry, "inputs"):
+        argument = mapping_in(given, "arg")
+        if "as_graph" in argument:
+            outside.clear()
+        outside.extend(tensor_names(argument))
+    inside = [next(tensor_names(given), "") for given in items_in(block.graph, "inputs")]
+    pairs = zip(inside, outside, strict=False)
+    return {inner: names[outer] for inner, outer in pairs if outer in names}
+
+
+def _rows(entry: Any, scope: Scope, which: int) -> int | None:
+    """Return how many rows a list of tensors among the arguments has."""
+    lists = [
+        scope.value(argument)
+        for given in items_in(entry, "inputs")
+        if "as_tensors" in (argument := mapping_in(given, "arg"))
+    ]
+    tensors = lists[which] if which < len(lists) else None
+    first = tensors[0] if isinstance(tensors, tuple) and tensors else None
+    return first.shape[0] if isinstance(first, TensorSpec) and first.shape else None
+
+
+def _touched(nodes: Iterable[Node]) -> int:
+    """Return how many elements the operations read and write, to tell the larger of two blocks."""
+    elements = 0
+    for node in nodes:
+        given = (*node.arguments, *(value for _, value in node.keywords), *node.outputs)
+        for value in flatten(given):
+            if isinstance(value, TensorSpec):
+                size = 1
+                for side in value.shape:
+                    size *= 1 if side is None else side
+                elements += size * node.times
+    return elements
+
+
+def _in(module: tuple[str, str]) -> str:
+    return f" in {module[0][:100]}" if module[0] else ""

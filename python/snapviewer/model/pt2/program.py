@@ -1,0 +1,190 @@
+"""From a `.pt2` file to its graph."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import Any
+
+from snapviewer._core import SnapshotError
+from snapviewer.model.graph import Graph, TensorSpec, Value
+from snapviewer.model.pt2.archive import read_description
+from snapviewer.model.pt2.nodes import Follower
+from snapviewer.model.pt2.symbols import NotWorkedOutError, solved, symbol_of, worked_out
+from snapviewer.model.pt2.values import Scope, Sizes, items_in, mapping_in, text_in
+
+
+def read_pt2(path: str | PathLike[str], *, inputs: Sequence[TensorSpec] | None = None) -> Graph:
+    """Read the graph of a file that `torch.export.save` wrote.
+
+    Sizes that the program lets vary are those of the sample input, unless others are asked for.
+
+    Args:
+        path: The file.
+        inputs: The tensors that the model shall be given, in the order of its inputs; what the
+            program does not let vary must be as it is.
+
+    Raises:
+        SnapshotError: The file is no such program, or does not take these inputs.
+        OSError: The file cannot be read.
+    """
+    program, notes = read_description(path)
+    try:
+        return _graph(program, inputs, notes)
+    except RecursionError:
+        raise SnapshotError(f"the program is nested too deeply: {os.fspath(path)}") from None
+
+
+def _graph(
+    program: Mapping[str, Any], inputs: Sequence[TensorSpec] | None, notes: list[str]
+) -> Graph:
+    module = mapping_in(program, "graph_module")
+    graph = mapping_in(module, "graph")
+    if "nodes" not in graph:
+        raise SnapshotError("the program has no graph")
+    signature = items_in(mapping_in(module, "signature"), "input_specs")
+    sizes = Sizes()
+    if inputs is not None:
+        sizes = Sizes(_chosen(program, graph, signature, inputs, notes))
+    follower = Follower(sizes)
+    nodes = follower.nodes(graph, _names(signature), ("", _root_type(graph)))
+    values = _user_values(Scope(graph, sizes), signature)
+    return Graph(
+        source="pt2",
+        nodes=tuple(nodes),
+        inputs=values,
+        input_source="sample" if inputs is None else "given",
+        notes=(*notes, *_notes_of(sizes, program), *follower.notes),
+    )
+
+
+def _names(signature: Sequence[Any]) -> dict[str, str]:
+    """Return the names of parameters and buffers by those that they have in the graph."""
+    names = {}
+    for spec in signature:
+        for kind in ("parameter", "buffer"):
+            held = mapping_in(spec, kind)
+            inside, name = text_in(mapping_in(held, "arg"), "name"), text_in(held, f"{kind}_name")
+            if inside and name:
+                names[inside] = name
+    return names
+
+
+def _root_type(graph: Mapping[str, Any]) -> str:
+    """Return the class of the model, from the outermost module of any operation."""
+    for entry in items_in(graph, "nodes"):
+        outermost = text_in(mapping_in(entry, "metadata"), "nn_module_stack").partition(";")[0]
+        if outermost.startswith("L__self__,,"):
+            return outermost.rpartition(",")[2].rpartition(".")[2]
+    return ""
+
+
+def _user_arguments(signature: Sequence[Any]) -> list[Any]:
+    """Return what a person gives to the model: arguments of the JSON."""
+    given = []
+    for spec in signature:
+        if isinstance(spec, dict) and "user_input" in spec:
+            given.append(mapping_in(mapping_in(spec, "user_input"), "arg"))
+        elif isinstance(spec, dict) and "constant_input" in spec:
+            given.append(mapping_in(mapping_in(spec, "constant_input"), "value"))
+    return given
+
+
+def _user_values(scope: Scope, signature: Sequence[Any]) -> tuple[Value, ...]:
+    return tuple(scope.value(argument) for argument in _user_arguments(signature))
+
+
+def _chosen(
+    program: Mapping[str, Any],
+    graph: Mapping[str, Any],
+    signature: Sequence[Any],
+    inputs: Sequence[TensorSpec],
+    notes: list[str],
+) -> dict[str, int]:
+    """Find the values of symbols for which the model takes these inputs.
+
+    Raises:
+        SnapshotError: There are none.
+    """
+    entries = []
+    for argument in _user_arguments(signature):
+        name = text_in(mapping_in(argument, "as_tensor"), "name")
+        if name:
+            entries.append((name, mapping_in(mapping_in(graph, "tensor_values"), name)))
+    if len(entries) != len(inputs):
+        raise SnapshotError(f"the model takes {len(entries)} tensors, not {len(inputs)}")
+    chosen: dict[str, int] = {}
+    later = []
+    scope = Scope(graph, Sizes())
+    for (name, entry), spec in zip(entries, inputs, strict=True):
+        sample = scope.tensor(name)
+        wanted = items_in(entry, "sizes")
+        if not isinstance(sample, TensorSpec) or len(wanted) != len(spec.shape):
+            raise SnapshotError(f"{_told(name, sample)} cannot be {_shape(spec)}")
+        if spec.dtype and sample.dtype and spec.dtype != sample.dtype:
+            notes.append(f"{_told(name, sample)} stays {sample.dtype}, which cannot be chosen")
+        for number, (size, value) in enumerate(zip(wanted, spec.shape, strict=True)):
+            where = f"dimension {number} of {_told(name, sample)}"
+            if value is None:
+                raise SnapshotError(f"{where} is not given")
+            expression = text_in(mapping_in(size, "as_expr"), "expr_str")
+            if expression:
+                later.append((expression, value, where))
+            elif size.get("as_int") != value if isinstance(size, dict) else True:
+                raise SnapshotError(f"{where} does not vary: it cannot be {value}")
+    # Plain symbols first, for others are made of them.
+    for expression, value, where in sorted(later, key=lambda one: symbol_of(one[0]) is None):
+        found = solved(expression, value, chosen)
+        if found is not None:
+            _check_range(program, found, where)
+            chosen[found[0]] = found[1]
+        try:
+            is_right = worked_out(expression, chosen) == value
+        except NotWorkedOutError:
+            is_right = False
+        if not is_right:
+            raise SnapshotError(f"{where} cannot be {value} together with the other sizes")
+    return chosen
+
+
+def _check_range(program: Mapping[str, Any], found: tuple[str, int], where: str) -> None:
+    limits = mapping_in(mapping_in(program, "range_constraints"), found[0])
+    low, high = limits.get("min_val"), limits.get("max_val")
+    is_low = type(low) is int and found[1] < low
+    if is_low or (type(high) is int and found[1] > high):
+        raise SnapshotError(
+            f"{where} cannot be so: {_range_text(found[0], limits)}, not {found[1]}"
+        )
+
+
+def _notes_of(sizes: Sizes, program: Mapping[str, Any]) -> list[str]:
+    """Say which sizes vary and which are not known."""
+    notes = []
+    # Symbols of torch that begin with u stand for what is computed.
+    varying = sorted(symbol for symbol in sizes.varying if not symbol.startswith("u"))[:20]
+    if varying:
+        ranges = mapping_in(program, "range_constraints")
+        texts = ", ".join(_range_text(symbol, mapping_in(ranges, symbol)) for symbol in varying)
+        whose = "of the sample input" if sizes.chosen is None else "asked for"
+        notes.append(f"sizes that vary are those {whose} ({texts})")
+    if sizes.is_incomplete:
+        notes.append("some sizes depend on what is computed and are not known before a run")
+    return notes
+
+
+def _range_text(symbol: str, limits: Mapping[str, Any]) -> str:
+    low, high = limits.get("min_val"), limits.get("max_val")
+    parts = [f"at least {low}"] if type(low) is int else []
+    if type(high) is int and high < 2**62:
+        parts.append(f"at most {high}")
+    return f"{symbol[:40]} is {' and '.join(parts)}" if parts else symbol[:40]
+
+
+def _told(name: str, sample: Value) -> str:
+    shape = f" ({_shape(sample)})" if isinstance(sample, TensorSpec) else ""
+    return f"the input {name[:60]}{shape}"
+
+
+def _shape(spec: TensorSpec) -> str:
+    return "×".join("?" if size is None else str(size) for size in spec.shape[:16]) or "a number"

@@ -1,0 +1,92 @@
+"""Does something again and again while a run is going on, in a thread of its own."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Sampler:
+    """Calls a function at the beginning, at every interval and at the end of a `with` block.
+
+    Args:
+        sample: What to call. It must not raise.
+        interval_s: How long to wait between calls.
+    """
+
+    def __init__(self, sample: Callable[[], None], *, interval_s: float) -> None:
+        self._sample = sample
+        self._interval_s = interval_s
+        self._is_over = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        self._sample()
+        self._is_over.clear()
+        self._thread = threading.Thread(target=self._run, name="snapviewer samples", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._is_over.set()
+        if self._thread is not None:
+            self._thread.join()
+        self._sample()
+
+    def _run(self) -> None:
+        while not self._is_over.wait(self._interval_s):
+            self._sample()
+
+
+@dataclass(slots=True)
+class Course:
+    """A number in the course of time: its area by trapezoids, its extremes. Samples are not kept.
+
+    >>> course = Course()
+    >>> for at_s, value in ((0.0, 10.0), (1.0, 20.0), (3.0, 20.0)):
+    ...     course.add(value, at_s=at_s)
+    >>> course.area, course.peak, round(course.mean or 0, 2)
+    (55.0, 20.0, 18.33)
+    """
+
+    count: int = 0
+    area: float = 0.0
+    peak: float | None = None
+    _first_s: float = 0.0
+    _last_s: float = 0.0
+    _last: float = 0.0
+
+    def add(self, value: float, *, at_s: float | None = None) -> None:
+        """Take a number, read now or at a moment after that of the number before."""
+        at_s = time.perf_counter() if at_s is None else at_s
+        if self.count:
+            self.area += (value + self._last) / 2 * (at_s - self._last_s)
+        else:
+            self._first_s = at_s
+        self.peak = value if self.peak is None else max(self.peak, value)
+        self._last, self._last_s = value, at_s
+        self.count += 1
+
+    @property
+    def seconds(self) -> float:
+        """How long it was watched."""
+        return self._last_s - self._first_s
+
+    @property
+    def mean(self) -> float | None:
+        """The mean over time; of a single number, that number."""
+        if not self.count:
+            return None
+        return self.area / self.seconds if self.seconds > 0 else self._last

@@ -1,0 +1,205 @@
+"""Operations that make a tensor of numbers, and those that change what its elements are."""
+
+from __future__ import annotations
+
+import math
+
+from snapviewer.model.graph import TensorSpec, Unknown
+from snapviewer.model.shapes.dimensions import ShapeError, Size, shape_of, whole
+from snapviewer.model.shapes.dtypes import NUMBERS, complex_of, dtype_name, float_of, result_type
+from snapviewer.model.shapes.registry import Output, shape_function
+
+
+def _factory_dtype(dtype: object) -> str:
+    return "float32" if dtype is None else dtype_name(dtype)
+
+
+@shape_function("zeros", "ones", "empty", "rand", "randn", "empty_quantized")
+def _zeros(size: object, *rest: object, dtype: object = None, **named: object) -> Output:
+    return TensorSpec(_asked(size), _factory_dtype(dtype))
+
+
+def _asked(size: object) -> tuple[Size, ...]:
+    if not isinstance(size, (list, tuple)):
+        raise ShapeError("the sizes are not known")
+    return shape_of(size)
+
+
+@shape_function("empty_strided")
+def _empty_strided(
+    size: object, stride: object, *rest: object, dtype: object = None, **named: object
+) -> Output:
+    return TensorSpec(_asked(size), _factory_dtype(dtype))
+
+
+@shape_function("full")
+def _full(size: object, fill_value: object, *, dtype: object = None, **named: object) -> Output:
+    return TensorSpec(_asked(size), dtype_name(dtype) or result_type([fill_value]))
+
+
+@shape_function(
+    *"zeros_like ones_like empty_like rand_like randn_like full_like randint_like".split()
+)
+def _like(self: TensorSpec, *rest: object, dtype: object = None, **named: object) -> Output:
+    return TensorSpec(self.shape, dtype_name(dtype) or self.dtype)
+
+
+@shape_function("new_zeros", "new_ones", "new_empty")
+def _new(
+    self: TensorSpec, size: object, *rest: object, dtype: object = None, **named: object
+) -> Output:
+    return TensorSpec(_asked(size), dtype_name(dtype) or self.dtype)
+
+
+@shape_function("new_full", "new_empty_strided")
+def _new_full(
+    self: TensorSpec, size: object, other: object, *, dtype: object = None, **named: object
+) -> Output:
+    return TensorSpec(_asked(size), dtype_name(dtype) or self.dtype)
+
+
+@shape_function("arange", "range")
+def _arange(
+    start: object,
+    end: object = None,
+    step: object = None,
+    *,
+    dtype: object = None,
+    **named: object,
+) -> Output:
+    if end is None:
+        start, end = 0, start
+    step = 1 if step is None else step
+    given = [start, end, step]
+    kind = dtype_name(dtype) or ("float32" if any(isinstance(v, float) for v in given) else "int64")
+    numbers = [v for v in given if isinstance(v, (int, float))]
+    if len(numbers) < 3 or not all(math.isfinite(v) for v in numbers) or not numbers[2]:
+        return TensorSpec((None,), kind)
+    low, high, stride = numbers
+    if all(isinstance(v, int) for v in numbers):
+        count = -((int(low) - int(high)) // int(stride))
+    else:
+        count = math.ceil((high - low) / stride)
+    return TensorSpec(shape_of([max(0, count)]), kind)
+
+
+@shape_function("linspace", "logspace")
+def _linspace(
+    start: object,
+    end: object,
+    steps: object,
+    *rest: object,
+    dtype: object = None,
+    **named: object,
+) -> Output:
+    return TensorSpec((whole(steps),), _factory_dtype(dtype))
+
+
+@shape_function("eye")
+def _eye(n: object, m: object = None, *, dtype: object = None, **named: object) -> Output:
+    return TensorSpec((whole(n), whole(n if m is None else m)), _factory_dtype(dtype))
+
+
+@shape_function("randint")
+def _randint(
+    low: object, high: object, size: object = None, *, dtype: object = None, **named: object
+) -> Output:
+    sizes = high if size is None else size
+    return TensorSpec(_asked(sizes), dtype_name(dtype) or "int64")
+
+
+@shape_function("randperm")
+def _randperm(n: object, *, dtype: object = None, **named: object) -> Output:
+    return TensorSpec((whole(n),), dtype_name(dtype) or "int64")
+
+
+@shape_function("tril_indices", "triu_indices")
+def _tri(row: object, col: object, *rest: object, dtype: object = None, **named: object) -> Output:
+    return TensorSpec((2, None), dtype_name(dtype) or "int64")
+
+
+@shape_function("hann_window", "hamming_window", "blackman_window", "kaiser_window")
+def _window(window_length: object, *rest: object, dtype: object = None, **named: object) -> Output:
+    return TensorSpec((whole(window_length),), _factory_dtype(dtype))
+
+
+@shape_function("tensor", "as_tensor", "scalar_tensor")
+def _tensor(data: object, *, dtype: object = None, **named: object) -> Output:
+    if isinstance(data, TensorSpec):
+        return TensorSpec(data.shape, dtype_name(dtype) or data.dtype)
+    shape: list[Size] = []
+    leaf = data
+    while isinstance(leaf, (list, tuple)):
+        shape.append(len(leaf))
+        if not leaf:
+            break
+        leaf = leaf[0]
+    if isinstance(leaf, TensorSpec):
+        return TensorSpec((*shape, *leaf.shape), dtype_name(dtype) or leaf.dtype)
+    kept = "" if isinstance(leaf, Unknown) else result_type([leaf]) or "float32"
+    return TensorSpec(tuple(shape), dtype_name(dtype) or kept)
+
+
+@shape_function("to", "_to_copy", "type")
+def _to(self: TensorSpec, *rest: object, dtype: object = None, **named: object) -> Output:
+    # to(dtype, …), to(device, dtype, …) and to(other, …): the types are numbers, and no booleans.
+    for value in rest:
+        if isinstance(value, TensorSpec):
+            return TensorSpec(self.shape, value.dtype)
+    if dtype is None:
+        dtype = next((v for v in rest if isinstance(v, int) and not isinstance(v, bool)), None)
+    return TensorSpec(self.shape, dtype_name(dtype) or self.dtype)
+
+
+@shape_function("type_as")
+def _type_as(self: TensorSpec, other: TensorSpec) -> Output:
+    return TensorSpec(self.shape, other.dtype)
+
+
+for _name in (
+    *("cpu", "cuda", "to_mkldnn", "_autocast_to_full_precision", "prim::mkldnn_to_dense"),
+    *("data", "prim::data", "to_sparse", "coalesce", "_nested_tensor_from_mask"),
+):
+    shape_function(_name)(_to)
+
+
+@shape_function("to_dense", "to_padded_tensor")
+def _to_dense(self: TensorSpec, *rest: object, **named: object) -> Output:
+    return self
+
+
+for _short, _dtype in {
+    **{"double": "float64", "float": "float32", "half": "float16", "bfloat16": "bfloat16"},
+    **{"long": "int64", "int": "int32", "short": "int16", "char": "int8", "byte": "uint8"},
+    "bool": "bool",
+}.items():
+
+    def _cast(self: TensorSpec, non_blocking: object = False, *, _to: str = _dtype) -> Output:
+        return TensorSpec(self.shape, _to)
+
+    shape_function(_short, f"_cast_{_short.capitalize()}")(_cast)
+
+
+@shape_function("result_type")
+def _result_type(one: object, other: object) -> Output:
+    return NUMBERS.get(result_type([one, other]))
+
+
+@shape_function("fft_fft", "fft_ifft", "fft_fft2", "fft_ifft2", "fft_fftn", "fft_ifftn")
+def _fft(self: TensorSpec, n: object = None, dim: object = -1, norm: object = None) -> Output:
+    if n is not None:
+        raise ShapeError("a transform of another length is not followed")
+    return TensorSpec(self.shape, complex_of(float_of(self.dtype)))
+
+
+@shape_function("fft_rfft", "fft_rfft2", "fft_rfftn")
+def _rfft(self: TensorSpec, n: object = None, dim: object = -1, norm: object = None) -> Output:
+    if n is not None:
+        raise ShapeError("a transform of another length is not followed")
+    last = dim[-1] if isinstance(dim, (list, tuple)) and dim else dim
+    shape = list(self.shape)
+    place = whole(last)
+    place = -1 if place is None else place
+    size = shape[place]
+    shape[place] = None if size is None else size // 2 + 1
+    return TensorSpec(tuple(shape), complex_of(float_of(self.dtype)))

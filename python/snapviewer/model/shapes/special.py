@@ -1,0 +1,172 @@
+"""Operations outside torch's own set: quantized ones, those of frozen models, torchvision's."""
+
+from __future__ import annotations
+
+from snapviewer.model.graph import TensorSpec, Unknown
+from snapviewer.model.shapes.convolution import convolved
+from snapviewer.model.shapes.dimensions import (
+    ShapeError,
+    broadcast,
+    multiply,
+    sizes_of,
+    tensors_in,
+    whole,
+)
+from snapviewer.model.shapes.dtypes import dtype_name
+from snapviewer.model.shapes.registry import Output, shape_function
+
+
+@shape_function("quantize_per_tensor", "quantize_per_tensor_dynamic")
+def _quantize(self: TensorSpec, *rest: object) -> Output:
+    number = next((r for r in reversed(rest) if isinstance(r, int) and r in (12, 13, 14)), None)
+    return TensorSpec(self.shape, dtype_name(number) or "quint8")
+
+
+@shape_function("quantize_per_channel")
+def _quantize_channels(
+    self: TensorSpec, scales: object, zero_points: object, axis: object, dtype: object
+) -> Output:
+    return TensorSpec(self.shape, dtype_name(dtype))
+
+
+@shape_function("dequantize")
+def _dequantize(self: object) -> Output:
+    if isinstance(self, (list, tuple)):
+        return [TensorSpec(spec.shape, "float32") for spec in tensors_in(self)]
+    if not isinstance(self, TensorSpec):
+        raise ShapeError("the tensor is not known")
+    return TensorSpec(self.shape, "float32")
+
+
+@shape_function("int_repr")
+def _int_repr(self: TensorSpec) -> Output:
+    return TensorSpec(self.shape, {"qint8": "int8", "qint32": "int32"}.get(self.dtype, "uint8"))
+
+
+def _weight_of(packed: object) -> TensorSpec:
+    if isinstance(packed, TensorSpec):
+        return packed
+    if isinstance(packed, (list, tuple)):
+        for part in packed:
+            if isinstance(part, TensorSpec) and len(part.shape) > 1:
+                return part
+            if isinstance(part, (list, tuple)):
+                return _weight_of(part)
+    raise ShapeError("the packed weight is not known")
+
+
+@shape_function(
+    "quantized::linear",
+    "quantized::linear_relu",
+    "quantized::linear_leaky_relu",
+    "quantized::linear_tanh",
+)
+def _quantized_linear(X: TensorSpec, W_prepack: object, *rest: object) -> Output:  # noqa: N803
+    weight = _weight_of(W_prepack)
+    return TensorSpec((*X.shape[:-1], weight.shape[0]), X.dtype)
+
+
+@shape_function(
+    "quantized::linear_dynamic",
+    "quantized::linear_relu_dynamic",
+    "quantized::linear_dynamic_fp16",
+    "quantized::linear_relu_dynamic_fp16",
+)
+def _dynamic_linear(
+    X: TensorSpec,  # noqa: N803
+    W_prepack: object,  # noqa: N803
+    reduce_range: object = False,
+) -> Output:
+    return TensorSpec((*X.shape[:-1], _weight_of(W_prepack).shape[0]), X.dtype)
+
+
+@shape_function(
+    *(f"quantized::conv{n}d{tail}" for n in (1, 2, 3) for tail in ("", "_relu", "_dynamic")),
+    "quantized::conv1d_relu",
+)
+def _quantized_conv(X: TensorSpec, packed: object, *rest: object) -> Output:  # noqa: N803
+    raise ShapeError("the strides of a packed convolution are not in the code")
+
+
+@shape_function(
+    *(f"quantized::{name}" for name in ("add", "add_relu", "mul", "mul_relu")),
+)
+def _quantized_pair(qa: TensorSpec, qb: object, *rest: object) -> Output:
+    other = qb.shape if isinstance(qb, TensorSpec) else ()
+    return TensorSpec(broadcast(qa.shape, other), qa.dtype)
+
+
+@shape_function(
+    *(f"quantized::{name}" for name in ("relu", "relu6", "hardswish", "leaky_relu", "sigmoid")),
+    *(f"quantized::{name}" for name in ("elu", "celu", "layer_norm", "dropout", "softmax")),
+)
+def _quantized_same(qx: TensorSpec, *rest: object, **named: object) -> Output:
+    return qx
+
+
+@shape_function("prepacked::linear_clamp_run")
+def _prepacked_linear(X: TensorSpec, W_prepack: object) -> Output:  # noqa: N803
+    return TensorSpec((*X.shape[:-1], _weight_of(W_prepack).shape[0]), X.dtype)
+
+
+@shape_function("torchvision::nms")
+def _nms(dets: TensorSpec, scores: TensorSpec, iou_threshold: object) -> Output:
+    return TensorSpec((None,), "int64")
+
+
+@shape_function("torchvision::roi_align", "torchvision::roi_pool", "torchvision::ps_roi_align")
+def _roi(
+    input: TensorSpec,  # noqa: A002
+    rois: TensorSpec,
+    spatial_scale: object,
+    pooled_height: object,
+    pooled_width: object,
+    *rest: object,
+) -> Output:
+    sizes = (whole(pooled_height), whole(pooled_width))
+    return TensorSpec((rois.shape[0], input.shape[1], *sizes), input.dtype)
+
+
+@shape_function("torchvision::deform_conv2d")
+def _deform(
+    input: TensorSpec,  # noqa: A002
+    weight: TensorSpec,
+    offset: TensorSpec,
+    mask: object,
+    bias: object,
+    stride_h: object,
+    stride_w: object,
+    pad_h: object,
+    pad_w: object,
+    dilation_h: object,
+    dilation_w: object,
+    groups: object,
+    *rest: object,
+) -> Output:
+    pairs = ([stride_h, stride_w], [pad_h, pad_w], [dilation_h, dilation_w])
+    stride, padding, dilation = (sizes_of(pair, 2) for pair in pairs)
+    return convolved(input, weight.shape, stride, padding, dilation, groups)
+
+
+@shape_function("stft")
+def _stft(
+    self: TensorSpec,
+    n_fft: object,
+    hop_length: object = None,
+    win_length: object = None,
+    window: object = None,
+    *rest: object,
+    **named: object,
+) -> Output:
+    width = whole(n_fft)
+    if width is None or isinstance(hop_length, Unknown):
+        raise ShapeError("the length of a window is not known")
+    hop = width // 4 if hop_length is None else whole(hop_length)
+    is_centred = len(rest) > 2 and rest[0] is True
+    length = self.shape[-1]
+    if length is None or not hop:
+        raise ShapeError("the length of the signal is not known")
+    length += 2 * (width // 2) if is_centred else 0
+    shape = (*self.shape[:-1], width // 2 + 1, 1 + (length - width) // hop)
+    multiply(shape)
+    return TensorSpec(shape, "complex64")

@@ -1,0 +1,144 @@
+"""The processor: what it is, how fast it runs and how warm it is."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from snapviewer.model.nvml import NoAnswerError
+from snapviewer.model.quantity import Quantity, unavailable
+from snapviewer.model.system.asking import asked, psutil, small_text
+from snapviewer.model.system.cgroup import cpu_quota
+
+PROC = Path("/proc")
+CPUS = Path("/sys/devices/system/cpu")
+
+
+@dataclass(frozen=True, slots=True)
+class Cpu:
+    """The processor at one moment. `usable_cpus` is what this program may use."""
+
+    name: str
+    architecture: str
+    logical_cpus: Quantity
+    physical_cpus: Quantity
+    usable_cpus: Quantity
+    frequency: Quantity
+    highest_frequency: Quantity
+    utilisation: Quantity
+    load: Quantity
+    caches: tuple[tuple[str, Quantity], ...]
+
+
+def read_cpu(*, proc: Path = PROC, cpus: Path = CPUS, watch_s: float = 0.1) -> Cpu:
+    """Look at the processor.
+
+    Args:
+        proc: Where Linux tells of processes.
+        cpus: Where Linux tells of processors.
+        watch_s: How long to watch how busy it is.
+    """
+    return Cpu(
+        name=_name(proc),
+        architecture=platform.machine(),
+        logical_cpus=asked("CPUs", "os.cpu_count", os.cpu_count),
+        physical_cpus=asked("cores", "psutil", lambda: psutil().cpu_count(logical=False)),
+        usable_cpus=usable_cpus(proc),
+        frequency=frequency(),
+        highest_frequency=asked("MHz", "psutil", lambda: psutil().cpu_freq().max or None),
+        utilisation=asked("%", "psutil", lambda: psutil().cpu_percent(interval=watch_s)),
+        load=asked("runnable", "load of the last minute", lambda: os.getloadavg()[0]),
+        caches=_caches(cpus),
+    )
+
+
+def frequency() -> Quantity:
+    """Tell how fast the processors run now, in the mean."""
+    return asked("MHz", "psutil", _frequency_mhz)
+
+
+def _frequency_mhz() -> float | None:
+    now = psutil().cpu_freq()
+    return float(now.current) if now is not None and now.current else None
+
+
+def usable_cpus(proc: Path = PROC) -> Quantity:
+    """Tell how many processors this program may use: by its affinity, and by its control group."""
+    try:
+        count: float = len(os.sched_getaffinity(0))
+        source = "affinity"
+    except (AttributeError, OSError):
+        count, source = os.cpu_count() or 1, "os.cpu_count"
+    quota = cpu_quota(proc)
+    if quota is not None and quota < count:
+        count, source = quota, "quota of the control group"
+    return Quantity(count, "CPUs", "measured", source)
+
+
+def read_temperatures() -> tuple[tuple[str, Quantity], ...]:
+    """Read all temperature sensors of the machine; a pair that says why if there are none."""
+    try:
+        found = psutil().sensors_temperatures()
+    except NoAnswerError as error:
+        return (("machine", unavailable("°C", str(error))),)
+    except (AttributeError, OSError, RuntimeError):
+        return (("machine", unavailable("°C", "psutil does not tell it on this system")),)
+    sensors = [
+        (
+            f"{chip} {sensor.label}".strip(),
+            Quantity(float(sensor.current), "°C", "measured", "psutil"),
+        )
+        for chip, chip_sensors in sorted(found.items())
+        for sensor in chip_sensors
+        if sensor.current is not None
+    ]
+    if not sensors:
+        return (("machine", unavailable("°C", "no sensor is visible, as in virtual machines")),)
+    return tuple(sensors)
+
+
+def throttle_count(cpus: Path = CPUS) -> Quantity:
+    """Tell how often cores were slowed down for heat since the machine started."""
+    files = sorted(cpus.glob("cpu[0-9]*/thermal_throttle/core_throttle_count"))
+    if not files:
+        return unavailable("times", "the processor does not count it here")
+    return asked("times", "Linux", lambda: float(sum(int(small_text(file)) for file in files)))
+
+
+def _name(proc: Path) -> str:
+    try:
+        found = re.search(r"^model name\s*:\s*(.*)$", small_text(proc / "cpuinfo"), re.MULTILINE)
+    except OSError:
+        found = None
+    name = found.group(1) if found else platform.processor() or platform.machine()
+    return name.strip()[:200]
+
+
+def _caches(cpus: Path) -> tuple[tuple[str, Quantity], ...]:
+    """Read the sizes of the caches that the first processor sees."""
+    caches = []
+    for index in sorted((cpus / "cpu0" / "cache").glob("index[0-9]*")):
+        try:
+            level, kind, size = (
+                small_text(index / name).strip() for name in ("level", "type", "size")
+            )
+        except OSError:
+            continue
+        letter = {"Data": "d", "Instruction": "i"}.get(kind, "")
+        shown = re.fullmatch(r"(\d{1,12})([KMG]?)", size)
+        if shown:
+            unit_bytes = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}[shown.group(2)]
+            quantity = Quantity(float(int(shown.group(1)) * unit_bytes), "B", "measured", "Linux")
+            caches.append((f"L{level[:2]}{letter}", quantity))
+    if not caches:
+        return (("caches", unavailable("B", "the system does not tell their sizes")),)
+    return tuple(caches)
+
+
+def last_cache_bytes(cpus: Path = CPUS) -> int | None:
+    """Tell the size of the largest cache; None if it is not known."""
+    sizes = [quantity.value for _, quantity in _caches(cpus) if quantity.value is not None]
+    return int(max(sizes)) if sizes else None

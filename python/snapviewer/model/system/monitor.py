@@ -1,0 +1,243 @@
+"""What a run uses of the machine.
+
+with SystemMonitor() as monitor:
+    run()
+print(monitor.result().cpu_utilisation)
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from snapviewer.model.nvml import NoAnswerError, NvmlGpu, all_gpus, close_nvml, open_nvml
+from snapviewer.model.quantity import Quantity, unavailable
+from snapviewer.model.sampling import Sampler
+from snapviewer.model.system import gpu as gpus
+from snapviewer.model.system.cache_hits import CacheCounters
+from snapviewer.model.system.counters import Counters, busy_share, change, read_counters
+from snapviewer.model.system.cpu import frequency, read_temperatures, usable_cpus
+from snapviewer.model.system.document import document_of
+from snapviewer.model.system.memory import resident
+from snapviewer.model.system.watched import BusyShare, Watched
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+@dataclass(frozen=True, slots=True)
+class GpuUse:
+    """What happened on a GPU, whoever used it; `slowed` is the share of the time."""
+
+    name: str
+    utilisation: Quantity
+    utilisation_peak: Quantity
+    memory_peak: Quantity
+    temperature_peak: Quantity
+    power: Quantity
+    power_peak: Quantity
+    slowed: Quantity
+
+
+@dataclass(frozen=True, slots=True)
+class SystemUse:
+    """What happened on the machine during a run.
+
+    `program_cpus` is how many processors this program kept busy, `cpu_efficiency` the share of
+    those that it may use. Disk and network are the whole machine's.
+    """
+
+    seconds: Quantity
+    cpu_utilisation: Quantity
+    cpu_utilisation_peak: Quantity
+    program_cpus: Quantity
+    cpu_efficiency: Quantity
+    frequency: Quantity
+    cache_hits: Quantity
+    temperature_peak: Quantity
+    slowed_for_heat: Quantity
+    memory_peak: Quantity
+    disk_read: Quantity
+    disk_written: Quantity
+    network_received: Quantity
+    network_sent: Quantity
+    gpus: tuple[GpuUse, ...]
+    gpu_note: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as the documents have it."""
+        document: dict[str, Any] = document_of(self)
+        return document
+
+
+class SystemMonitor:
+    """Watches the machine inside a `with` block, with a few readings a second.
+
+    Args:
+        interval_s: How often it looks.
+        nvml: A module to use instead of `pynvml`.
+    """
+
+    def __init__(self, *, interval_s: float = 0.2, nvml: Any = None) -> None:
+        self._interval_s = interval_s
+        self._nvml = nvml
+        self._stack = ExitStack()
+        self._watched: dict[str, Watched] = {}
+        self._gpus: tuple[NvmlGpu, ...] = ()
+        self._gpu_note = ""
+        self._cache = CacheCounters()
+        self._before: Counters | None = None
+        self._start_s = self._cpu_s = 0.0
+        self._result: SystemUse | None = None
+
+    def __enter__(self) -> Self:
+        self._result = None
+        self._stack = ExitStack()
+        self._gpus, self._gpu_note = self._open_gpus()
+        self._watched = {name: Watched(read) for name, read in self._readings().items()}
+        self._before = read_counters()
+        self._cache.start()
+        self._stack.enter_context(Sampler(self._sample, interval_s=self._interval_s))
+        self._cpu_s, self._start_s = time.process_time(), time.perf_counter()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        seconds = time.perf_counter() - self._start_s
+        cpu_seconds = time.process_time() - self._cpu_s
+        cache_hits = self._cache.stop()
+        after = read_counters()
+        self._stack.close()
+        if self._before is not None:
+            self._result = self._gathered(seconds, cpu_seconds, cache_hits, self._before, after)
+
+    def result(self) -> SystemUse:
+        """Tell what was used.
+
+        Raises:
+            RuntimeError: The block is not over.
+        """
+        if self._result is None:
+            raise RuntimeError("the use of the machine is known after the `with` block")
+        return self._result
+
+    def _open_gpus(self) -> tuple[tuple[NvmlGpu, ...], str]:
+        try:
+            nvml = open_nvml(self._nvml)
+            self._stack.callback(close_nvml, nvml)
+            found = all_gpus(nvml)
+        except NoAnswerError as error:
+            return (), str(error)
+        return found, "" if found else "NVML sees no GPU"
+
+    def _readings(self) -> dict[str, Callable[[], Quantity]]:
+        """Return what is read at every moment."""
+        readings: dict[str, Callable[[], Quantity]] = {
+            "busy": BusyShare().read,
+            "frequency": frequency,
+            "memory": resident,
+            "temperature": _hottest,
+        }
+        for gpu in self._gpus:
+            for name, read in _GPU_READINGS.items():
+                readings[f"{gpu.name} {name}"] = _bound(read, gpu)
+        return readings
+
+    def _sample(self) -> None:
+        for watched in self._watched.values():
+            watched.sample()
+
+    def _gathered(
+        self,
+        seconds: float,
+        cpu_seconds: float,
+        cache_hits: Quantity,
+        before: Counters,
+        after: Counters,
+    ) -> SystemUse:
+        watched = self._watched
+        program_cpus = _program_cpus(cpu_seconds, seconds)
+        return SystemUse(
+            seconds=Quantity(seconds, "s", "measured", "clock"),
+            cpu_utilisation=busy_share(before.processors, after.processors),
+            cpu_utilisation_peak=watched["busy"].peak(),
+            program_cpus=program_cpus,
+            cpu_efficiency=_efficiency(program_cpus),
+            frequency=watched["frequency"].mean(),
+            cache_hits=cache_hits,
+            temperature_peak=watched["temperature"].peak(),
+            slowed_for_heat=change(before.throttles, after.throttles),
+            memory_peak=_memory_peak(
+                before.memory_peak, after.memory_peak, watched["memory"].peak()
+            ),
+            disk_read=change(before.disk_read, after.disk_read),
+            disk_written=change(before.disk_written, after.disk_written),
+            network_received=change(before.received, after.received),
+            network_sent=change(before.sent, after.sent),
+            gpus=tuple(self._gpu_use(gpu) for gpu in self._gpus),
+            gpu_note=self._gpu_note,
+        )
+
+    def _gpu_use(self, gpu: NvmlGpu) -> GpuUse:
+        watched = {name: self._watched[f"{gpu.name} {name}"] for name in _GPU_READINGS}
+        return GpuUse(
+            name=gpu.name,
+            utilisation=watched["utilisation"].mean(),
+            utilisation_peak=watched["utilisation"].peak(),
+            memory_peak=watched["memory"].peak(),
+            temperature_peak=watched["temperature"].peak(),
+            power=watched["power"].mean(),
+            power_peak=watched["power"].peak(),
+            slowed=watched["slowed"].mean(),
+        )
+
+
+_GPU_READINGS: dict[str, Callable[[NvmlGpu], Quantity]] = {
+    "utilisation": gpus.utilisation,
+    "memory": gpus.memory_used,
+    "temperature": gpus.temperature,
+    "power": gpus.power,
+    "slowed": gpus.slowed,
+}
+
+
+def _bound(read: Callable[[NvmlGpu], Quantity], gpu: NvmlGpu) -> Callable[[], Quantity]:
+    return lambda: read(gpu)
+
+
+def _hottest() -> Quantity:
+    readings = read_temperatures()
+    return max((reading for _, reading in readings), key=lambda reading: reading.value or 0.0)
+
+
+def _program_cpus(cpu_seconds: float, seconds: float) -> Quantity:
+    if seconds <= 0:
+        return unavailable("CPUs", "the run took no time")
+    return Quantity(cpu_seconds / seconds, "CPUs", "measured", "processor time / time")
+
+
+def _efficiency(program_cpus: Quantity) -> Quantity:
+    usable = usable_cpus()
+    if program_cpus.value is None or not usable.value:
+        return unavailable("%", program_cpus.source)
+    return Quantity(
+        program_cpus.value / usable.value * 100,
+        "%",
+        "computed",
+        f"{program_cpus.source}, of {usable.value:g} CPUs ({usable.source})",
+    )
+
+
+def _memory_peak(before: Quantity, after: Quantity, sampled: Quantity) -> Quantity:
+    """Return the kernel's peak if it is from this run, else the highest that was seen."""
+    if before.value is not None and after.value is not None and after.value > before.value:
+        return Quantity(after.value, "B", "measured", "getrusage, highest of the run")
+    return sampled

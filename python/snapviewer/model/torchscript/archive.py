@@ -1,0 +1,166 @@
+"""The parts of a TorchScript archive that tell what it computes, read without running anything.
+
+# Cost
+
+The weights are not read. Code is unpacked one file at a time, and only what is asked for; no file
+of it may unpack to more than `MOST_CODE_BYTES`.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from snapviewer._core import Checkpoint, SnapshotError, read_checkpoint
+from snapviewer._core import Tensor as FileTensor
+
+MOST_CODE_BYTES = 4 << 20  # a file of code; the largest of torchvision's models is 0.3 MB
+MOST_TOTAL_CODE_BYTES = 16 << 20
+_MOST_PICKLE_BYTES = 64 << 20
+_LOCAL_HEADER = struct.Struct("<4s5H3I2H")
+_CODES = {
+    "bool": "?",
+    "uint8": "B",
+    "int8": "b",
+    "int16": "h",
+    "int32": "i",
+    "int64": "q",
+    "float16": "e",
+    "float32": "f",
+    "float64": "d",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """A TorchScript file: its module tree, its files of code by the name of what they define."""
+
+    path: str
+    checkpoint: Checkpoint
+    code: Mapping[str, zipfile.ZipInfo]
+    traced_inputs: zipfile.ZipInfo | None
+    is_little_endian: bool
+
+    def source(self, name: str) -> str:
+        """Return a file of code.
+
+        Raises:
+            SnapshotError: It cannot be read, or is too large.
+        """
+        raw = _member(self.path, self.code[name], MOST_CODE_BYTES)
+        try:
+            return raw.decode()
+        except UnicodeDecodeError:
+            raise SnapshotError(f"the code of {name[:200]} is no text") from None
+
+    def traced(self) -> Checkpoint | None:
+        """Return the values that the model was traced with; their elements are not in the file."""
+        if self.traced_inputs is None:
+            return None
+        raw = _member(self.path, self.traced_inputs, _MOST_PICKLE_BYTES)
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            file = Path(folder, "traced_inputs.pkl")
+            file.write_bytes(raw)
+            return read_checkpoint(file)
+
+    def number(self, tensor: FileTensor) -> int | float | bool | None:
+        """Return the element of a tensor that has only one; None if it cannot be had."""
+        code = _CODES.get(tensor.dtype)
+        if any(size != 1 for size in tensor.shape) or code is None or tensor.parts:
+            return None
+        width = struct.calcsize(code)
+        for storage in self.checkpoint.storages:
+            if storage.key == tensor.storage and storage.packed_bytes == storage.bytes:
+                offset = (tensor.offset or 0) * width
+                if offset + width > storage.bytes:
+                    return None
+                with open(self.path, "rb") as file:
+                    file.seek(storage.start + offset)
+                    raw = file.read(width)
+                order = "<" if self.is_little_endian else ">"
+                if len(raw) != width:
+                    return None
+                value: int | float | bool = struct.unpack(order + code, raw)[0]
+                return value
+        return None
+
+
+def open_archive(path: str | PathLike[str]) -> Archive:
+    """Open a TorchScript archive.
+
+    Raises:
+        SnapshotError: The file is no TorchScript archive that can be read.
+        OSError: The file cannot be read.
+    """
+    checkpoint = read_checkpoint(path)
+    if checkpoint.format != "torchscript":
+        raise SnapshotError(f"the file holds no TorchScript code: {os.fspath(path)}")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+    except (zipfile.BadZipFile, ValueError, struct.error, NotImplementedError, EOFError):
+        raise SnapshotError(f"the archive's directory cannot be read: {os.fspath(path)}") from None
+    tops = {info.filename.split("/")[0] for info in members if _is_root(info.filename)}
+    if len(tops) != 1:
+        raise SnapshotError(f"the archive has no single data.pkl: {os.fspath(path)}")
+    top = tops.pop()
+    code: dict[str, zipfile.ZipInfo] = {}
+    others: dict[str, zipfile.ZipInfo] = {}
+    for info in members:
+        head, _, rest = info.filename.partition("/")
+        if head != top:
+            continue
+        if rest.startswith("code/") and rest.endswith(".py"):
+            code[rest[5:-3].replace("/", ".")] = info
+        else:
+            others[rest] = info
+    if sum(info.file_size for info in code.values()) > MOST_TOTAL_CODE_BYTES:
+        limit = MOST_TOTAL_CODE_BYTES >> 20
+        raise SnapshotError(f"the code is larger than {limit} MiB, which no model needs")
+    is_little = True
+    if "byteorder" in others:
+        is_little = _member(os.fspath(path), others["byteorder"], 64).strip() != b"big"
+    traced = others.get("traced_inputs.pkl")
+    return Archive(os.fspath(path), checkpoint, code, traced, is_little)
+
+
+def _is_root(name: str) -> bool:
+    return name.endswith("/data.pkl") and name.count("/") == 1
+
+
+def _member(path: str, info: zipfile.ZipInfo, limit: int) -> bytes:
+    """Unpack a file, up to a limit; checksums are left alone, for torch may not write them."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(info.header_offset)
+            header = _LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))
+            file.seek(header[-2] + header[-1], os.SEEK_CUR)
+            packed = file.read(min(info.compress_size, limit + 1))
+    except (struct.error, ValueError, OverflowError):
+        raise SnapshotError(
+            f"a file of the archive cannot be read: {info.filename[:200]}"
+        ) from None
+    if header[0] != b"PK\3\4" or info.compress_type not in (
+        zipfile.ZIP_STORED,
+        zipfile.ZIP_DEFLATED,
+    ):
+        raise SnapshotError(f"a file of the archive cannot be read: {info.filename[:200]}")
+    raw = packed
+    if info.compress_type == zipfile.ZIP_DEFLATED:
+        try:
+            raw = zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, limit + 1)
+        except zlib.error:
+            raise SnapshotError(
+                f"a file of the archive is damaged: {info.filename[:200]}"
+            ) from None
+    if len(raw) > limit:
+        size = f"{limit >> 20} MiB" if limit >> 20 else f"{limit} bytes"
+        raise SnapshotError(f"a file of the archive is larger than {size}: {info.filename[:200]}")
+    return raw

@@ -1,0 +1,163 @@
+"""What a model is called with: as given, as traced, or guessed from its first layers."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from snapviewer._core import SnapshotError
+from snapviewer.model.graph import Node, TensorSpec, Unknown
+from snapviewer.model.torchscript.archive import Archive
+from snapviewer.model.torchscript.tree import Tree
+from snapviewer.model.torchscript.values import Tensor
+
+_IMAGE_SIZES = (224, 32, 28, 64, 96, 128, 256, 299, 384, 512, 448, 518)
+_LENGTHS = (128, 64, 32, 16, 512, 8, 4)
+_VIDEO = ((16, 112, 112), (32, 224, 224), (16, 64, 64), (64, 64, 64), (32, 32, 32))
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of `forward`."""
+
+    name: str
+    kind: str
+    """Tensor, Tensors (a list of them), or other."""
+    default: ast.expr | None
+    annotation: ast.expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """Shapes that may suit an input, the likeliest first, and why."""
+
+    candidates: tuple[TensorSpec, ...]
+    reason: str
+
+
+def parameters_of(forward: ast.FunctionDef) -> tuple[Parameter, ...]:
+    """Return what `forward` takes beside the module itself."""
+    arguments = forward.args.args[1:]
+    defaults: list[ast.expr | None] = [None] * len(arguments)
+    given = forward.args.defaults[-len(arguments) :] if arguments else []
+    if given:
+        defaults[-len(given) :] = given
+    return tuple(
+        Parameter(argument.arg, _kind(argument.annotation), default, argument.annotation)
+        for argument, default in zip(arguments, defaults, strict=True)
+    )
+
+
+def _kind(annotation: ast.expr | None) -> str:
+    text = "Tensor" if annotation is None else ast.unparse(annotation)[:200]
+    if text in ("Tensor", "Optional[Tensor]"):
+        return "Tensor"
+    return "Tensors" if text in ("List[Tensor]", "Optional[List[Tensor]]") else "other"
+
+
+def traced_inputs(archive: Archive) -> list[Any] | None:
+    """Return what the model was traced with; None if it was not, or the file does not say."""
+    try:
+        checkpoint = archive.traced()
+    except (SnapshotError, OSError):
+        return None
+    if checkpoint is None:
+        return None
+    bare = Archive(archive.path, checkpoint, {}, None, archive.is_little_endian)
+    methods = Tree(bare, has_data=False).root()
+    found = methods.get("forward") if isinstance(methods, dict) else None
+    if not isinstance(found, list) or not found:
+        return None
+    for value in _tensors(found, 0):
+        value.name = ""
+    return found
+
+
+def _tensors(value: Any, depth: int) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, (list, tuple, dict)) and depth < 20:
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _tensors(item, depth + 1)
+
+
+def unknown_input(name: str) -> Unknown:
+    """Return what stands for an input while its shape is looked for."""
+    return Unknown(f"the shape of the input {name[:100]!r}")
+
+
+def guess(nodes: Sequence[Node], name: str) -> Guess | None:
+    """Guess an input's shape from the first layer that it goes into."""
+    mark = unknown_input(name)
+    for node in nodes:
+        found = _guess_from(node, mark)
+        if found is not None:
+            return found
+    return None
+
+
+def _guess_from(node: Node, mark: Unknown) -> Guess | None:
+    op = node.op.partition("::")[2]
+    arguments = [*node.arguments, *(value for _, value in node.keywords)]
+    if len(arguments) < 2:
+        return None
+    where = f"the first layer, {node.op}" + (f" in {node.module[:100]}" if node.module else "")
+    if op == "embedding" and arguments[1] == mark and isinstance(arguments[0], TensorSpec):
+        specs = tuple(TensorSpec((1, length), "int64") for length in _LENGTHS)
+        return Guess(specs, f"{where} is an embedding: a batch of 1, 128 tokens")
+    if arguments[0] != mark:
+        return None
+    weight = arguments[1]
+    if isinstance(weight, TensorSpec) and "conv" in op and len(weight.shape) > 2:
+        return _images(node, weight, where)
+    if isinstance(weight, TensorSpec) and op in ("linear", "matmul", "mm") and weight.shape:
+        features = (
+            weight.shape[-1] if op == "linear" or len(weight.shape) == 1 else weight.shape[-2]
+        )
+        return _features(features, weight.dtype, f"{where} takes {features} features")
+    if op in ("lstm", "gru", "rnn_tanh", "rnn_relu") and len(node.arguments) > 3:
+        weights = node.arguments[2]
+        first = weights[0] if isinstance(weights, tuple) and weights else None
+        if isinstance(first, TensorSpec) and len(first.shape) == 2:
+            spec = TensorSpec((1, 128, first.shape[1]), first.dtype)
+            return Guess((spec,), f"{where} takes {first.shape[1]} features: 128 steps, batch of 1")
+    if op == "layer_norm" and isinstance(weight, tuple) and weight:
+        size = weight[-1]
+        if isinstance(size, int):
+            return _features(size, "float32", f"{where} normalises {size} features")
+    if op == "batch_norm" and isinstance(weight, TensorSpec) and weight.shape:
+        channels = weight.shape[0]
+        sizes = [TensorSpec((1, channels, n, n), weight.dtype) for n in _IMAGE_SIZES]
+        flat = TensorSpec((1, channels), weight.dtype)
+        return Guess((*sizes, flat), f"{where} normalises {channels} channels")
+    return None
+
+
+def _images(node: Node, weight: TensorSpec, where: str) -> Guess:
+    count = len(weight.shape) - 2
+    named = dict(node.keywords)
+    name = node.op.partition("::")[2]
+    place = 8 if "convolution" in name and "mkldnn" not in name else 6
+    groups = named.get("groups", node.arguments[place] if len(node.arguments) > place else 1)
+    is_transposed = "transpose" in name or (place == 8 and node.arguments[6:7] == (True,))
+    per_group = weight.shape[0] if is_transposed else weight.shape[1]
+    channels = per_group
+    if not is_transposed and isinstance(groups, int) and per_group is not None:
+        channels = per_group * groups
+    spaces: Sequence[tuple[int, ...]]
+    if count == 3:
+        spaces = _VIDEO
+    else:
+        spaces = [(size,) * count for size in _IMAGE_SIZES]
+        spaces = [*spaces, (16_000,)] if count == 1 else spaces
+    specs = tuple(TensorSpec((1, channels, *space), weight.dtype) for space in spaces)
+    sizes = "×".join(map(str, spaces[0]))
+    return Guess(specs, f"{where} takes {channels} channels: a batch of 1, {sizes}")
+
+
+def _features(features: int | None, dtype: str, reason: str) -> Guess:
+    specs = [TensorSpec((1, features), dtype)]
+    specs += [TensorSpec((1, length, features), dtype) for length in _LENGTHS]
+    return Guess(tuple(specs), f"{reason}: a batch of 1")

@@ -1,0 +1,388 @@
+"""The operations of the code: what asks about a tensor, what works on plain values, what computes.
+
+Only what computes becomes a node. To ask a tensor for its size costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from snapviewer.model.graph import Node, TensorSpec, Unknown, Value
+from snapviewer.model.shapes import ShapeError, UnknownNumber, is_known, outputs_of
+from snapviewer.model.shapes.dtypes import NUMBERS, is_complex, is_real
+from snapviewer.model.torchscript import scalars
+from snapviewer.model.torchscript.run import CodeRaised, Run
+from snapviewer.model.torchscript.values import (
+    Instance,
+    Member,
+    NamedValues,
+    Tensor,
+    plain,
+    spec_of,
+    tensors_among,
+)
+
+# In-place operations that change the shape, too.
+_RESHAPING = frozenset(
+    "unsqueeze_ squeeze_ transpose_ t_ swapaxes_ swapdims_ as_strided_ detach_".split()
+)
+_TRUNCATING = {"trunc": lambda a, b: int(a / b), "floor": lambda a, b: a // b}
+
+
+def apply(
+    op: str, arguments: list[Any], keywords: dict[str, Any], module: tuple[str, str], run: Run
+) -> Any:
+    """Do an operation of the code, such as `aten::conv2d`, and record it if it computes.
+
+    Raises:
+        CodeRaised: It is the operation that raises.
+        StopFollowing: It is too much.
+    """
+    run.spend(1)
+    name = op.partition("::")[2]
+    if name == "RaiseException":
+        raise CodeRaised(str(arguments[0])[:200] if arguments else "an error")
+    question = _QUESTIONS.get(name)
+    if question is not None:
+        answer = question(run, *arguments) if len(arguments) < 4 else NotImplemented
+        if answer is not NotImplemented:
+            return answer
+    if not _has_tensor(arguments, keywords) and op.startswith(("aten::", "prim::")):
+        try:
+            return scalars.apply(name, arguments, keywords, run)
+        except scalars.NotThere:
+            pass
+    elif name in _LIST_OPERATIONS and arguments and isinstance(arguments[0], (list, dict)):
+        return scalars.apply(name, arguments, keywords, run)
+    elif name in ("__is__", "__isnot__"):
+        return scalars.apply(name, arguments, keywords, run)
+    return _compute(op, name, arguments, keywords, module, run)
+
+
+_LIST_OPERATIONS = frozenset(
+    "append extend insert _set_item __setitem__ pop clear reverse copy len slice list __getitem__ "
+    "add add_ mul setdefault update values items keys get __contains__ remove Delete "
+    "__delitem__ popitem".split()
+)
+
+
+def _has_tensor(arguments: Sequence[Any], keywords: dict[str, Any]) -> bool:
+    for value in (*arguments, *keywords.values()):
+        if isinstance(value, Tensor):
+            return True
+        if isinstance(value, Unknown) and not isinstance(value, UnknownNumber):
+            return True
+        if isinstance(value, (list, tuple)) and any(isinstance(v, Tensor) for v in value[:8]):
+            return True
+    return False
+
+
+def _compute(
+    op: str,
+    name: str,
+    arguments: list[Any],
+    keywords: dict[str, Any],
+    module: tuple[str, str],
+    run: Run,
+) -> Any:
+    specs = [spec_of(value, run.spend) for value in arguments]
+    named = {key: spec_of(value, run.spend) for key, value in keywords.items()}
+    result: Any
+    try:
+        result = outputs_of(op, specs, named)
+        if isinstance(result, Unknown) and not is_known(op):
+            run.note(f"{op[:100]}: no rule for what comes out of it")
+    except ShapeError as error:
+        where = f" in {module[0][:100]}" if module[0] else ""
+        run.note(f"{op[:100]}{where}: {error}")
+        result = Unknown(f"{op[:100]}: {error}")
+    except (IndexError, ValueError, TypeError, AttributeError, ArithmeticError):
+        run.note(f"{op[:100]}: arguments that it does not take")
+        result = Unknown(f"{op[:100]}: arguments that it does not take")
+    names = [tensor.name for tensor in tensors_among([*arguments, *keywords.values()], run.spend)]
+    run.record(
+        Node(
+            number=len(run.nodes),
+            op=op,
+            module=module[0],
+            module_type=module[1],
+            arguments=tuple(plain(value, run.spend) for value in arguments),
+            keywords=tuple((key, plain(value, run.spend)) for key, value in keywords.items()),
+            outputs=_outputs(result, run),
+            parameters=tuple(dict.fromkeys(name for name in names if name)),
+        )
+    )
+    if name.endswith("_") and not name.endswith("__") and isinstance(arguments[0], Tensor):
+        return _changed(name, arguments[0], result, run)
+    return _tensors(result, _number(name, arguments, keywords))
+
+
+def _outputs(result: Any, run: Run) -> tuple[Value, ...]:
+    if isinstance(result, tuple):
+        return tuple(plain(item, run.spend) for item in result)
+    return (plain(result, run.spend),)
+
+
+def _changed(name: str, tensor: Tensor, result: Any, run: Run) -> Tensor:
+    """Return the tensor that was changed in place."""
+    run.touch(tensor)
+    tensor.number = None
+    if name in _RESHAPING and isinstance(result, TensorSpec):
+        tensor.spec = result
+    return tensor
+
+
+def _tensors(result: Any, number: int | float | bool | None) -> Any:
+    if isinstance(result, TensorSpec):
+        return Tensor(result, number if not result.shape else None)
+    if isinstance(result, (list, tuple)):
+        return type(result)(_tensors(item, None) for item in result)
+    return result
+
+
+def _number(name: str, arguments: list[Any], keywords: dict[str, Any]) -> int | float | bool | None:
+    """Work out the element of a tensor without dimensions, as traced code computes sizes with it."""
+    values: list[Any] = []
+    for value in arguments[:2]:
+        if isinstance(value, Tensor):
+            if value.number is None or value.spec.shape:
+                return None
+            values.append(value.number)
+        elif isinstance(value, (int, float)):
+            values.append(value)
+        else:
+            return None
+    if not values or keywords.get("alpha", 1) != 1 or arguments[2:] not in ([], [1]):
+        return values[0] if values and name in _KEEPING else None
+    try:
+        mode = keywords.get("rounding_mode")
+        if name in ("div", "floor_divide") and len(values) == 2:
+            how = _TRUNCATING.get("floor" if name == "floor_divide" else mode)
+            return how(*values) if how else values[0] / values[1]
+        if name in _KEEPING:
+            return values[0]  # type: ignore[no-any-return]
+        function = _ARITHMETIC.get(name)
+        result = function(*values) if function else None
+    except (ArithmeticError, ValueError, TypeError):
+        return None
+    is_small = isinstance(result, (int, float)) and abs(result) < 2**63
+    return result if is_small else None
+
+
+_KEEPING = frozenset("to clone detach alias contiguous tensor type_as cpu view reshape".split())
+_ARITHMETIC: dict[str, Callable[..., Any]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "rsub": lambda a, b: b - a,
+    "mul": lambda a, b: a * b,
+    "remainder": lambda a, b: a % b,
+    "neg": lambda a: -a,
+    "maximum": max,
+    "minimum": min,
+    "max": max,
+    "min": min,
+    "floor": lambda a: a // 1,
+    "ceil": lambda a: -(-a // 1),
+    "abs": abs,
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+}
+
+
+def _sizes(run: Run, tensor: Any, dim: Any = None) -> Any:
+    if isinstance(tensor, Tensor):
+        shape = [
+            UnknownNumber("a size that depends on values") if size is None else size
+            for size in tensor.spec.shape
+        ]
+        if dim is None:
+            return shape
+        if isinstance(dim, int) and -len(shape) <= dim < len(shape):
+            return shape[dim]
+        return UnknownNumber("the size of a dimension that is not there")
+    if isinstance(tensor, Unknown):
+        return Unknown(tensor.why) if dim is None else UnknownNumber(tensor.why)
+    return NotImplemented
+
+
+def _asks(answer: Callable[[TensorSpec], Any]) -> Callable[..., Any]:
+    def ask(run: Run, tensor: Any = None, *rest: Any) -> Any:
+        if isinstance(tensor, Tensor):
+            return answer(tensor.spec)
+        return UnknownNumber(tensor.why) if isinstance(tensor, Unknown) else NotImplemented
+
+    return ask
+
+
+def _count(spec: TensorSpec) -> Any:
+    total = 1
+    for size in spec.shape:
+        if size is None:
+            return UnknownNumber("a size that depends on values")
+        total *= size
+    return total
+
+
+def _strides(spec: TensorSpec) -> Any:
+    strides: list[Any] = []
+    step = 1
+    for size in reversed(spec.shape):
+        strides.insert(0, step)
+        step *= 1 if size is None else max(size, 1)
+    return strides
+
+
+def _number_of(convert: Callable[[Any], Any]) -> Callable[..., Any]:
+    """int(x), float(x), bool(x) and x.item() of a tensor."""
+
+    def ask(run: Run, value: Any = None, *rest: Any) -> Any:
+        if isinstance(value, Tensor):
+            if value.number is None:
+                return UnknownNumber("a value that is computed")
+            try:
+                return convert(value.number)
+            except (ValueError, OverflowError):
+                return UnknownNumber("a number that does not fit")
+        if isinstance(value, Unknown):
+            return UnknownNumber(value.why)
+        return NotImplemented
+
+    return ask
+
+
+def _to_tensor(run: Run, value: Any = None, *rest: Any) -> Any:
+    if isinstance(value, Unknown):
+        kind = "int64" if isinstance(value, UnknownNumber) else ""
+        return Tensor(TensorSpec((), kind)) if kind else value
+    if isinstance(value, (int, float)):
+        kind = "bool" if isinstance(value, bool) else "int64"
+        return Tensor(TensorSpec((), "float64" if isinstance(value, float) else kind), value)
+    return NotImplemented
+
+
+def _set_grad(run: Run, value: Any = None) -> Any:
+    if isinstance(value, bool):
+        run.grad_enabled = value
+    return None
+
+
+def _needs_grad(run: Run, value: Any = None) -> Any:
+    return value.requires_grad if isinstance(value, Tensor) else UnknownNumber("requires_grad")
+
+
+def _length(run: Run, value: Any = None) -> Any:
+    if isinstance(value, Tensor):
+        return _sizes(run, value, 0)
+    return NotImplemented
+
+
+def _listed(run: Run, value: Any = None, *rest: Any) -> Any:
+    if isinstance(value, Unknown) or isinstance(value, Tensor):
+        return Unknown("a list of values that are computed")
+    return NotImplemented
+
+
+def _lost(run: Run, *rest: Any) -> Any:
+    run.note(
+        "the archive was optimized for inference, and such a file does not hold its packed weights:"
+        " what they are used for is not known"
+    )
+    return Unknown("a weight that is not in the file")
+
+
+def _handed_on(run: Run, value: Any = None, *rest: Any) -> Any:
+    return value
+
+
+_QUESTIONS: dict[str, Callable[..., Any]] = {
+    "size": _sizes,
+    "shape": _sizes,
+    "sym_size": _sizes,
+    "dim": _asks(lambda spec: len(spec.shape)),
+    "ndim": _asks(lambda spec: len(spec.shape)),
+    "ndimension": _asks(lambda spec: len(spec.shape)),
+    "numel": _asks(_count),
+    "dtype": _asks(lambda spec: NUMBERS.get(spec.dtype, UnknownNumber("a type"))),
+    "device": _asks(lambda spec: "cpu"),
+    "layout": _asks(lambda spec: 0),
+    "is_floating_point": _asks(lambda spec: is_real(spec.dtype)),
+    "is_complex": _asks(lambda spec: is_complex(spec.dtype)),
+    "is_nested": _asks(lambda spec: False),
+    "is_cuda": _asks(lambda spec: False),
+    "is_cpu": _asks(lambda spec: True),
+    "is_mkldnn": _asks(lambda spec: False),
+    "is_sparse": _asks(lambda spec: False),
+    "is_quantized": _asks(lambda spec: spec.dtype.startswith(("q", "quint"))),
+    "is_contiguous": _asks(lambda spec: True),
+    "is_same_size": lambda run, a=None, b=None: (
+        a.spec.shape == b.spec.shape
+        if isinstance(a, Tensor) and isinstance(b, Tensor)
+        else UnknownNumber("a size")
+    ),
+    "stride": lambda run, value=None, *rest: (
+        NotImplemented if rest or not isinstance(value, Tensor) else _strides(value.spec)
+    ),
+    "storage_offset": _asks(lambda spec: 0),
+    "get_device": _asks(lambda spec: -1),
+    "requires_grad": _needs_grad,
+    "is_grad_enabled": lambda run: run.grad_enabled,
+    "set_grad_enabled": _set_grad,
+    "is_autocast_enabled": lambda run, *rest: False,
+    "is_autocast_cpu_enabled": lambda run: False,
+    "is_tracing": lambda run: False,
+    "is_scripting": lambda run: True,
+    "manual_seed": lambda run, *rest: None,
+    "warn": lambda run, *rest: None,
+    "Print": lambda run, *rest: None,
+    "_is_tracing": lambda run, *rest: False,
+    "item": _number_of(lambda number: number),
+    "Int": _number_of(int),
+    "Float": _number_of(float),
+    "Bool": _number_of(bool),
+    "IntImplicit": _number_of(int),
+    "FloatImplicit": _number_of(float),
+    "ScalarImplicit": _number_of(lambda number: number),
+    "is_nonzero": _number_of(bool),
+    "NumToTensor": _to_tensor,
+    "len": _length,
+    "tolist": _listed,
+    "_nested_tensor_from_mask_left_aligned": _asks(lambda spec: UnknownNumber("a mask")),
+    "equal": lambda run, *rest: UnknownNumber("whether tensors are equal"),
+    "allclose": lambda run, *rest: UnknownNumber("whether tensors are equal"),
+    "ConstantMKLDNNTensor": _lost,
+    "BroadcastMKLDNNTensors": _lost,
+    "type": lambda run, value=None, *rest: value if isinstance(value, str) else NotImplemented,
+    "unchecked_cast": _handed_on,
+    "wait": _handed_on,
+    "grad": lambda run, *rest: None,
+    "is_set": lambda run, *rest: UnknownNumber("a setting"),
+}
+
+
+def member(value: Any, name: str) -> Any:
+    """Return a named item of a tuple; KeyError if it has none."""
+    if isinstance(value, NamedValues) and name in value.fields:
+        return value[value.fields.index(name)]
+    raise KeyError(name)
+
+
+def describes(value: Any, type_name: str) -> bool | None:
+    """Say whether a value is of a simple type; None if that cannot be told."""
+    if isinstance(value, Unknown):
+        return None
+    if type_name == "Tensor":
+        return isinstance(value, Tensor)
+    if type_name in ("int", "float", "bool", "str"):
+        return type(value).__name__ == type_name
+    if type_name in ("List", "list", "Tuple", "tuple", "Dict", "dict"):
+        return type(value).__name__.lower() == type_name.lower()
+    if type_name == "NoneType":
+        return value is None
+    if isinstance(value, (Instance, Member)):
+        return value.class_name == type_name
+    return None if type_name == "Any" else False

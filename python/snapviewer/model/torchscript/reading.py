@@ -1,0 +1,198 @@
+"""Reads what a TorchScript archive computes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import Any, Literal
+
+from snapviewer._core import SnapshotError
+from snapviewer.model.graph import Graph, TensorSpec, Unknown, Value
+from snapviewer.model.torchscript.archive import Archive, open_archive
+from snapviewer.model.torchscript.follow import Follower
+from snapviewer.model.torchscript.inputs import (
+    Parameter,
+    guess,
+    parameters_of,
+    traced_inputs,
+    unknown_input,
+)
+from snapviewer.model.torchscript.program import Program
+from snapviewer.model.torchscript.run import CodeRaised, Run, StopFollowing
+from snapviewer.model.torchscript.tree import Tree
+from snapviewer.model.torchscript.values import Instance, Tensor, plain, unknown_like
+
+_MOST_TRIES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class _Model:
+    archive: Archive
+    program: Program
+    parameters: tuple[Parameter, ...]
+    method: str
+
+    def follow(self, arguments: Sequence[Any]) -> tuple[Run, bool]:
+        """Follow the model for some inputs; also say whether it came to its end."""
+        run = Run()
+        tree = Tree(self.archive)
+        root = tree.root()
+        assert isinstance(root, Instance)
+        follower = Follower(self.program, tree, run)
+        try:
+            follower.method(root, self.method, arguments)
+        except StopFollowing as error:
+            run.note(f"the code was followed no further {error}: what comes after is not counted")
+            return run, False
+        except RecursionError:
+            run.note("the code is nested too deeply: what comes after is not counted")
+            return run, False
+        except CodeRaised as error:
+            run.note(f"the model refuses this input: {error}")
+            return run, False
+        for problem in self.program.problems.values():
+            run.note(problem)
+        return run, True
+
+
+def read_torchscript(
+    path: str | PathLike[str], *, inputs: Sequence[TensorSpec] | None = None
+) -> Graph:
+    """Follow the code of a TorchScript archive: what it computes, without torch and without running.
+
+    Args:
+        path: The file, scripted, traced or frozen.
+        inputs: The tensors that `forward` is called with. If left out, those that the model was
+            traced with, or else what its first layers suggest.
+
+    Raises:
+        SnapshotError: The file is no TorchScript archive, or has no code that can be followed.
+        OSError: The file cannot be read.
+    """
+    model = _open(path)
+    source: Literal["given", "traced", "inferred", "none"]
+    notes: list[str] = []
+    if inputs is not None:
+        arguments = _arranged(model, [Tensor(spec) for spec in inputs])
+        source = "given"
+    else:
+        traced = traced_inputs(model.archive)
+        if traced is not None and len(traced) <= len(model.parameters):
+            arguments, source = _arranged_traced(model, traced), "traced"
+        else:
+            arguments, notes = _inferred(model)
+            is_known = any(not isinstance(argument, Unknown) for argument in arguments)
+            source = "inferred" if is_known else "none"
+    run, _ = model.follow(arguments)
+    if run.notes_left_out:
+        notes.append(f"{run.notes_left_out} more notes were left out")
+    return Graph(
+        source="torchscript",
+        nodes=tuple(replace(node, number=number) for number, node in enumerate(run.nodes)),
+        inputs=_shown(arguments),
+        input_source=source,
+        notes=(*notes, *run.notes),
+    )
+
+
+def infer_inputs(path: str | PathLike[str]) -> tuple[tuple[Value, ...], str]:
+    """Suggest what a model may be called with, from its first layers, and say why.
+
+    Raises:
+        SnapshotError: As for `read_torchscript`.
+        OSError: The file cannot be read.
+    """
+    model = _open(path)
+    arguments, notes = _inferred(model)
+    return _shown(arguments), " ".join(notes)
+
+
+def _shown(arguments: Sequence[Any]) -> tuple[Value, ...]:
+    run = Run()
+    return tuple(plain(argument, run.spend) for argument in arguments)
+
+
+def _open(path: str | PathLike[str]) -> _Model:
+    archive = open_archive(path)
+    program = Program(frozenset(archive.code), archive.source)
+    root = Tree(archive).root()
+    if not isinstance(root, Instance):
+        raise SnapshotError("the archive holds no module")
+    found = program.find_class(root.class_name)
+    if found is None:
+        problem = next(iter(program.problems.values()), "it is not in the archive")
+        raise SnapshotError(f"the code of the model cannot be followed: {problem}")
+    # A module whose forward is exported in several forms has forward__0 and so on.
+    names = [name for name in found.methods if name == "forward" or name.startswith("forward__")]
+    if not names:
+        raise SnapshotError("the model has no method forward")
+    return _Model(archive, program, parameters_of(found.methods[names[0]]), names[0])
+
+
+def _default(parameter: Parameter) -> Any:
+    if parameter.default is None:
+        return unknown_like(parameter.annotation, unknown_input(parameter.name).why)
+    try:
+        return ast.literal_eval(parameter.default)
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+        return Unknown(f"the default of {parameter.name[:100]}")
+
+
+def _arranged(model: _Model, tensors: Sequence[Any]) -> list[Any]:
+    """Hand tensors to the parameters that take them, in order; the rest are as by default."""
+    places = [p for p, parameter in enumerate(model.parameters) if parameter.kind != "other"]
+    if len(tensors) > len(places):
+        raise SnapshotError(
+            f"{len(tensors)} inputs were given, but the model takes {len(places)} tensors"
+        )
+    arguments = [_default(parameter) for parameter in model.parameters]
+    for place, tensor in zip(places, tensors, strict=False):
+        is_list = model.parameters[place].kind == "Tensors"
+        arguments[place] = [tensor] if is_list and not isinstance(tensor, Unknown) else tensor
+    return arguments
+
+
+def _arranged_traced(model: _Model, traced: Sequence[Any]) -> list[Any]:
+    rest = [_default(parameter) for parameter in model.parameters[len(traced) :]]
+    return [*traced, *rest]
+
+
+def _inferred(model: _Model) -> tuple[list[Any], list[str]]:
+    """Guess the inputs: follow the code with inputs not known, and see which layers they meet."""
+    wanted = [p for p in model.parameters if p.kind != "other" and not _is_optional(p)]
+    if not wanted:
+        wanted = [p for p in model.parameters if p.kind != "other"][:1]
+    blind = [unknown_input(parameter.name) for parameter in wanted]
+    run, _ = model.follow(_arranged(model, blind))
+    guesses = [guess(run.nodes, parameter.name) for parameter in wanted]
+    first = next((found for found in guesses if found is not None), None)
+    if first is None:
+        text = "the shapes of the inputs are not known: no layer tells them; give them to count"
+        return _arranged(model, blind), [text]
+    notes = [
+        f"the input {parameter.name[:100]!r} was inferred: {found.reason}"
+        if found is not None
+        else f"the input {parameter.name[:100]!r} was taken to be like the first one"
+        for parameter, found in zip(wanted, guesses, strict=True)
+    ]
+    best: list[Any] = []
+    fewest: tuple[bool, int] | None = None
+    for number in range(min(_MOST_TRIES, max(len((g or first).candidates) for g in guesses))):
+        specs = [(g or first).candidates for g in guesses]
+        chosen = [candidates[min(number, len(candidates) - 1)] for candidates in specs]
+        arguments = _arranged(model, [Tensor(spec) for spec in chosen])
+        run, is_whole = model.follow(arguments)
+        score = (not is_whole, len(run.notes) + run.notes_left_out)
+        if fewest is None or score < fewest:
+            best, fewest = arguments, score
+            shape = "×".join(str(size) for size in chosen[0].shape)
+            suited = [] if not number else [f"{shape} is the first size that suits its layers"]
+        if score == (False, 0):
+            break
+    return best, [*notes, *suited]
+
+
+def _is_optional(parameter: Parameter) -> bool:
+    return parameter.default is not None

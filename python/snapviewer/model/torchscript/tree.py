@@ -1,0 +1,111 @@
+"""The module tree of an archive: objects, their attributes and their tensors."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from snapviewer._core import Value as FileValue
+from snapviewer.model.graph import TensorSpec, Unknown
+from snapviewer.model.torchscript.archive import Archive
+from snapviewer.model.torchscript.values import Instance, Tensor
+
+_MOST_ITEMS = 100_000
+_MOST_DEPTH = 30
+_PICKLED = "torch.jit._pickle."
+_PLAIN = ("int", "float", "bool", "str", "NoneType")
+
+
+class Tree:
+    """Turns the inert values of a file into what the code works on; the same one each time."""
+
+    def __init__(self, archive: Archive, *, has_data: bool = True) -> None:
+        self._archive = archive
+        self._has_data = has_data
+        self._tensors = archive.checkpoint.tensors
+        self._made: dict[FileValue, Any] = {}
+        self._made_tensors: dict[int, Tensor] = {}
+        self._constants = {
+            tensor.name: index
+            for index, tensor in enumerate(self._tensors)
+            if tensor.name.startswith("constants[")
+        }
+
+    def root(self) -> Any:
+        """Return the model."""
+        return self.value(self._archive.checkpoint.root, "")
+
+    def constant(self, number: int) -> Tensor | Unknown:
+        """Return `CONSTANTS.c…` of the code."""
+        index = self._constants.get(f"constants[{number}]")
+        return Unknown("a constant is no tensor") if index is None else self._tensor(index)
+
+    def attribute(self, owner: Instance, name: str) -> Any:
+        """Return an attribute of an object; KeyError if it has none of this name."""
+        if name not in owner.attributes and name in owner.stored:
+            path = f"{owner.path}.{name}" if owner.path else name
+            owner.attributes[name] = self.value(owner.stored[name], path)
+        return owner.attributes[name]
+
+    def value(self, value: FileValue, path: str, depth: int = 0) -> Any:
+        """Return a value of the file; what cannot be had is Unknown."""
+        if value.tensor is not None:
+            return self._tensor(value.tensor)
+        if value.type in _PLAIN:
+            return _plain(value)
+        if depth > _MOST_DEPTH or (value.count or 0) > _MOST_ITEMS:
+            return Unknown("a value of the file is too large or too deep")
+        if value in self._made:
+            return self._made[value]
+        made = self._make(value, path, depth + 1)
+        self._made[value] = made
+        return made
+
+    def _make(self, value: FileValue, path: str, depth: int) -> Any:
+        kind = value.type
+        if kind == f"{_PICKLED}restore_type_tag":
+            return self._tagged(value, path, depth)
+        if kind in ("list", "tuple") or kind.startswith(f"{_PICKLED}build_"):
+            items = [self.value(item, f"{path}{key}", depth) for key, item in value.items()]
+            return tuple(items) if kind == "tuple" else items
+        if kind in ("dict", "OrderedDict"):
+            return {key: self.value(item, f"{path}.{key}", depth) for key, item in value.items()}
+        if kind.startswith("__torch__."):
+            if not value.is_container and value.preview is not None:
+                return Unknown(f"a value of class {kind.rpartition('.')[2][:100]}")
+            return Instance(kind, path, stored=dict(value.items()))
+        return Unknown(f"a value of type {kind[:100]}")
+
+    def _tagged(self, value: FileValue, path: str, depth: int) -> Any:
+        """A collection with the type of its items beside it; keys come as text."""
+        items = dict(value.items())
+        made = self.value(items["[0]"], path, depth) if "[0]" in items else Unknown("nothing")
+        tag = (items["[1]"].preview or "").strip("'\"") if "[1]" in items else ""
+        if isinstance(made, dict) and tag.startswith(("Dict[int", "Dict[float", "Dict[bool")):
+            try:
+                return {ast.literal_eval(key): item for key, item in made.items()}
+            except (ValueError, SyntaxError, RecursionError, MemoryError):
+                return Unknown("a dictionary with keys that cannot be read")
+        return made
+
+    def _tensor(self, index: int) -> Tensor:
+        if index not in self._made_tensors:
+            tensor = self._tensors[index]
+            spec = TensorSpec(tensor.shape, tensor.dtype)
+            is_number = self._has_data and not tensor.shape
+            number = self._archive.number(tensor) if is_number else None
+            made = Tensor(spec, number, tensor.name, tensor.requires_grad)
+            self._made_tensors[index] = made
+        return self._made_tensors[index]
+
+
+def _plain(value: FileValue) -> Any:
+    text = value.preview or ""
+    try:
+        if value.type == "float":
+            return float(text)
+        if value.type == "str" and text[-2:-1] == "…":
+            return Unknown("a long text")
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return Unknown(f"a value of type {value.type}")

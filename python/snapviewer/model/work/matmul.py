@@ -1,0 +1,152 @@
+"""Linear layers and matrix products.
+
+Every output of a product is a sum over the shared dimension, so the multiply-adds are the outputs
+times its size, whatever is broadcast. What is added to a product takes the place of the addition
+that its first term does not need.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from snapviewer.model.work.registry import Call, Work, register
+from snapviewer.model.work.sizes import NotKnownError, elements_of, whole_shape
+
+
+@register(("aten::linear", "aten::mkldnn_linear"), "input|self weight", kind="Linear")
+def _linear(call: Call) -> Work:
+    return call.work(macs=call.output_elements() * call.shape("input")[-1])
+
+
+@register(
+    (
+        "aten::mm",
+        "aten::bmm",
+        "aten::matmul",
+        "aten::mv",
+        "aten::inner",
+        "aten::linalg_matmul",
+        "aten::_int_mm",
+        "aten::_dyn_quant_matmul_4bit",
+        "aten::_scaled_mm",
+        "aten::_scaled_mm_v2",
+        "aten::_weight_int4pack_mm",
+        "aten::_weight_int4pack_mm_for_cpu",
+        "aten::_weight_int4pack_mm_with_scales_and_zeros",
+        "aten::_weight_int8pack_mm",
+    ),
+    "self|inp",
+    kind="MatMul",
+)
+def _product(call: Call) -> Work:
+    return call.work(macs=call.output_elements() * call.shape("self")[-1])
+
+
+@register(("aten::dot", "aten::vdot"), "self", kind="MatMul")
+def _dot(call: Call) -> Work:
+    return call.work(macs=call.elements("self"))
+
+
+@register("aten::linalg_vecdot", "x y", kind="MatMul")
+def _dots(call: Call) -> Work:
+    return call.work(macs=max(call.elements("x"), call.elements("y")))
+
+
+@register("aten::addmm", "self mat1 mat2", kind="Linear")
+def _sum_and_product(call: Call) -> Work:
+    return call.work(macs=call.output_elements() * call.shape("mat1")[-1])
+
+
+@register("aten::_addmm_activation", "self mat1 mat2", kind="Linear")
+def _sum_product_and_activation(call: Call) -> Work:
+    outputs = call.output_elements()
+    return call.work(macs=outputs * call.shape("mat1")[-1], other_flops=outputs)
+
+
+@register(("aten::baddbmm",), "self batch1 batch2", kind="MatMul")
+def _sum_and_products(call: Call) -> Work:
+    return call.work(macs=call.output_elements() * call.shape("batch1")[-1])
+
+
+@register("aten::addbmm", "self batch1 batch2", kind="MatMul")
+def _sum_over_products(call: Call) -> Work:
+    batch, _, shared = call.shape("batch1")
+    return call.work(macs=call.output_elements() * batch * shared)
+
+
+@register("aten::addmv", "self mat vec", kind="MatMul")
+def _sum_and_vector_product(call: Call) -> Work:
+    return call.work(macs=call.elements("mat"))
+
+
+@register(("aten::outer", "aten::ger", "aten::kron"), "self", kind="ElementWise")
+def _outer(call: Call) -> Work:
+    return call.work(other_flops=call.output_elements())
+
+
+@register("aten::addr", "self", kind="ElementWise")
+def _sum_and_outer(call: Call) -> Work:
+    return call.work(other_flops=2 * call.output_elements())
+
+
+@register("aten::tensordot", "self other dims_self dims_other", kind="MatMul")
+def _tensordot(call: Call) -> Work:
+    shape = call.shape("self")
+    shared = prod(shape[dim] for dim in call.integers("dims_self"))
+    return call.work(macs=call.output_elements() * shared)
+
+
+@register(("aten::chain_matmul", "aten::linalg_multi_dot"), "matrices|tensors", kind="MatMul")
+def _chain(call: Call) -> Work:
+    shapes = [whole_shape(spec) for spec in call.tensors("matrices")]
+    return call.work(macs=_cheapest_chain(shapes))
+
+
+def _cheapest_chain(shapes: list[tuple[int, ...]]) -> int:
+    """Return the multiply-adds of a chain of products in the best order, as torch takes it.
+
+    >>> _cheapest_chain([(10, 30), (30, 5), (5, 60)])
+    4500
+    """
+    if len(shapes) > 64:
+        raise NotKnownError("the chain has more than 64 matrices")
+    sizes = [shapes[0][0] if len(shapes[0]) > 1 else 1] if shapes else []
+    for shape in shapes[:-1]:
+        sizes.append(shape[-1])
+    if shapes:
+        sizes.append(shapes[-1][1] if len(shapes[-1]) > 1 else 1)
+    count = len(shapes)
+    best = [[0] * count for _ in range(count)]
+    for length in range(2, count + 1):
+        for start in range(count - length + 1):
+            end = start + length - 1
+            best[start][end] = min(
+                best[start][cut]
+                + best[cut + 1][end]
+                + sizes[start] * sizes[cut + 1] * sizes[end + 1]
+                for cut in range(start, end)
+            )
+    return best[0][-1] if count else 0
+
+
+@register("aten::bilinear", "input1 input2 weight", kind="Linear")
+def _bilinear(call: Call) -> Work:
+    outputs, left, right = call.shape("weight")
+    rows = call.elements("input1") // max(left, 1)
+    # Each output is xᵀ W y: first x with W, then the result with y.
+    return call.work(macs=rows * outputs * (left * right + right))
+
+
+@register(("aten::cdist", "aten::_cdist_forward"), "x1 x2", kind="MatMul")
+def _distances(call: Call) -> Work:
+    # A subtraction, a power and an addition for each coordinate of each pair.
+    return call.work(other_flops=3 * call.output_elements() * call.shape("x1")[-1])
+
+
+@register(("aten::_grouped_mm", "aten::_scaled_grouped_mm"), "self mat2", kind="MatMul")
+def _grouped(call: Call) -> Work:
+    left, right = call.tensor("self"), call.tensor("mat2")
+    if len(left.shape) == 2 and len(right.shape) == 2:
+        # The groups share the inner dimension out among them.
+        return call.work(macs=elements_of(left) * whole_shape(right)[-1])
+    return call.work(macs=call.output_elements() * whole_shape(left)[-1])

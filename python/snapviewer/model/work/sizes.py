@@ -1,0 +1,90 @@
+"""The sizes of tensors that are known by their shapes only."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from math import prod
+
+from snapviewer.model.graph import TensorSpec, Unknown, Value
+
+MOST_VALUES = 100_000
+"""How many values one operation may have: nested tuples of a hostile file can stand for 2⁶⁰."""
+
+ASSUMED_BITS = 32
+"""The bits of an element whose type is not known."""
+
+_WORDS = {"bool": 8, "half": 16, "float": 32, "double": 64, "quint4x2": 4, "quint2x4": 2}
+
+
+class NotKnownError(Exception):
+    """A shape or an argument that a formula needs is not known; the text says which."""
+
+
+def bits_of(dtype: str) -> int | None:
+    """Return how many bits an element has, or None if the type is not known.
+
+    >>> bits_of("float32"), bits_of("complex64"), bits_of("float8_e4m3fn"), bits_of("quint4x2")
+    (32, 64, 8, 4)
+    """
+    name = dtype.removeprefix("torch.")
+    if name in _WORDS:
+        return _WORDS[name]
+    digits = re.fullmatch(r"(q?u?int|b?float|complex|bits)([0-9]{1,3})(_[a-z0-9_]+|x[248])?", name)
+    if digits is None:
+        return None
+    # An `int4` and a pair of `float4` take a byte each in torch; a lone `float4` has four bits.
+    is_byte = "int" in digits[1] or digits[1] == "bits" or name.endswith("_x2")
+    return max(int(digits[2]), 8) if is_byte else int(digits[2])
+
+
+def elements_of(spec: TensorSpec) -> int:
+    """Return how many elements a tensor has.
+
+    >>> elements_of(TensorSpec((2, 3), "float32"))
+    6
+    """
+    return prod(whole_shape(spec))
+
+
+def whole_shape(spec: TensorSpec) -> tuple[int, ...]:
+    """Return a shape all of whose dimensions are known, or raise `NotKnownError`."""
+    shape = tuple(size for size in spec.shape if size is not None and size >= 0)
+    if len(shape) != len(spec.shape):
+        shown = "×".join("?" if size is None else str(size) for size in spec.shape[:16])
+        raise NotKnownError(f"the size of a dimension is not known ({shown})")
+    return shape
+
+
+def bytes_of(spec: TensorSpec) -> int:
+    """Return how many bytes the elements of a tensor take, packed ones rounded up.
+
+    >>> bytes_of(TensorSpec((3, 5), "float16"))
+    30
+    """
+    return -(-elements_of(spec) * (bits_of(spec.dtype) or ASSUMED_BITS) // 8)
+
+
+def flatten(values: tuple[Value, ...]) -> Iterator[Value]:
+    """Yield the values inside nested tuples, in order."""
+    waiting: list[Value] = list(reversed(values))
+    steps = 0
+    while waiting:
+        steps += 1
+        if steps > MOST_VALUES:
+            raise NotKnownError(f"it has more than {MOST_VALUES:,} values")
+        value = waiting.pop()
+        if isinstance(value, tuple):
+            waiting.extend(reversed(value))
+        else:
+            yield value
+
+
+def tensors_in(values: tuple[Value, ...]) -> list[TensorSpec]:
+    """Return the tensors inside nested tuples, in order."""
+    return [value for value in flatten(values) if isinstance(value, TensorSpec)]
+
+
+def has_unknown(values: tuple[Value, ...]) -> bool:
+    """Tell whether a value inside nested tuples could not be followed."""
+    return any(isinstance(value, Unknown) for value in flatten(values))
