@@ -10,9 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from threading import Event
+from typing import TYPE_CHECKING
 
 from snapviewer import Checkpoint, SnapshotError
-from snapviewer._core import Quality, Stats, Tensor
+
+if TYPE_CHECKING:
+    from snapviewer._core import Quality, Stats, Tensor
 
 Progress = Callable[[int, int], object]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 from snapviewer.model.graph import Graph, Node
@@ -127,7 +128,7 @@ def _fewer_bits(known: Known) -> Iterator[Recommendation]:
                 _named([item for item, _ in fitting]),
                 Quantity(saved, "bytes", "computed", f"stored in {bits} bits, scales left out"),
                 saved / total,
-                f"a round trip keeps an SQNR of {worst:.1f} dB or more in each ({least:g} dB asked)",
+                f"a round trip keeps an SQNR of {worst:.1f} dB in each ({least:g} dB asked for)",
             )
 
 
@@ -213,7 +214,7 @@ def _fold_normalization(known: Known) -> Iterator[Recommendation]:
             tuple(after.module for _, after in pairs[:20]),
             Quantity(saved, "FLOP", "computed", "the work of the normalisations"),
             saved / total,
-            f"each follows a convolution directly; {moved / 2**20:.1f} MiB of memory traffic go, too",
+            f"each follows a convolution; {moved / 2**20:.1f} MiB of memory traffic go, too",
         )
 
 
@@ -263,7 +264,7 @@ def _channels_last(known: Known) -> Iterator[Recommendation]:
 
 def _neighbours(nodes: Sequence[Node]) -> Iterator[tuple[Node, Node]]:
     """Yield each node with the next if that works on what the node made, as far as shapes tell."""
-    for before, after in zip(nodes, nodes[1:], strict=False):
+    for before, after in pairwise(nodes):
         if before.outputs and after.arguments and before.outputs[0] == after.arguments[0]:
             yield before, after
 

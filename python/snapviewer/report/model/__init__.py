@@ -1,0 +1,1 @@
+"""What `model` says: on the console, as text, JSON, XML and HTML."""
