@@ -87,7 +87,8 @@ def _parameter(item: Parameter) -> Iterator[str]:
     if quality is not None:
         spectrum = quality.spectrum
         if spectrum is not None:
-            yield f"  Spectral Norm: {_number(spectrum.norm)} (at most {_number(spectrum.upper_bound)})"
+            most = _number(spectrum.upper_bound)
+            yield f"  Spectral Norm: {_number(spectrum.norm)} (at most {most})"
         yield f"  Pruning Potential: {_percent(pruning_potential(item))}"
         yield f"  Quantization Sensitivity: {_percent(quantization_sensitivity(item))}"
     advice = list(_advice(item))
