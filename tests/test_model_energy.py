@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -599,6 +600,22 @@ class TestIdle:
             5.0 - energy.idle.value * energy.seconds.value
         )
         assert energy.above_idle.status == "computed"
+
+    def test_nothing_is_left_open_if_watching_is_cut_short(
+        self, nowhere: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def interrupted(seconds: float) -> None:
+            raise KeyboardInterrupt
+
+        nvml = FakeNvml(**full_card())
+        meter = EnergyMeter(device="cuda", nvml=nvml, powercap=nowhere, idle_s=9)
+        monkeypatch.setattr(time, "sleep", interrupted)
+
+        with pytest.raises(KeyboardInterrupt):
+            meter.__enter__()
+
+        assert nvml.opened == 0
+        assert not [one for one in threading.enumerate() if one.name == "snapviewer samples"]
 
     def test_an_idle_machine_that_was_not_watched_is_unknown(self, nowhere: Path) -> None:
         with EnergyMeter(powercap=nowhere) as meter:

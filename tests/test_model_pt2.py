@@ -394,13 +394,20 @@ class TestBadFiles:
         with pytest.raises(FileNotFoundError):
             read_pt2(tmp_path / "nothing")
 
-    def test_an_archive_without_a_program_is_refused(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize(
+        ("member", "complaint"),
+        [("m/extra/x", "has no program"), ("m/data/aotinductor/model/a.so", "compiled code")],
+    )
+    def test_an_archive_without_a_program_is_refused(
+        self, tmp_path: Path, member: str, complaint: str
+    ) -> None:
         path = tmp_path / "m.pt2"
         with zipfile.ZipFile(path, "w") as target:
             target.writestr("m/archive_format", "pt2")
             target.writestr("m/archive_version", "0")
+            target.writestr(member, b"x")
 
-        with pytest.raises(snapviewer.SnapshotError, match="has no program"):
+        with pytest.raises(snapviewer.SnapshotError, match=complaint):
             read_pt2(path)
 
     def test_blocks_in_blocks_in_blocks_end(self, tmp_path: Path) -> None:

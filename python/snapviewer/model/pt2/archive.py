@@ -42,6 +42,8 @@ def read_description(path: str | PathLike[str]) -> tuple[dict[str, Any], list[st
     except (zipfile.BadZipFile, ValueError, struct.error, NotImplementedError, EOFError):
         raise SnapshotError(f"the archive's directory cannot be read: {os.fspath(path)}") from None
     found = _programs(members)
+    if not found and any("data/aotinductor/" in member.filename for member in members):
+        raise SnapshotError(f"the archive holds compiled code and no graph: {os.fspath(path)}")
     if not found:
         raise SnapshotError(f"the archive has no program: {os.fspath(path)}")
     name, member = found[0]
