@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import snapviewer
+from patience import PATIENT
 from snapviewer.model.graph import Graph, Node, TensorSpec, Unknown
 from snapviewer.model.pt2 import archive, read_pt2
 from snapviewer.model.pt2.nodes import flatten
@@ -431,8 +432,8 @@ class TestBadFiles:
 
         assert all(isinstance(value, Unknown) for value in (node.arguments[0], *node.outputs))
 
+    @PATIENT
     @given(st.data())
-    @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
     def test_whatever_stands_in_the_description_is_a_graph_or_a_sentence(
         self, tmp_path: Path, data: st.DataObject
     ) -> None:
@@ -473,6 +474,7 @@ def places(document: Any) -> list[tuple[Any, Any]]:
 
 
 class TestSymbols:
+    @PATIENT
     @given(
         st.recursive(
             st.one_of(
@@ -551,6 +553,7 @@ class TestSymbols:
         assert symbol_of(expression) in (None, "s1", "\ud800", "x" * 5000)
         assert isinstance(symbols_of(expression), set)
 
+    @PATIENT
     @given(st.integers(-9, 9), st.integers(-9, 9), st.integers(0, 1000))
     def test_a_linear_expression_is_solved(self, slope: int, shift: int, size: int) -> None:
         expression = f"{slope}*s0 + {shift}"
