@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import snapviewer
 from patience import PATIENT
 from snapviewer.model.graph import Graph, Node, TensorSpec, Unknown
-from snapviewer.model.pt2 import archive, read_pt2
+from snapviewer.model.pt2 import archive, nodes, read_pt2
 from snapviewer.model.pt2.nodes import flatten
 from snapviewer.model.pt2.symbols import (
     NotWorkedOutError,
@@ -29,6 +29,7 @@ from snapviewer.model.pt2.symbols import (
     symbols_of,
     worked_out,
 )
+from snapviewer.model.pt2.values import Sizes
 
 FLOAT = 7
 
@@ -372,6 +373,28 @@ class TestBadFiles:
         with pytest.raises(snapviewer.SnapshotError, match="longer than"):
             read_pt2(path)
 
+    def test_a_description_of_nothing_but_values_is_refused(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(archive, "MOST_VALUES", 1000)
+        path = write(tmp_path / "m.pt2", {"a": [{}] * 600})
+
+        with pytest.raises(snapviewer.SnapshotError, match="more than 1,000 values"):
+            read_pt2(path)
+
+    def test_more_operations_than_any_model_has_are_left_out(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(nodes, "_MOST_NODES", 10)
+        block = {"as_graph": {"name": "g", "graph": {"nodes": [{}] * 8}}}
+        wrapped = operation("torch.ops.higher_order.wrap", ("", block), outputs=[])
+        made = program(nodes=[wrapped, wrapped, {}])
+
+        graph = read_pt2(write(tmp_path / "m.pt2", made))
+
+        assert len(graph.nodes) == 10
+        assert any("after the first 10 are left out" in note for note in graph.notes)
+
     def test_a_bomb_that_lies_about_its_length_is_refused(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -431,6 +454,14 @@ class TestBadFiles:
         (node,) = read_pt2(write(tmp_path / "m.pt2", made)).nodes
 
         assert all(isinstance(value, Unknown) for value in (node.arguments[0], *node.outputs))
+
+    def test_expressions_beyond_all_measure_are_not_worked_out(self) -> None:
+        sizes = Sizes({"s0": 3}, _left_characters=10)
+
+        worked = [sizes.size({"as_expr": {"expr_str": f"s0 + {n}"}}) for n in (1, 2, 1)]
+
+        assert worked == [4, None, 4]
+        assert sizes.is_incomplete
 
     @PATIENT
     @given(st.data())
