@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 from snapviewer import SnapshotError
 from snapviewer.model.graph import Graph, Node
-from snapviewer.model.live.copies import copied, in_eval_mode
+from snapviewer.model.live.copies import buffers_kept, copied, in_eval_mode, is_lazy
 from snapviewer.model.live.inputs import Inputs, gathered, made_for
 from snapviewer.model.live.recorder import recording
 from snapviewer.model.live.values import value_of
@@ -105,13 +105,18 @@ def _run(
     with ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
-        twin = module if _is_script(module) else copied(module, way)
-        stack.enter_context(in_eval_mode(twin))
         fake_mode = _fake_mode() if way == "fake" else None
+        twin = module if _is_script(module) else copied(module, way, fake_mode)
+        stack.enter_context(in_eval_mode(twin))
+        if twin is module:
+            stack.enter_context(buffers_kept(module))
         arguments = made_for(inputs, way, fake_mode, twin)
         stack.enter_context(_surroundings(way, has_gradients))
         if fake_mode is not None:
             stack.enter_context(fake_mode)
+        if any(is_lazy(tensor) for tensor in (*twin.parameters(), *twin.buffers())):
+            # The first run makes its parameters, which is no part of what it computes.
+            twin(*arguments.positional, **arguments.named)
         nodes = stack.enter_context(recording(twin))
         twin(*arguments.positional, **arguments.named)
     values = (*arguments.positional, *arguments.named.values())
