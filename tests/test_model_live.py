@@ -386,6 +386,33 @@ def test_a_model_larger_than_memory_is_counted_on_the_meta_device() -> None:
     assert macs_of(record(model, spec(1, 2**17))) == 8 * 2**34
 
 
+def test_a_model_without_weights_meets_its_own_constants_among_fake_tensors() -> None:
+    class Mixed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(4, 4)
+            self.hidden = [torch.ones(4, device="cpu")]
+
+        def forward(self, x: Any) -> Any:
+            return self.layer(x * self.hidden[0])
+
+    with torch.device("meta"):
+        model = Mixed()
+
+    graph = record(model, spec(2, 4))
+
+    assert macs_of(graph) == 32
+    assert graph.notes[-1] == "the model ran with fake tensors"
+
+
+def test_a_model_without_weights_that_looks_at_its_numbers_says_why_it_cannot_run() -> None:
+    with torch.device("meta"):
+        model = Decides()
+
+    with pytest.raises(SnapshotError, match=r"it said: .*_local_scalar_dense"):
+        record(model, spec(2, 4))
+
+
 def test_a_compiled_module_is_recorded_as_what_it_was() -> None:
     model = torch.compile(nn.Linear(4, 4))
 

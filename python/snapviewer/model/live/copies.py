@@ -21,11 +21,22 @@ def copied(module: Any, way: str, fake_mode: Any) -> Any:
     for tensor in (*module.parameters(), *(module.buffers() if fake_mode else ())):
         # What has no shape yet gets one by running, which must not happen to the module itself.
         if not is_lazy(tensor):
-            memo[id(tensor)] = fake_mode.from_tensor(tensor) if fake_mode else tensor
+            memo[id(tensor)] = _faked(tensor, fake_mode) if fake_mode else tensor
     try:
         return copy.deepcopy(module, memo)
     except Exception:  # noqa: BLE001 (locks, files, tensors of a graph: each raises its own)
         return module
+
+
+def _faked(tensor: Any, fake_mode: Any) -> Any:
+    import torch
+
+    if tensor.device.type != "meta":
+        return fake_mode.from_tensor(tensor)
+    # On a processor it meets the tensors that the model makes by itself.
+    with fake_mode:
+        empty = torch.empty_like(tensor, device="cpu")
+        return torch.nn.Parameter(empty) if isinstance(tensor, torch.nn.Parameter) else empty
 
 
 def _on_meta(module: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -61,6 +62,13 @@ def record(
     for way in _WAYS[_WAYS.index(device) :]:
         if way == "meta" and _is_script(module):
             # A ScriptModule moves to another device only in its own place.
+            continue
+        if (
+            way == "cpu"
+            and failures
+            and any(one.device.type == "meta" for one in module.parameters())
+        ):
+            # It has no weights to run with.
             continue
         # A model that asks for gradients in its own forward fails in inference mode only.
         for has_gradients in (False, True) if way == "cpu" else (False,):
@@ -137,6 +145,9 @@ def _surroundings(way: Way, has_gradients: bool) -> Iterator[None]:
     # The fast path of transformers is one operation that hides what its parts compute.
     was_fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
+    # It writes the tracebacks of what cannot be faked to the terminal; the notes have them.
+    log = logging.getLogger("torch._subclasses.fake_tensor")
+    was_disabled, log.disabled = log.disabled, True
     try:
         with ExitStack() as stack:
             stack.enter_context(torch.random.fork_rng(devices=[]))
@@ -148,6 +159,7 @@ def _surroundings(way: Way, has_gradients: bool) -> Iterator[None]:
             yield
     finally:
         torch.backends.mha.set_fastpath_enabled(was_fast)
+        log.disabled = was_disabled
 
 
 def _notes(module: Any, failures: list[_Failure], way: Way) -> tuple[str, ...]:
