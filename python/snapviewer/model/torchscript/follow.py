@@ -415,7 +415,11 @@ class Follower:
 
     def _builtin(self, name: str, node: ast.Call, frame: _Frame) -> Any:
         if name in ("annotate", "unchecked_cast") and len(node.args) == 2:
-            return self._value(node.args[1], frame)
+            value = self._value(node.args[1], frame)
+            if isinstance(value, Tensor) and _is_number(node.args[0]):
+                # Traced code hands on numbers as tensors.
+                return self._operation("prim::ScalarImplicit", [value], {}, frame)
+            return value
         if name == "uninitialized":
             return Unknown("a value that is never used")
         if name == "isinstance" and len(node.args) == 2:
@@ -448,6 +452,10 @@ def _merge(kept: dict[str, Any], other: dict[str, Any], before: dict[str, Any]) 
             kept[name] = UnknownNumber("an answer that depends on values")
         elif all(isinstance(v, str) for v in one_of) and one_of[0] != one_of[1]:
             kept[name] = Unknown("one of two texts")
+
+
+def _is_number(annotation: ast.expr) -> bool:
+    return isinstance(annotation, ast.Name) and annotation.id in ("number", "int", "float")
 
 
 def _named(found: Class, arguments: list[Any]) -> Any:
