@@ -2,8 +2,8 @@
 
 python examples/record_memory_events.py [DIRECTORY]
 
-Needs torch (`pip install "snapviewer[model]"`). With CUDA it records the memory of the card, without
-it the memory of the process, and says which.
+Needs torch (`pip install "snapviewer[model]"`). With CUDA it records the memory of the card, else
+that of the process, and says which.
 """
 
 from __future__ import annotations

@@ -112,6 +112,41 @@ def test_nothing_is_appended_to_an_array(log: Path) -> None:
     assert log.read_text() == '\n [{"event": "init"}]\n'
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        b'{"events": [{"event": "init"}]}\n',
+        b'{"name": "a model"}\n{"event": "init"}\n',
+        b'{\n"event": "init"\n}\n',
+        b'{"event": "in',
+        b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
+        b"a text\n",
+        b"\xff" * 100,
+        b"{" * 10**6,
+        '{"event": "init"}\n'.encode("utf-16"),
+    ],
+)
+def test_nothing_is_appended_to_what_is_no_log_of_lines(log: Path, other: bytes) -> None:
+    log.write_bytes(other)
+
+    with pytest.raises(ValueError, match="first line is an event"):
+        EventRecorder(log, memory=FakeMemory(), append=True).__enter__()
+
+    assert log.read_bytes() == other
+
+
+@pytest.mark.parametrize("old", [b"", b"\n", b'\xef\xbb\xbf\n {"event": "init"}\r\n'])
+def test_a_recording_is_appended_to_an_empty_file_and_to_a_log(log: Path, old: bytes) -> None:
+    log.write_bytes(old)
+
+    with EventRecorder(log, memory=FakeMemory(), append=True):
+        pass
+
+    new = log.read_bytes()
+    assert new.startswith(old + b'{"event": "init"')
+    assert new.endswith(b"\n")
+
+
 def test_a_path_that_cannot_be_written_is_an_error_at_once(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         EventRecorder(tmp_path / "none" / "log.jsonl", memory=FakeMemory()).__enter__()
@@ -194,6 +229,58 @@ def test_what_cannot_wait_for_a_disk_is_written_all_the_same(
     assert os.read(reader, 1 << 16).count(b"\n") == 2
     os.close(reader)
     assert caplog.records == []
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+@pytest.mark.parametrize("append", [False, True])
+def test_a_pipe_that_nobody_reads_is_an_error_at_once(tmp_path: Path, append: bool) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+
+    with pytest.raises(OSError, match="nobody reads this pipe"):
+        EventRecorder(path, memory=FakeMemory(), append=append).__enter__()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_whose_reader_stopped_loses_events_and_not_the_run(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+
+    with EventRecorder(path, memory=FakeMemory()) as recorder:
+        for _ in range(100):
+            recorder.step(padding="x" * 4000)
+
+    os.close(reader)
+    assert len(caplog.records) == 1
+    assert "memory events are being lost" in caplog.text
+
+
+@pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="this system has no such file")
+def test_events_may_go_to_where_the_program_prints() -> None:
+    code = """if True:
+        from snapviewer.events import EventRecorder
+        with EventRecorder("/dev/stdout", memory="process") as recorder:
+            recorder.step()
+    """
+
+    done = run_python(code)
+
+    assert done.returncode == 0
+    names = [json.loads(line)["event"] for line in done.stdout.splitlines()]
+    assert names == ["init", "step_0", "inference_end"]
+
+
+def test_a_disk_as_such_is_not_written_over(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log.write_text("what is on it")
+    monkeypatch.setattr("stat.S_ISBLK", lambda _: True)
+
+    with pytest.raises(OSError, match="this is a disk"):
+        EventRecorder(log, memory=FakeMemory()).__enter__()
+
+    assert log.read_text() == "what is on it"
 
 
 def test_threads_may_share_a_recorder(log: Path) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import io
 import logging
+import pickle
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,8 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fake_memory import FakeMemory, events_of, names_of
-from snapviewer.events import EventRecorder
-from snapviewer.events.safe_values import is_out_of_memory, json_value, name_of
+from hostile_values import HOSTILE, hostile_error, hostile_exit
+from snapviewer.events import EventRecorder, analyze_log_file
+from snapviewer.events.memory import Reading
+from snapviewer.events.safe_values import is_good_end, is_out_of_memory, json_value, name_of
 
 MB = 2**20
 
@@ -230,6 +236,44 @@ def test_hooks_do_nothing_where_nothing_is_recorded(log: Path) -> None:
     assert names_of(log) == ["init", "inference_end"]
 
 
+def test_a_copy_of_a_recorder_is_the_recorder(log: Path) -> None:
+    with EventRecorder(log, memory=FakeMemory()) as recorder:
+        hooks = copy.deepcopy([recorder.step_hook])
+        hooks[0]()
+        copy.copy(recorder).step()
+
+    assert names_of(log) == ["init", "step_0", "step_1", "inference_end"]
+
+
+def test_a_recorder_that_was_pickled_records_nothing(log: Path) -> None:
+    with EventRecorder(log, memory=FakeMemory()) as recorder:
+        hook = pickle.loads(pickle.dumps(recorder.step_hook))
+        other = hook.__self__
+        hook()
+        other.event("something")
+        with other.stage("something"):
+            assert other.on_step_end(None, 0, 0, "kept") == "kept"
+        with pytest.raises(RuntimeError, match="make another one"):
+            other.__enter__()
+
+    assert names_of(log) == ["init", "inference_end"]
+
+
+def test_a_model_with_a_hook_can_be_copied_and_saved(log: Path) -> None:
+    torch = pytest.importorskip("torch")
+    model = torch.nn.Linear(2, 2)
+    saved = io.BytesIO()
+
+    with EventRecorder(log, memory=FakeMemory()) as recorder:
+        model.register_forward_hook(recorder.step_hook)
+        copy.deepcopy(model)(torch.zeros(1, 2))
+        torch.save(model, saved)
+        saved.seek(0)
+        torch.load(saved, weights_only=False)(torch.zeros(1, 2))
+
+    assert names_of(log) == ["init", "step_0", "inference_end"]
+
+
 def test_only_components_and_stages_wait_for_the_device(log: Path) -> None:
     memory = FakeMemory()
 
@@ -313,6 +357,35 @@ def test_a_program_that_exits_well_ends_well(log: Path) -> None:
     assert names_of(log) == ["init", "inference_end"]
 
 
+def test_a_generator_that_is_left_early_ends_well(log: Path) -> None:
+    def batches() -> Iterator[int]:
+        with (
+            EventRecorder(log, memory=FakeMemory()) as recorder,
+            recorder.stage("loading"),
+        ):
+            yield from range(10)
+
+    left = batches()
+    next(left)
+    left.close()  # type: ignore[attr-defined]
+
+    assert names_of(log) == ["init", "loading_start", "loading_end", "inference_end"]
+
+
+def test_a_generator_that_is_left_early_is_not_blamed_later(log: Path) -> None:
+    def run() -> None:
+        with EventRecorder(log, memory=FakeMemory()) as recorder:
+            with suppress(GeneratorExit), recorder.stage("loading"):
+                raise GeneratorExit
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        run()
+
+    assert names_of(log)[-2:] == ["loading_end", "error"]
+    assert "failed_in" not in events_of(log)[-1]
+
+
 def test_an_error_whose_words_fail_is_recorded_all_the_same(log: Path) -> None:
     class SilentError(Exception):
         def __str__(self) -> str:
@@ -343,6 +416,81 @@ def test_memory_that_cannot_be_read_any_more_does_not_end_the_run(
     assert well["memory_allocated"] == 50
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
     assert "device-side assert" in caplog.text
+
+
+class NonsenseMemory(FakeMemory):
+    """A source of someone's own, whose every answer is one that nobody expects."""
+
+    answer: object = None
+
+    def facts(self) -> Any:
+        return self.answer
+
+    def read(self) -> Any:
+        return self.answer
+
+    def wait(self) -> None:
+        raise AttributeError
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *(None, 5, "text", object(), {1: 2}),
+        Reading(level_bytes="many", peak_bytes=0),  # type: ignore[arg-type]
+        Reading(level_bytes=0, peak_bytes=None),  # type: ignore[arg-type]
+        Reading(level_bytes=0, peak_bytes=0, reserved_peak_bytes=[]),  # type: ignore[arg-type]
+        Reading(level_bytes=-1, peak_bytes=0),
+        Reading(level_bytes=10**5000, peak_bytes=0),
+        Reading(level_bytes=float("nan"), peak_bytes=0),  # type: ignore[arg-type]
+    ],
+)
+def test_a_source_that_answers_nonsense_is_told_once_and_does_not_end_the_run(
+    log: Path, caplog: pytest.LogCaptureFixture, answer: object
+) -> None:
+    memory = NonsenseMemory()
+    memory.answer = answer
+
+    with EventRecorder(log, memory=memory) as recorder, recorder.stage("blind"):
+        recorder.step()
+
+    assert names_of(log) == ["init", "blind_start", "step_0", "blind_end", "inference_end"]
+    assert not any("memory_allocated" in event for event in events_of(log))
+    assert len(caplog.records) == 1
+    assert "memory cannot be read" in caplog.text
+
+
+def test_something_that_is_no_source_does_not_end_the_run(log: Path) -> None:
+    with EventRecorder(log, memory=object()) as recorder:  # type: ignore[arg-type]
+        recorder.step()
+
+    assert names_of(log) == ["init", "step_0", "inference_end"]
+
+
+def test_a_source_may_tell_sizes_as_other_numbers(log: Path) -> None:
+    with EventRecorder(log, memory=FakeMemory(level=2.5e9)):  # type: ignore[arg-type]
+        pass
+
+    assert events_of(log)[0]["memory_allocated"] == 2_500_000_000
+
+
+def test_logging_that_raises_does_not_end_the_run(log: Path) -> None:
+    class Broken(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            raise ZeroDivisionError(record)
+
+    memory, handler = FakeMemory(), Broken()
+    logger = logging.getLogger("snapviewer.events")
+    logger.addHandler(handler)
+    try:
+        with EventRecorder(log, memory=memory) as recorder:
+            memory.failure = RuntimeError("no memory")
+            recorder.step()
+        recorder.event("late")
+    finally:
+        logger.removeHandler(handler)
+
+    assert names_of(log) == ["init", "step_0", "inference_end"]
 
 
 # Wrong use
@@ -398,7 +546,75 @@ def test_an_event_is_one_line_of_json_whatever_it_is_told(
     assert event["event"].isprintable()
     assert event["event"]
     assert len(path.read_text().splitlines()) == 3
-    assert path.stat().st_size < 200_000
+    assert path.stat().st_size < 100_000
+
+
+@pytest.mark.parametrize("which", HOSTILE)
+def test_a_value_whose_own_code_fails_does_not_end_the_run(log: Path, which: str) -> None:
+    make, kept = HOSTILE[which]
+    value = make()
+
+    with EventRecorder(log, memory=FakeMemory(), model_name=value) as recorder:
+        recorder.event("told", value=value)
+        recorder.event(value)
+        with recorder.stage(value):
+            recorder.step(value=value)
+
+    first, told, named, start, step, _, _ = events_of(log)
+    assert first["model_name"] == told["value"] == step["value"] == kept
+    assert named["event"] == name_of(kept)
+    assert start["event"].endswith("_start")
+
+
+def test_an_error_whose_kind_cannot_be_asked_goes_on(log: Path) -> None:
+    error = hostile_error()
+    raised: BaseException | None = None
+
+    try:
+        with EventRecorder(log, memory=FakeMemory()):
+            raise error
+    except BaseException as caught:  # pytest.raises would ask for its kind
+        raised = caught
+
+    assert raised is error
+    last = events_of(log)[-1]
+    assert (last["event"], last["error_type"]) == ("error", "_NamelessError")
+
+
+def test_an_exit_whose_code_fails_is_no_good_end() -> None:
+    assert not is_good_end(hostile_exit())
+    assert not is_good_end(SystemExit(1))
+    assert is_good_end(SystemExit())
+
+
+@pytest.mark.parametrize("text", ["x", "\0", "é", "😀", "\ud800"])
+def test_a_line_is_never_longer_than_the_reader_takes(log: Path, text: str) -> None:
+    long = {f"long_{number}": text * 10**4 for number in range(300)}
+
+    with EventRecorder(log, memory=FakeMemory(level=5), model_name=text * 10**6) as recorder:
+        recorder.step()
+        recorder.step(**long, loss=0.5)
+        recorder.event("😀" * 1000, **{f"{number}{'😀' * 400}": number for number in range(1000)})
+        recorder.event("many", **{f"f{number}": number for number in range(10**4)})
+
+    assert max(map(len, log.read_bytes().split(b"\n"))) < 2**16
+    _, _, step, odd, many, _ = events_of(log)
+    assert step["loss"] == 0.5
+    assert step["memory_allocated"] == 5
+    assert "duration" in step
+    assert step["dropped_fields"] == 300 - sum(name in step for name in long)
+    assert 0 < odd["dropped_fields"] < 1000
+    assert 0 < many["dropped_fields"] < 10**4
+    assert analyze_log_file(log)
+
+
+def test_the_longest_text_alone_is_kept(log: Path) -> None:
+    with EventRecorder(log, memory=FakeMemory()) as recorder:
+        recorder.event("told", note="😀" * 4000)
+
+    told = events_of(log)[1]
+    assert told["note"] == "😀" * 4000
+    assert "dropped_fields" not in told
 
 
 @pytest.mark.parametrize(

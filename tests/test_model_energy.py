@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fake_nvml import FakeNvml, FakeNvmlError, full_card
+from patience import PATIENT
 from snapviewer.model.energy import (
     Energy,
     EnergyMeter,
@@ -360,6 +362,7 @@ class TestRapl:
         with pytest.raises(NoMeasureError, match="shows no processor package"):
             Rapl(tmp_path).start()
 
+    @PATIENT
     @given(
         range_uj=st.integers(1, 1000),
         start=st.integers(0, 1000),
@@ -381,6 +384,7 @@ class TestRapl:
         assert counter.total_uj == sum(steps)
         assert counter.dropped == 0
 
+    @PATIENT
     @given(st.one_of(st.none(), st.integers(1, 50)), st.lists(st.integers(0, 100)))
     def test_a_wrapping_counter_never_falls(
         self, range_uj: int | None, readings: list[int]
@@ -509,6 +513,7 @@ class TestEstimates:
 
         assert known.terms[2].joules == Range(14, 14, 14)
 
+    @PATIENT
     @given(
         flops=st.integers(0, 10**18),
         moved=st.integers(0, 10**15),
@@ -600,6 +605,22 @@ class TestIdle:
         )
         assert energy.above_idle.status == "computed"
 
+    def test_nothing_is_left_open_if_watching_is_cut_short(
+        self, nowhere: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def interrupted(seconds: float) -> None:
+            raise KeyboardInterrupt
+
+        nvml = FakeNvml(**full_card())
+        meter = EnergyMeter(device="cuda", nvml=nvml, powercap=nowhere, idle_s=9)
+        monkeypatch.setattr(time, "sleep", interrupted)
+
+        with pytest.raises(KeyboardInterrupt):
+            meter.__enter__()
+
+        assert nvml.opened == 0
+        assert not [one for one in threading.enumerate() if one.name == "snapviewer samples"]
+
     def test_an_idle_machine_that_was_not_watched_is_unknown(self, nowhere: Path) -> None:
         with EnergyMeter(powercap=nowhere) as meter:
             pass
@@ -674,10 +695,10 @@ class TestCarbon:
     def test_the_worlds_average_is_named_with_its_year(self) -> None:
         carbon = carbon_of(Quantity(3.6e6, "J", "measured", "RAPL"))
 
-        assert carbon.value == 480
+        assert carbon.value == 481
         assert carbon.unit == "g CO2"
         assert carbon.status == "estimated"
-        assert "480 g CO2/kWh, world average of 2023" in carbon.source
+        assert "481 g CO2/kWh, world average of 2023" in carbon.source
 
     def test_an_intensity_of_ones_own_is_used(self) -> None:
         carbon = carbon_of(Quantity(7.2e6, "J", "measured", "RAPL"), 56)
@@ -694,6 +715,7 @@ class TestCarbon:
             carbon_of(Quantity(1.0, "J", "measured", "RAPL"), intensity)
 
 
+@PATIENT
 @given(
     st.lists(st.tuples(st.floats(0.001, 10), st.floats(0, 1000)), min_size=1, max_size=30),
 )

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import snapviewer
+from patience import PATIENT
 from snapviewer.model.graph import Graph, Node, TensorSpec, Unknown
-from snapviewer.model.pt2 import archive, read_pt2
+from snapviewer.model.pt2 import archive, nodes, read_pt2
 from snapviewer.model.pt2.nodes import flatten
 from snapviewer.model.pt2.symbols import (
     NotWorkedOutError,
@@ -28,6 +29,7 @@ from snapviewer.model.pt2.symbols import (
     symbols_of,
     worked_out,
 )
+from snapviewer.model.pt2.values import Sizes
 
 FLOAT = 7
 
@@ -371,6 +373,28 @@ class TestBadFiles:
         with pytest.raises(snapviewer.SnapshotError, match="longer than"):
             read_pt2(path)
 
+    def test_a_description_of_nothing_but_values_is_refused(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(archive, "MOST_VALUES", 1000)
+        path = write(tmp_path / "m.pt2", {"a": [{}] * 600})
+
+        with pytest.raises(snapviewer.SnapshotError, match="more than 1,000 values"):
+            read_pt2(path)
+
+    def test_more_operations_than_any_model_has_are_left_out(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(nodes, "_MOST_NODES", 10)
+        block = {"as_graph": {"name": "g", "graph": {"nodes": [{}] * 8}}}
+        wrapped = operation("torch.ops.higher_order.wrap", ("", block), outputs=[])
+        made = program(nodes=[wrapped, wrapped, {}])
+
+        graph = read_pt2(write(tmp_path / "m.pt2", made))
+
+        assert len(graph.nodes) == 10
+        assert any("after the first 10 are left out" in note for note in graph.notes)
+
     def test_a_bomb_that_lies_about_its_length_is_refused(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -394,13 +418,20 @@ class TestBadFiles:
         with pytest.raises(FileNotFoundError):
             read_pt2(tmp_path / "nothing")
 
-    def test_an_archive_without_a_program_is_refused(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize(
+        ("member", "complaint"),
+        [("m/extra/x", "has no program"), ("m/data/aotinductor/model/a.so", "compiled code")],
+    )
+    def test_an_archive_without_a_program_is_refused(
+        self, tmp_path: Path, member: str, complaint: str
+    ) -> None:
         path = tmp_path / "m.pt2"
         with zipfile.ZipFile(path, "w") as target:
             target.writestr("m/archive_format", "pt2")
             target.writestr("m/archive_version", "0")
+            target.writestr(member, b"x")
 
-        with pytest.raises(snapviewer.SnapshotError, match="has no program"):
+        with pytest.raises(snapviewer.SnapshotError, match=complaint):
             read_pt2(path)
 
     def test_blocks_in_blocks_in_blocks_end(self, tmp_path: Path) -> None:
@@ -424,8 +455,16 @@ class TestBadFiles:
 
         assert all(isinstance(value, Unknown) for value in (node.arguments[0], *node.outputs))
 
+    def test_expressions_beyond_all_measure_are_not_worked_out(self) -> None:
+        sizes = Sizes({"s0": 3}, _left_characters=10)
+
+        worked = [sizes.size({"as_expr": {"expr_str": f"s0 + {n}"}}) for n in (1, 2, 1)]
+
+        assert worked == [4, None, 4]
+        assert sizes.is_incomplete
+
+    @PATIENT
     @given(st.data())
-    @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
     def test_whatever_stands_in_the_description_is_a_graph_or_a_sentence(
         self, tmp_path: Path, data: st.DataObject
     ) -> None:
@@ -466,6 +505,7 @@ def places(document: Any) -> list[tuple[Any, Any]]:
 
 
 class TestSymbols:
+    @PATIENT
     @given(
         st.recursive(
             st.one_of(
@@ -544,6 +584,7 @@ class TestSymbols:
         assert symbol_of(expression) in (None, "s1", "\ud800", "x" * 5000)
         assert isinstance(symbols_of(expression), set)
 
+    @PATIENT
     @given(st.integers(-9, 9), st.integers(-9, 9), st.integers(0, 1000))
     def test_a_linear_expression_is_solved(self, slope: int, shift: int, size: int) -> None:
         expression = f"{slope}*s0 + {shift}"

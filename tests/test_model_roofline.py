@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from patience import PATIENT
 from snapviewer.model import roofline
 from snapviewer.model.kernels import Backend, Kernels, Run, Stream, kernels_of
 from snapviewer.model.quantity import Quantity, unavailable
@@ -66,6 +67,7 @@ class TestBounds:
     def test_an_unknown_intensity_has_an_unknown_bound(self, intensity: float | None) -> None:
         assert bound_of(intensity, a_roof()) == "unknown"
 
+    @PATIENT
     @given(st.floats(1e6, 1e15), st.floats(1e6, 1e13), st.floats(0, 1e6))
     def test_what_is_attainable_is_below_both_limits(
         self, peak: float, bandwidth: float, intensity: float
@@ -222,6 +224,7 @@ class TestKernels:
         assert copy.moved_bytes == 2 * 4096
         assert triad.moved_bytes == (5 if backend == "numpy" else 3) * 4096
 
+    @PATIENT
     @given(st.integers(1, 9), st.integers(1, 5000))
     def test_threads_share_all_of_the_array(self, threads: int, size: int) -> None:
         from snapviewer.model.kernels import NumpyKernels

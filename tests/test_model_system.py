@@ -101,6 +101,19 @@ class TestTheMachine:
         }
         assert last_cache_bytes(tmp_path) == 36 << 20
 
+    def test_what_psutil_is_not_allowed_to_tell_is_unavailable(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refuse(*_: object, **__: object) -> object:
+            raise psutil.AccessDenied(1)
+
+        for name in ("cpu_freq", "cpu_percent", "cpu_times", "virtual_memory", "Process"):
+            monkeypatch.setattr(psutil, name, refuse)
+
+        assert read_cpu(watch_s=0.001).frequency.status == "unavailable"
+        assert read_memory().program.status == "unavailable"
+        assert read_processors().busy.status == "unavailable"
+
     def test_a_system_that_tells_nothing_of_its_processor_is_no_error(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -133,10 +146,24 @@ class TestTheMachine:
 
         assert found == {"k10temp Tctl": 62.5, "nvme": 40.0}
 
+    def test_the_processors_temperature_is_that_of_its_warmest_sensor(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        sensors = {
+            "coretemp": [SimpleNamespace(label=f"Core {n}", current=50.0 + n) for n in range(4)],
+            "nvme": [SimpleNamespace(label="", current=90.0)],
+        }
+        monkeypatch.setattr(psutil, "sensors_temperatures", lambda: sensors, raising=False)
+        warmest = cpu_module.processor_temperature()
+        del sensors["coretemp"]
+
+        assert warmest.value == 53
+        assert "none of the sensors" in cpu_module.processor_temperature().source
+
     @pytest.mark.parametrize("way", ["none", "missing", "refused"])
     def test_hidden_temperatures_say_so(self, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
         def refused() -> object:
-            raise PermissionError(13, "Permission denied")
+            raise psutil.AccessDenied(1)
 
         if way == "missing":
             monkeypatch.delattr(psutil, "sensors_temperatures", raising=False)

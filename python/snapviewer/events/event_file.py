@@ -3,6 +3,9 @@
 A line is one write to a file opened for appending, so that lines of two writers do not mix, and a
 line torn by a full disk or a lost machine hurts no other. Once open, nothing here raises: a log is
 not worth the run that it tells of. What could not be written is counted, and said once.
+
+Lines are ASCII, though that makes some texts longer: a line that is torn is text all the same, lone
+surrogates can be said, and a terminal that shows the file obeys nothing in it.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from contextlib import suppress
 
 _log = logging.getLogger("snapviewer.events")
 
+_MOST_OF_FIRST_LINE = 2**20  # bytes, as many as the reader takes
 # What `fsync` answers for a pipe, a terminal or a file system that has no such thing.
 _CANNOT_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.ENOSYS, errno.EROFS}
 
@@ -25,13 +29,15 @@ class EventFile:
     """A file of JSON Lines that is being written.
 
     Args:
-        path: The file; it is made if it is not there, but its directory is not.
+        path: The file; it is made if it is not there, but its directory is not. What is no file,
+            such as a named pipe or `/dev/stdout`, is never waited for: what it does not take at
+            once is lost.
         is_appended: Whether to keep what the file says already; else it begins empty.
         is_synced: Whether each line waits for the disk, and so survives the machine, too.
 
     Raises:
-        OSError: The file cannot be written.
-        ValueError: It is to be appended to, but is a JSON array, which has an end.
+        OSError: The file cannot be written, nobody reads the pipe, or it is a disk as such.
+        ValueError: It is to be appended to, but is not JSON Lines that begin with an event.
     """
 
     def __init__(
@@ -41,8 +47,7 @@ class EventFile:
         self.lost = 0
         self._is_synced = is_synced
         self._is_torn = is_appended and _ends_within_a_line(self.path)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | (0 if is_appended else os.O_TRUNC)
-        self._handle = os.open(self.path, flags | getattr(os, "O_BINARY", 0), 0o666)
+        self._handle = _opened(self.path, 0 if is_appended else os.O_TRUNC)
         if is_synced:
             _sync_directory(self.path)
 
@@ -78,9 +83,37 @@ class EventFile:
     def _lose(self, error: OSError) -> None:
         self.lost += 1
         if self.lost == 1:
-            # Not a warning, which a program may turn into an exception.
-            message = "memory events are being lost, the run goes on: %s: %s"
-            _log.warning(message, error.strerror, self.path)
+            complain(f"memory events are being lost, the run goes on: {error.strerror}", self.path)
+
+
+def complain(message: str, path: str | os.PathLike[str]) -> None:
+    """Log what is wrong with a recording; where logging raises, nobody can be told."""
+    with suppress(Exception):
+        # Not a warning, which a program may turn into an exception.
+        _log.warning("%s: %s", message, os.fspath(path))
+
+
+def _opened(path: str, flags: int) -> int:
+    """Open a file for appending without waiting for anyone.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    mode = 0
+    with suppress(FileNotFoundError):
+        mode = os.stat(path).st_mode
+    if stat.S_ISBLK(mode):
+        raise OSError(errno.EINVAL, "this is a disk, not a file on it", path)
+    flags |= os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+    if mode and not stat.S_ISREG(mode):
+        flags |= getattr(os, "O_NONBLOCK", 0)  # a pipe would wait for its reader
+    try:
+        return os.open(path, flags, 0o666)
+    except OSError as error:
+        if error.errno == errno.ENXIO and stat.S_ISFIFO(mode):
+            why = "nobody reads this pipe: start its reader first"
+            raise OSError(errno.ENXIO, why, path) from None
+        raise
 
 
 def _ends_within_a_line(path: str) -> bool:
@@ -88,19 +121,31 @@ def _ends_within_a_line(path: str) -> bool:
 
     Raises:
         OSError: The file is there, but cannot be read.
-        ValueError: It is a JSON array.
+        ValueError: It is not JSON Lines that begin with an event.
     """
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             return False
         with open(path, "rb") as file:
-            if file.read(64).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
-                raise ValueError(f"cannot append to a JSON array, only to JSON Lines: {path}")
+            head = file.read(_MOST_OF_FIRST_LINE).removeprefix(b"\xef\xbb\xbf").lstrip()
+            if head and not _is_event(head.partition(b"\n")[0]):
+                raise ValueError(
+                    "cannot append to a JSON array or another file, only to JSON Lines whose "
+                    f"first line is an event: {path}"
+                )
             size = file.seek(0, os.SEEK_END)
             file.seek(max(size - 1, 0))
             return file.read(1) not in (b"", b"\n")
     except FileNotFoundError:
         return False
+
+
+def _is_event(line: bytes) -> bool:
+    try:
+        entry = json.loads(line.decode("utf-8"))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(entry, dict) and "event" in entry
 
 
 def _sync_directory(path: str) -> None:

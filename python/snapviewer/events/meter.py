@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from snapviewer.events.memory import MemorySource
-from snapviewer.events.safe_values import message_of
+from snapviewer.events.memory import MemorySource, Reading
+from snapviewer.events.safe_values import Value, json_value, kind_of, message_of, name_of
 
 _Answer = TypeVar("_Answer")
 
@@ -38,16 +38,16 @@ class Meter:
 
     def begin(self, *, resets_peak: bool) -> dict[str, object]:
         """Tell what is known of the source, and from when on its peak counts."""
-        is_reset = resets_peak and self._asked(self._source.reset_peak) is True
+        is_reset = resets_peak and self._asked(lambda source: source.reset_peak()) is True
         return {
-            "memory_source": self._source.name,
+            "memory_source": self._asked(lambda source: source.name),
             "peak_since": "entry" if is_reset else "process_start",
-            **(self._asked(self._source.facts) or {}),
+            **(self._asked(_facts) or {}),
         }
 
     def read(self) -> Measured:
         """Measure memory; where that fails, there is still the peak until now."""
-        reading = self._asked(self._source.read)
+        reading = self._asked(_reading)
         if reading is not None:
             # Someone else may reset the source's peaks while we record.
             self._note("peak_memory", max(reading.peak_bytes, reading.level_bytes))
@@ -63,17 +63,48 @@ class Meter:
 
     def wait(self) -> None:
         """Wait for the work of the device; its errors will be met by whoever uses it next."""
-        self._asked(self._source.wait)
+        self._asked(lambda source: source.wait())
 
     def _note(self, name: str, size_bytes: int | None) -> None:
         if size_bytes is not None:
             self._peaks[name] = max(self._peaks.get(name, 0), size_bytes)
 
-    def _asked(self, question: Callable[[], _Answer]) -> _Answer | None:
+    def _asked(self, question: Callable[[MemorySource], _Answer]) -> _Answer | None:
         try:
-            return question()
-        except (OSError, RuntimeError, ValueError) as error:
+            return question(self._source)
+        except Exception as error:  # noqa: BLE001 - a source may be someone's own
             if not self._has_complained:
                 self._has_complained = True
-                self._complain(f"memory cannot be read, the run goes on: {message_of(error)}")
+                why = message_of(error) or kind_of(error)
+                self._complain(f"memory cannot be read, the run goes on: {why}")
             return None
+
+
+# A source of someone's own may answer anything.
+
+
+def _facts(source: MemorySource) -> dict[str, Value]:
+    return {name_of(name): json_value(fact) for name, fact in source.facts().items()}
+
+
+def _reading(source: MemorySource) -> Reading:
+    said = source.read()
+    reserved, used = said.reserved_peak_bytes, said.device_used_bytes
+    return Reading(
+        level_bytes=_size(said.level_bytes),
+        peak_bytes=_size(said.peak_bytes),
+        reserved_peak_bytes=None if reserved is None else _size(reserved),
+        device_used_bytes=None if used is None else _size(used),
+    )
+
+
+def _size(said: int) -> int:
+    """Return a number of bytes.
+
+    Raises:
+        ValueError: It is none; other errors if it is no number.
+    """
+    size_bytes = int(said)
+    if not 0 <= size_bytes < 2**63:
+        raise ValueError("the source tells a size that no memory has")
+    return size_bytes

@@ -7,7 +7,6 @@ memory of the process; what CUDA takes to tell was not measured.
 
 from __future__ import annotations
 
-import logging
 import os
 import platform
 import threading
@@ -18,7 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
 from snapviewer import __version__
-from snapviewer.events.event_file import EventFile
+from snapviewer.events.event_file import EventFile, complain
 from snapviewer.events.memory import (
     MemoryKind,
     MemorySource,
@@ -26,13 +25,21 @@ from snapviewer.events.memory import (
     torch_version,
 )
 from snapviewer.events.meter import Meter
-from snapviewer.events.safe_values import is_out_of_memory, json_value, message_of, name_of
+from snapviewer.events.safe_values import (
+    Value,
+    fitting,
+    is_good_end,
+    is_out_of_memory,
+    json_value,
+    kind_of,
+    message_of,
+    name_of,
+)
 from snapviewer.texts import MOST_SHOWN
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_log = logging.getLogger("snapviewer.events")
 _Anything = TypeVar("_Anything")
 
 
@@ -48,21 +55,24 @@ class EventRecorder:
                 recorder.step()
 
     Entering writes `init`, with what is known of the machine; leaving writes `inference_end`. An
-    exception writes `error` instead, or `oom` if memory ran out, and goes on its way. Each event is
-    on disk when the call returns. Every event has `timestamp` (Unix seconds), `peak_memory` (the
-    most so far) and `memory_allocated` (now), in bytes; of a CUDA device also `cuda_runtime_peak`
-    (the most that was seen in use on the device, by whomever) and `pytorch_runtime_peak` (the most
-    that PyTorch reserved), in MB of 2**20 bytes.
+    exception writes `error` instead, or `oom` if memory ran out, and goes on its way; a generator
+    that is closed early has ended well. Each event is on disk when the call returns. Every event
+    has `timestamp` (Unix seconds), `peak_memory` (the most so far) and `memory_allocated` (now), in
+    bytes; of a CUDA device also `cuda_runtime_peak` (the most that was seen in use on the device,
+    by whomever) and `pytorch_runtime_peak` (the most that PyTorch reserved), in MB of 2**20 bytes.
 
     A step tells how far memory is above a base: the last `before_generate`; until there is one, the
     end of the last component, and without components the moment of entering.
 
     Recording does not end a run: what goes wrong after entering is logged once, by `logging`, and
     the run goes on. Threads may share a recorder. A process that was forked writes nothing; each
-    process of a distributed run needs a path of its own.
+    process of a distributed run needs a path of its own. A model that has a hook of a recorder can
+    be copied, and goes on recording; and it can be pickled, where the recorder that comes back
+    records nothing.
 
     Args:
-        path: The file, JSON Lines; its directory must be there.
+        path: The file, JSON Lines; its directory must be there. It may be a pipe that someone
+            reads, or `/dev/stdout`; events that are not taken at once are lost there.
         model_name: What the report calls the model.
         memory: `cuda`, `process` (what is resident), or `auto`: CUDA if PyTorch sees a device;
             or something of your own that can be read. The log says which.
@@ -79,7 +89,8 @@ class EventRecorder:
     Raises:
         OSError: On entering, the file cannot be written.
         RuntimeError: On entering, there is no CUDA, but it was asked for.
-        ValueError: On entering, there is no such device, or `append` finds a JSON array.
+        ValueError: On entering, there is no such device, or `append` finds something else
+            than JSON Lines that begin with an event.
     """
 
     def __init__(
@@ -104,6 +115,7 @@ class EventRecorder:
         self._waits_for_device = waits_for_device
         # A signal's handler may record an event while one is being recorded.
         self._lock = threading.RLock()
+        self._has_begun = False
         self._meter: Meter | None = None
         self._file: EventFile | None = None
         self._process = 0
@@ -116,7 +128,7 @@ class EventRecorder:
         self._failed_in: str | None = None
 
     def __enter__(self) -> Self:
-        if self._meter is not None:
+        if self._has_begun:
             raise RuntimeError("an EventRecorder records once: make another one")
         chosen = self._memory
         # First: what is wrong with the machine must not cost the log of an earlier run.
@@ -124,6 +136,7 @@ class EventRecorder:
         self._file = EventFile(self.path, is_appended=self._append, is_synced=self._is_synced)
         self._meter = Meter(source, self._complain)
         self._process = os.getpid()
+        self._has_begun = True
         self._entered_at = time.perf_counter()
         facts = {
             "model_name": self._model_name,
@@ -146,19 +159,34 @@ class EventRecorder:
         if not self._is_recording():
             return
         with self._lock:
-            fields: dict[str, object] = {"duration": _since(self._entered_at)}
+            own: dict[str, Value] = {"duration": _since(self._entered_at)}
             if self._file is not None and self._file.lost:
-                fields["lost_events"] = self._file.lost
-            if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
-                self._write("inference_end", fields)
+                own["lost_events"] = self._file.lost
+            if error is None or is_good_end(error):
+                self._write("inference_end", own=own)
             else:
-                fields |= {"error_type": type(error).__name__, "message": message_of(error)}
+                own |= {"error_type": kind_of(error), "message": message_of(error)}
                 if self._failed_in is not None:
-                    fields["failed_in"] = self._failed_in
-                self._write("oom" if is_out_of_memory(error) else "error", fields)
+                    own["failed_in"] = self._failed_in
+                self._write("oom" if is_out_of_memory(error) else "error", own=own)
             if self._file is not None:
                 self._file.close()
             self._file = None
+
+    # A copy of a model has hooks of the same recorder.
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, _: object) -> Self:
+        return self
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"path": os.fspath(self.path)}
+
+    def __setstate__(self, state: Mapping[str, str]) -> None:
+        # As one that recorded elsewhere: it never will here.
+        EventRecorder.__init__(self, state["path"])
+        self._has_begun = True
 
     def event(self, name: str, /, **fields: object) -> None:
         """Record that something happened.
@@ -167,13 +195,15 @@ class EventRecorder:
             name: What, such as `model_loaded`; `before_generate` is what later steps are measured
                 from.
             fields: What else there is to say: numbers and texts; of anything else, its `repr`.
-                They take the place of what is measured, but not of the name and the time.
+                They take the place of what is measured, but not of the name and the time. Of more
+                than 60,000 characters, the longest are left out; `dropped_fields` says how many.
         """
         if not self._may_record():
             return
         with self._lock:
+            name = name_of(name)
             is_base = name == "before_generate"
-            level = self._write(name, {"incremental_memory": 0} | fields if is_base else fields)
+            level = self._write(name, fields, own={"incremental_memory": 0} if is_base else {})
             if is_base:
                 self._base_bytes, self._has_before_generate = level, True
                 self._step_began_at = time.perf_counter()
@@ -186,9 +216,9 @@ class EventRecorder:
         if not self._may_record():
             return
         with self._lock:
-            if self._step_began_at is not None:
-                fields = {"duration": _since(self._step_began_at)} | fields
-            self._write(f"step_{self._steps}", fields, above=self._base_bytes)
+            began_at = self._step_began_at
+            own = {} if began_at is None else {"duration": _since(began_at)}
+            self._write(f"step_{self._steps}", fields, own=own, above=self._base_bytes)
             self._step_began_at = time.perf_counter()
             self._steps += 1
 
@@ -242,14 +272,22 @@ class EventRecorder:
         began_at = time.perf_counter()
         try:
             yield
+        except GeneratorExit:
+            self._end_block(f"{name}{end}", began_at, before, is_component=is_component)
+            raise
         except BaseException:
             # The innermost comes first. Not the exception itself: it would keep tensors alive.
             self._failed_in = self._failed_in or name
             raise
+        self._end_block(f"{name}{end}", began_at, before, is_component=is_component)
+
+    def _end_block(
+        self, name: str, began_at: float, before: int | None, *, is_component: bool
+    ) -> None:
         self._wait()
-        fields = {"duration": _since(began_at)}
+        own = {"duration": _since(began_at)}
         with self._lock:
-            level = self._write(f"{name}{end}", fields, above=before)
+            level = self._write(name, own=own, above=before)
             if is_component and not self._steps and not self._has_before_generate:
                 self._base_bytes = level
 
@@ -263,7 +301,7 @@ class EventRecorder:
         Raises:
             RuntimeError: There was none yet.
         """
-        if self._meter is None:
+        if not self._has_begun:
             raise RuntimeError("nothing is being recorded yet: use `with EventRecorder(…) as …:`")
         if self._file is None and self._process == os.getpid() and not self._is_told_of_end:
             self._is_told_of_end = True
@@ -271,9 +309,21 @@ class EventRecorder:
         return self._is_recording()
 
     def _write(
-        self, name: str, fields: Mapping[str, object] | None = None, *, above: int | None = None
+        self,
+        name: str,
+        fields: Mapping[str, object] | None = None,
+        *,
+        own: Mapping[str, Value] | None = None,
+        above: int | None = None,
     ) -> int | None:
-        """Measure and write an event; return the level, if that is known."""
+        """Measure and write an event; return the level, if that is known.
+
+        Args:
+            name: What it is called.
+            fields: What others say, and as much as they like.
+            own: What we say: little, and never left out.
+            above: The level that the event is measured from.
+        """
         if not self._is_recording():
             return None
         with self._lock:
@@ -286,7 +336,8 @@ class EventRecorder:
             added = {} if level is None or above is None else {"incremental_memory": level - above}
             told = {name_of(key): json_value(value) for key, value in (fields or {}).items()}
             # Twice: what is first stands first, what is last counts.
-            self._file.write({**now, **measured.fields, **added, **told, **now})
+            said = {**measured.fields, **added, **(own or {}), **fitting(told)}
+            self._file.write({**now, **said, **now})
             return level
 
     def _wait(self) -> None:
@@ -294,8 +345,7 @@ class EventRecorder:
             self._meter.wait()
 
     def _complain(self, message: str) -> None:
-        # Not a warning, which a program may turn into an exception.
-        _log.warning("%s: %s", message, os.fspath(self.path))
+        complain(message, self.path)
 
 
 def _since(began_at: float) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -52,7 +53,10 @@ def open_nvml(nvml: Any = None) -> Any:
     """
     if nvml is None:
         try:
-            nvml = import_module("pynvml")
+            with warnings.catch_warnings():
+                # An older package of this name warns that it is old.
+                warnings.simplefilter("ignore")
+                nvml = import_module("pynvml")
         except ImportError:
             raise NoAnswerError(
                 "nvidia-ml-py is not installed (pip install nvidia-ml-py)"

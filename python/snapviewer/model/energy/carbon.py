@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from snapviewer.model.quantity import Quantity, unavailable
 
-WORLD_G_PER_KWH = 480.0
-WORLD_SOURCE = "world average of 2023 (Ember, Global Electricity Review 2024)"
+WORLD_G_PER_KWH = 481.0
+WORLD_SOURCE = "world average of 2023 (Ember, yearly electricity data, 2024)"
 
 _JOULES_PER_KWH = 3.6e6
 

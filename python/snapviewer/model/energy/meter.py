@@ -27,6 +27,7 @@ from snapviewer.model.energy.rungs import Measured, Rung
 from snapviewer.model.energy.watch import LADDER, Period, Watch
 from snapviewer.model.nvml import NoAnswerError, close_nvml, find_gpu, open_nvml
 from snapviewer.model.quantity import Quantity, Status, unavailable
+from snapviewer.model.system.cpu import processor_temperature
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -77,15 +78,16 @@ class EnergyMeter:
 
     def __enter__(self) -> Self:
         self._stack = ExitStack()
-        rungs, refusals = self._rungs()
         self._idle = self._period = None
-        if self._idle_s > 0:
+        try:
+            rungs, refusals = self._rungs()
+            if self._idle_s > 0:
+                self._idle = self._watched_idle(rungs, refusals)
             self._wait_for_gpu()
-            idle = Watch(rungs, refusals)
-            time.sleep(self._idle_s)
-            self._idle = idle.end()
-        self._wait_for_gpu()
-        self._run = Watch(rungs, refusals)
+            self._run = Watch(rungs, refusals)
+        except BaseException:  # such as Ctrl+C while the idle machine is watched
+            self._stack.close()
+            raise
         return self
 
     def __exit__(
@@ -182,6 +184,15 @@ class EnergyMeter:
             return [rapl], [(name, str(error)) for name in gpu_names]
         return [GpuCounter(gpu), GpuPower(gpu, interval_s=self._interval_s), rapl], []
 
+    def _watched_idle(self, rungs: Sequence[Rung], refusals: Sequence[tuple[str, str]]) -> Period:
+        self._wait_for_gpu()
+        idle = Watch(rungs, refusals)
+        try:
+            time.sleep(self._idle_s)
+        finally:
+            period = idle.end()
+        return period
+
     def _wait_for_gpu(self) -> None:
         """Wait for the GPU's work, which goes on while the processor is already further."""
         torch = sys.modules.get("torch")
@@ -203,11 +214,16 @@ class EnergyMeter:
             return "TDP estimate", joules, source, unused
         unused.append(("TDP estimate", "no TDP was given"))
         if work is not None:
-            where = setting or Setting(device="gpu" if self._is_gpu else "cpu")
+            where = setting or self._setting()
             modelled = energy_model(work, period.seconds / runs, setting=where)
             return "energy model", modelled.range, modelled.energy.source, unused
         unused.append(("energy model", "the work of the run is not known"))
         return "", None, "", unused
+
+    def _setting(self) -> Setting:
+        if self._is_gpu:
+            return Setting(device="gpu")
+        return Setting(temperature_c=processor_temperature().value)
 
     def _share(self, period: Period) -> tuple[float, str]:
         if self._utilisation is not None:

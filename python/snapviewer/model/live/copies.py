@@ -8,26 +8,35 @@ from contextlib import contextmanager
 from typing import Any
 
 
-def copied(module: Any, way: str) -> Any:
+def copied(module: Any, way: str, fake_mode: Any) -> Any:
     """Return a copy of a module for one run.
 
-    On the meta device its tensors have no storage. Else its parameters are those of the module,
-    and so are its buffers if the tensors of the run are fake; a real run may write into them.
-    A module that cannot be copied runs itself, where it has to be for real anyway.
+    Its tensors have no storage on the meta device, and are fake ones of a fake mode. For a real
+    run it shares the parameters, and has buffers of its own, into which models write. A module
+    that cannot be copied runs itself.
     """
     if way == "meta":
         return _on_meta(module)
     memo: dict[int, Any] = {}
-    for tensor in module.parameters():
+    for tensor in (*module.parameters(), *(module.buffers() if fake_mode else ())):
         # What has no shape yet gets one by running, which must not happen to the module itself.
-        if not _is_lazy(tensor):
-            memo[id(tensor)] = tensor
-    if way == "fake":
-        memo.update((id(tensor), tensor) for tensor in module.buffers() if not _is_lazy(tensor))
+        if not is_lazy(tensor):
+            memo[id(tensor)] = _faked(tensor, fake_mode) if fake_mode else tensor
     try:
         return copy.deepcopy(module, memo)
     except Exception:  # noqa: BLE001 (locks, files, tensors of a graph: each raises its own)
         return module
+
+
+def _faked(tensor: Any, fake_mode: Any) -> Any:
+    import torch
+
+    if tensor.device.type != "meta":
+        return fake_mode.from_tensor(tensor)
+    # On a processor it meets the tensors that the model makes by itself.
+    with fake_mode:
+        empty = torch.empty_like(tensor, device="cpu")
+        return torch.nn.Parameter(empty) if isinstance(tensor, torch.nn.Parameter) else empty
 
 
 def _on_meta(module: Any) -> Any:
@@ -35,7 +44,7 @@ def _on_meta(module: Any) -> Any:
 
     memo: dict[int, Any] = {}
     for tensor in (*module.parameters(), *module.buffers()):
-        if _is_lazy(tensor):
+        if is_lazy(tensor):
             continue
         empty = torch.empty_like(tensor, device="meta")
         if isinstance(tensor, torch.nn.Parameter):
@@ -50,20 +59,40 @@ def _on_meta(module: Any) -> Any:
     return twin
 
 
-def _is_lazy(tensor: Any) -> bool:
-    from torch.nn.parameter import is_lazy
+def is_lazy(tensor: Any) -> bool:
+    """Tell whether a parameter or buffer gets its shape from the first run."""
+    from torch.nn import parameter
 
-    return bool(is_lazy(tensor))
+    kinds = (parameter.UninitializedParameter, parameter.UninitializedBuffer)
+    return isinstance(tensor, kinds)
+
+
+@contextmanager
+def buffers_kept(module: Any) -> Iterator[None]:
+    """Put the buffers of a module back as they were, for one that runs itself."""
+    import torch
+
+    kept = [(buffer, buffer.clone()) for buffer in module.buffers() if not is_lazy(buffer)]
+    try:
+        yield
+    finally:
+        for buffer, before in kept:
+            if buffer.device.type != "meta" and not torch.equal(buffer, before):
+                with torch.no_grad():
+                    buffer.copy_(before)
 
 
 @contextmanager
 def in_eval_mode(module: Any) -> Iterator[None]:
     """Put a module into eval mode, and every part of it back as it was."""
-    were_training = [(part, part.training) for part in module.modules()]
+    # A frozen ScriptModule has lost its mode.
+    were_training = [
+        (part, part.training) for part in module.modules() if hasattr(part, "training")
+    ]
     try:
         module.eval()
-    except NotImplementedError:
-        # An exported program has one mode, the one it was exported in.
+    except (AttributeError, NotImplementedError):
+        # An exported program and a frozen module have one mode, the one they were made in.
         were_training = []
     try:
         yield

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -10,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from snapviewer import SnapshotError
 from snapviewer.model.graph import Graph, Node
-from snapviewer.model.live.copies import copied, in_eval_mode
+from snapviewer.model.live.copies import buffers_kept, copied, in_eval_mode, is_lazy
 from snapviewer.model.live.inputs import Inputs, gathered, made_for
 from snapviewer.model.live.recorder import recording
 from snapviewer.model.live.values import value_of
@@ -62,6 +63,13 @@ def record(
         if way == "meta" and _is_script(module):
             # A ScriptModule moves to another device only in its own place.
             continue
+        if (
+            way == "cpu"
+            and failures
+            and any(one.device.type == "meta" for one in module.parameters())
+        ):
+            # It has no weights to run with.
+            continue
         # A model that asks for gradients in its own forward fails in inference mode only.
         for has_gradients in (False, True) if way == "cpu" else (False,):
             try:
@@ -105,13 +113,18 @@ def _run(
     with ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
-        twin = module if _is_script(module) else copied(module, way)
-        stack.enter_context(in_eval_mode(twin))
         fake_mode = _fake_mode() if way == "fake" else None
+        twin = module if _is_script(module) else copied(module, way, fake_mode)
+        stack.enter_context(in_eval_mode(twin))
+        if twin is module:
+            stack.enter_context(buffers_kept(module))
         arguments = made_for(inputs, way, fake_mode, twin)
         stack.enter_context(_surroundings(way, has_gradients))
         if fake_mode is not None:
             stack.enter_context(fake_mode)
+        if any(is_lazy(tensor) for tensor in (*twin.parameters(), *twin.buffers())):
+            # The first run makes its parameters, which is no part of what it computes.
+            twin(*arguments.positional, **arguments.named)
         nodes = stack.enter_context(recording(twin))
         twin(*arguments.positional, **arguments.named)
     values = (*arguments.positional, *arguments.named.values())
@@ -132,6 +145,9 @@ def _surroundings(way: Way, has_gradients: bool) -> Iterator[None]:
     # The fast path of transformers is one operation that hides what its parts compute.
     was_fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
+    # It writes the tracebacks of what cannot be faked to the terminal; the notes have them.
+    log = logging.getLogger("torch._subclasses.fake_tensor")
+    was_disabled, log.disabled = log.disabled, True
     try:
         with ExitStack() as stack:
             stack.enter_context(torch.random.fork_rng(devices=[]))
@@ -143,6 +159,7 @@ def _surroundings(way: Way, has_gradients: bool) -> Iterator[None]:
             yield
     finally:
         torch.backends.mha.set_fastpath_enabled(was_fast)
+        log.disabled = was_disabled
 
 
 def _notes(module: Any, failures: list[_Failure], way: Way) -> tuple[str, ...]:

@@ -43,8 +43,12 @@ def _spec_of(tensor: Any) -> TensorSpec | Unknown:
 
 def _unpacked(packed: Any, depth: int) -> Value:
     """Return the tensors inside the packed parameters of quantized layers."""
+    from torch.utils._python_dispatch import _disable_current_modes
+
     try:
-        state = packed.__getstate__()
+        # Unpacking is an operation too, which fake tensors do not know.
+        with _disable_current_modes():
+            state = packed.__getstate__()
     except Exception:  # noqa: BLE001 (classes of other libraries need not have a state)
         return Unknown("packed parameters that do not say what is in them")
     return value_of(state, depth + 1) if isinstance(state, tuple | list) else Unknown("packed")

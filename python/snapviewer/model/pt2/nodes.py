@@ -22,6 +22,7 @@ from snapviewer.model.pt2.values import (
 )
 
 _DEEPEST = 64
+_MOST_NODES = 200_000
 _MOST_NOTES = 50
 _POSITIONAL = 1
 
@@ -57,6 +58,7 @@ class Follower:
 
     def __init__(self, sizes: Sizes) -> None:
         self._sizes = sizes
+        self._left = _MOST_NODES
         self.notes: list[str] = []
 
     def nodes(
@@ -79,10 +81,14 @@ class Follower:
             kind = op.partition("higher_order::")[2]
             if blocks and (kind in _ONCE or kind in _FOR_EACH or kind in ("cond", "while_loop")):
                 found.extend(self._inlined(kind, entry, blocks, scope, names, here, depth))
-            else:
-                node = _node(op, entry, scope, names, here)
-                if not _is_bookkeeping(node):
-                    found.append(node)
+                continue
+            if self._left == 0:
+                self._note(f"operations after the first {_MOST_NODES:,} are left out")
+                break
+            self._left -= 1
+            node = _node(op, entry, scope, names, here)
+            if not _is_bookkeeping(node):
+                found.append(node)
         return [replace(node, number=number) for number, node in enumerate(found)]
 
     def _inlined(

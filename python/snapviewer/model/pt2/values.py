@@ -48,6 +48,8 @@ class Sizes:
     is_incomplete: bool = False
     """Whether a size was met that depends on what is computed."""
     _known: dict[str, int | None] = field(default_factory=dict)
+    _left_characters: int = 1_000_000
+    """How much of expressions is still read: what models have is far below."""
 
     def size(self, entry: Any) -> int | None:
         """Return a size, or None if it is not known before a run."""
@@ -61,6 +63,10 @@ class Sizes:
         return self._known[expression]
 
     def _worked_out(self, expression: str, entry: Any) -> int | None:
+        self._left_characters -= len(expression)
+        if self._left_characters < 0:
+            self.is_incomplete = True
+            return None
         self.varying |= symbols_of(expression)
         size: int | None = None
         if self.chosen is None:
@@ -92,10 +98,18 @@ class Scope:
             **mapping_in(graph, "sym_bool_values"),
         }
         self._sizes = sizes
+        self._known: dict[str, Value] = {}
 
     def tensor(self, name: Any) -> Value:
         """Return a tensor by its name."""
-        entry = self._tensors.get(name) if isinstance(name, str) else None
+        if not isinstance(name, str):
+            return Unknown("the file does not tell this tensor")
+        if name not in self._known:
+            self._known[name] = self._described(name)
+        return self._known[name]
+
+    def _described(self, name: str) -> Value:
+        entry = self._tensors.get(name)
         entry = _get(entry, "meta") or entry  # one level more in the first versions
         if not isinstance(entry, dict):
             return Unknown("the file does not describe this tensor")

@@ -36,17 +36,19 @@ def windows(
 def _places(
     size: Size, kernel: Size, stride: Size, padding: Size, dilation: Size, *, ceil_mode: bool
 ) -> Size:
-    if None in (size, kernel, stride, padding, dilation) or not stride or stride < 0:
+    if size is None or kernel is None or padding is None or dilation is None:
         return None
-    assert size is not None and kernel is not None and padding is not None and dilation is not None
+    if stride is None or stride < 1:
+        return None
     room = size + 2 * padding - dilation * (kernel - 1) - 1
-    if room < 0 or kernel < 1:
+    places = room // stride + 1
+    if ceil_mode:
+        places = -(-room // stride) + 1
+        # The last window must start inside the input or its left padding.
+        places -= (places - 1) * stride >= size + padding
+    if places < 1 or kernel < 1:
         raise ShapeError(f"a window of {kernel} does not fit a size of {size}")
-    if not ceil_mode:
-        return room // stride + 1
-    places = -(-room // stride) + 1
-    # The last window must start inside the input or its left padding.
-    return places - 1 if (places - 1) * stride >= size + padding else places
+    return places
 
 
 def convolved(
@@ -89,10 +91,10 @@ def convolved(
 def _stretched(
     size: Size, kernel: Size, stride: Size, padding: Size, dilation: Size, extra: Size
 ) -> Size:
-    if None in (size, kernel, stride, padding, dilation, extra):
+    if size is None or kernel is None or stride is None:
         return None
-    assert size is not None and kernel is not None and stride is not None
-    assert padding is not None and dilation is not None and extra is not None
+    if padding is None or dilation is None or extra is None:
+        return None
     result = (size - 1) * stride - 2 * padding + dilation * (kernel - 1) + extra + 1
     if result < 0:
         raise ShapeError("a transposed convolution would have a negative size")
@@ -245,9 +247,9 @@ _register_poolings()
 
 
 @shape_function(
-    *"upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d "
+    "upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d "
     "_upsample_nearest_exact2d _upsample_nearest_exact3d upsample_linear1d upsample_bilinear2d "
-    "upsample_trilinear3d upsample_bicubic2d _upsample_bilinear2d_aa _upsample_bicubic2d_aa".split()
+    "upsample_trilinear3d upsample_bicubic2d _upsample_bilinear2d_aa _upsample_bicubic2d_aa"
 )
 def _upsample(
     self: TensorSpec, output_size: object = None, *rest: object, **named: object

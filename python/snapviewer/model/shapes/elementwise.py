@@ -25,7 +25,7 @@ def _has_tensor(*values: object) -> None:
 
 
 @shape_function(
-    *"relu relu6 neg negative positive square ceil floor round trunc fix sign clone detach alias "
+    "relu relu6 neg negative positive square ceil floor round trunc fix sign clone detach alias "
     "contiguous hardtanh hardswish hardsigmoid leaky_relu elu selu celu gelu silu mish softplus "
     "softsign softshrink hardshrink threshold dropout feature_dropout alpha_dropout "
     "feature_alpha_dropout logsigmoid log_sigmoid conj resolve_conj resolve_neg conj_physical "
@@ -37,7 +37,7 @@ def _has_tensor(*values: object) -> None:
     "pin_memory _pin_memory index_put _index_put_impl _unsafe_index_put "
     "renorm channel_shuffle native_channel_shuffle slice_scatter select_scatter "
     "diagonal_scatter as_strided_scatter fake_quantize_per_tensor_affine "
-    "fake_quantize_per_channel_affine".split()
+    "fake_quantize_per_channel_affine"
 )
 def _same(self: TensorSpec, *rest: object, **named: object) -> Output:
     return self
@@ -50,10 +50,10 @@ def _arithmetic(self: object, other: object, *rest: object, **named: object) -> 
 
 
 @shape_function(
-    *"maximum minimum fmax fmin bitwise_and bitwise_or bitwise_xor __and__ __or__ __xor__ "
+    "maximum minimum fmax fmin bitwise_and bitwise_or bitwise_xor __and__ __or__ __xor__ "
     "__lshift__ __rshift__ bitwise_left_shift bitwise_right_shift hypot gcd lcm heaviside "
     "nextafter floor_divide pow __iand__ __ior__ __ixor__ logaddexp logaddexp2 "
-    "__ilshift__ __irshift__".split()
+    "__ilshift__ __irshift__"
 )
 def _pairwise(self: object, other: object) -> Output:
     _has_tensor(self, other)
@@ -76,25 +76,25 @@ def _divide_like(self: object, other: object) -> Output:
 
 
 @shape_function(
-    *"eq ne lt le gt ge not_equal less less_equal greater greater_equal logical_and "
-    "logical_or logical_xor isclose".split()
+    "eq ne lt le gt ge not_equal less less_equal greater greater_equal logical_and "
+    "logical_or logical_xor isclose"
 )
 def _compare(self: object, other: object, *rest: object, **named: object) -> Output:
     _has_tensor(self, other)
     return TensorSpec(_stretched(self, other), "bool")
 
 
-@shape_function(*"logical_not isnan isinf isfinite isneginf isposinf isreal signbit".split())
+@shape_function("logical_not isnan isinf isfinite isneginf isposinf isreal signbit")
 def _test(self: TensorSpec) -> Output:
     return TensorSpec(self.shape, "bool")
 
 
 @shape_function(
-    *"exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan arcsin arccos "
+    "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan arcsin arccos "
     "arctan sinh cosh tanh asinh acosh atanh arcsinh arccosh arctanh erf erfc erfinv sigmoid "
     "reciprocal lgamma digamma logit sinc deg2rad rad2deg i0 special_expit special_erf "
     "special_erfc special_log1p special_i1 special_ndtr special_exp2 mvlgamma polygamma "
-    "special_gammaln special_psi special_log_ndtr".split()
+    "special_gammaln special_psi special_log_ndtr"
 )
 def _function(self: TensorSpec, *rest: object, **named: object) -> Output:
     return TensorSpec(self.shape, float_of(self.dtype))

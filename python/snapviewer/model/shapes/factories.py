@@ -37,9 +37,7 @@ def _full(size: object, fill_value: object, *, dtype: object = None, **named: ob
     return TensorSpec(_asked(size), dtype_name(dtype) or result_type([fill_value]))
 
 
-@shape_function(
-    *"zeros_like ones_like empty_like rand_like randn_like full_like randint_like".split()
-)
+@shape_function("zeros_like ones_like empty_like rand_like randn_like full_like randint_like")
 def _like(self: TensorSpec, *rest: object, dtype: object = None, **named: object) -> Output:
     return TensorSpec(self.shape, dtype_name(dtype) or self.dtype)
 
@@ -168,11 +166,19 @@ def _to_dense(self: TensorSpec, *rest: object, **named: object) -> Output:
     return self
 
 
-for _short, _dtype in {
-    **{"double": "float64", "float": "float32", "half": "float16", "bfloat16": "bfloat16"},
-    **{"long": "int64", "int": "int32", "short": "int16", "char": "int8", "byte": "uint8"},
+_CASTS = {
+    "double": "float64",
+    "float": "float32",
+    "half": "float16",
+    "bfloat16": "bfloat16",
+    "long": "int64",
+    "int": "int32",
+    "short": "int16",
+    "char": "int8",
+    "byte": "uint8",
     "bool": "bool",
-}.items():
+}
+for _short, _dtype in _CASTS.items():
 
     def _cast(self: TensorSpec, non_blocking: object = False, *, _to: str = _dtype) -> Output:
         return TensorSpec(self.shape, _to)

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 from snapviewer.model.graph import TensorSpec, Unknown
 from snapviewer.model.shapes.dimensions import ShapeError
 
-Output: TypeAlias = "TensorSpec | Unknown | int | float | bool | None | list[Any] | tuple[Any, ...]"
+Output: TypeAlias = "TensorSpec | Unknown | int | float | list[Any] | tuple[Any, ...] | None"
 ShapeFunction: TypeAlias = Callable[..., Output]
 _Function = TypeVar("_Function", bound=ShapeFunction)
 
@@ -37,7 +37,11 @@ _RULES: dict[str, _Rule] = {}
 
 
 def shape_function(*ops: str) -> Callable[[_Function], _Function]:
-    """Register a function for operations; a name without `::` is in `aten`."""
+    """Register a function for operations.
+
+    Args:
+        ops: Their names, also several in one text; a name without `::` is in `aten`.
+    """
 
     def register(function: _Function) -> _Function:
         signature = inspect.signature(function)
@@ -46,7 +50,7 @@ def shape_function(*ops: str) -> Callable[[_Function], _Function]:
             for name, parameter in signature.parameters.items()
             if parameter.annotation in ("TensorSpec", TensorSpec)
         )
-        for op in ops:
+        for op in " ".join(ops).split():
             _RULES[op if "::" in op else f"aten::{op}"] = _Rule(function, signature, tensors)
         return function
 
@@ -54,7 +58,7 @@ def shape_function(*ops: str) -> Callable[[_Function], _Function]:
 
 
 def is_known(op: str) -> bool:
-    """Whether there is a function for an operation, or for the one of which it is the in-place form.
+    """Whether there is a function for an operation, or for the one it is the in-place form of.
 
     >>> is_known("aten::relu_"), is_known("aten::no_such_op")
     (True, False)

@@ -170,3 +170,11 @@ def _stft(
     shape = (*self.shape[:-1], width // 2 + 1, 1 + (length - width) // hop)
     multiply(shape)
     return TensorSpec(shape, "complex64")
+
+
+@shape_function(
+    *(f"prim::MKLDNN{name}" for name in ("HardSwish", "HardSigmoid", "HardTanh", "Clamp")),
+    *("prim::MKLDNNLayerNorm", "prim::MKLDNNScalarMul"),
+)
+def _mkldnn_same(self: TensorSpec, *rest: object) -> Output:
+    return self

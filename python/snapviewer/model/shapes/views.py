@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from snapviewer.model.graph import TensorSpec
 from snapviewer.model.shapes.dimensions import (
@@ -158,8 +159,8 @@ def _expand_as(self: TensorSpec, other: TensorSpec) -> Output:
 
 @shape_function("repeat", "tile")
 def _repeat(self: TensorSpec, repeats: object) -> Output:
-    counts = [whole(item) for item in repeats] if isinstance(repeats, (list, tuple)) else []
-    counts = [1] * (len(self.shape) - len(counts)) + counts
+    given = [whole(item) for item in repeats] if isinstance(repeats, (list, tuple)) else []
+    counts: Shape = (*((1,) * (len(self.shape) - len(given))), *given)
     old: Shape = (1,) * (len(counts) - len(self.shape)) + self.shape
     return TensorSpec(
         shape_of([multiply(pair) for pair in zip(old, counts, strict=True)]), self.dtype
@@ -273,7 +274,7 @@ def _tensor_split(self: TensorSpec, indices_or_sections: object, dim: object = 0
         return _parts(self, place, [size // count + (at < size % count) for at in range(count)])
     if isinstance(indices_or_sections, (list, tuple)) and size is not None:
         cuts = [0, *(whole(cut) or 0 for cut in indices_or_sections), size]
-        kept = [len(range(size)[a:b]) for a, b in zip(cuts, cuts[1:], strict=False)]
+        kept = [len(range(size)[a:b]) for a, b in pairwise(cuts)]
         return _parts(self, place, kept)
     raise ShapeError("the number of parts is not known")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -9,6 +10,13 @@ from typing import Any
 
 from snapviewer.model.nvml import NoAnswerError
 from snapviewer.model.quantity import Quantity, unavailable
+
+
+def refusals() -> tuple[type[Exception], ...]:
+    """Return what is raised where a system does not tell; psutil has errors of its own."""
+    known = (NoAnswerError, OSError, RuntimeError, ValueError, AttributeError)
+    own = getattr(sys.modules.get("psutil"), "Error", None)
+    return known if own is None else (*known, own)
 
 
 def asked(unit: str, source: str, ask: Callable[[], float | None]) -> Quantity:
@@ -21,7 +29,7 @@ def asked(unit: str, source: str, ask: Callable[[], float | None]) -> Quantity:
         value = ask()
     except NoAnswerError as error:
         return unavailable(unit, str(error))
-    except (OSError, RuntimeError, ValueError, AttributeError, NotImplementedError) as error:
+    except refusals() as error:
         return unavailable(unit, f"{source}: {str(error) or type(error).__name__}"[:300])
     if value is None:
         return unavailable(unit, f"{source} does not tell it here")

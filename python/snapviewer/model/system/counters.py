@@ -7,7 +7,7 @@ from typing import Any
 
 from snapviewer.model.nvml import NoAnswerError
 from snapviewer.model.quantity import Quantity, unavailable
-from snapviewer.model.system.asking import asked, psutil
+from snapviewer.model.system.asking import asked, psutil, refusals
 from snapviewer.model.system.cpu import throttle_count
 from snapviewer.model.system.memory import resident_peak
 
@@ -50,7 +50,7 @@ def read_processors() -> Processors:
     """Read how long the processors were busy."""
     try:
         times = psutil().cpu_times()
-    except (NoAnswerError, OSError, RuntimeError) as error:
+    except refusals() as error:
         return Processors(unavailable("s", str(error)), unavailable("s", str(error)))
     # Linux counts the time of guests a second time under these two names.
     seconds = {

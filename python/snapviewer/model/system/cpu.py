@@ -10,11 +10,14 @@ from pathlib import Path
 
 from snapviewer.model.nvml import NoAnswerError
 from snapviewer.model.quantity import Quantity, unavailable
-from snapviewer.model.system.asking import asked, psutil, small_text
+from snapviewer.model.system.asking import asked, psutil, refusals, small_text
 from snapviewer.model.system.cgroup import cpu_quota
 
 PROC = Path("/proc")
 CPUS = Path("/sys/devices/system/cpu")
+
+# How Linux calls the sensors in processors of Intel, AMD and Arm.
+_PROCESSOR_CHIPS = ("coretemp", "k10temp", "zenpower", "cpu_thermal", "cpu-thermal", "soc_thermal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,7 @@ def read_cpu(*, proc: Path = PROC, cpus: Path = CPUS, watch_s: float = 0.1) -> C
         physical_cpus=asked("cores", "psutil", lambda: psutil().cpu_count(logical=False)),
         usable_cpus=usable_cpus(proc),
         frequency=frequency(),
-        highest_frequency=asked("MHz", "psutil", lambda: psutil().cpu_freq().max or None),
+        highest_frequency=asked("MHz", "psutil", lambda: _frequency_mhz("max")),
         utilisation=asked("%", "psutil", lambda: psutil().cpu_percent(interval=watch_s)),
         load=asked("runnable", "load of the last minute", lambda: os.getloadavg()[0]),
         caches=_caches(cpus),
@@ -57,12 +60,13 @@ def read_cpu(*, proc: Path = PROC, cpus: Path = CPUS, watch_s: float = 0.1) -> C
 
 def frequency() -> Quantity:
     """Tell how fast the processors run now, in the mean."""
-    return asked("MHz", "psutil", _frequency_mhz)
+    return asked("MHz", "psutil", lambda: _frequency_mhz("current"))
 
 
-def _frequency_mhz() -> float | None:
-    now = psutil().cpu_freq()
-    return float(now.current) if now is not None and now.current else None
+def _frequency_mhz(which: str) -> float | None:
+    frequencies = psutil().cpu_freq()
+    # Virtual machines say 0 where they do not know.
+    return float(getattr(frequencies, which)) or None if frequencies is not None else None
 
 
 def usable_cpus(proc: Path = PROC) -> Quantity:
@@ -84,7 +88,7 @@ def read_temperatures() -> tuple[tuple[str, Quantity], ...]:
         found = psutil().sensors_temperatures()
     except NoAnswerError as error:
         return (("machine", unavailable("°C", str(error))),)
-    except (AttributeError, OSError, RuntimeError):
+    except refusals():
         return (("machine", unavailable("°C", "psutil does not tell it on this system")),)
     sensors = [
         (
@@ -98,6 +102,17 @@ def read_temperatures() -> tuple[tuple[str, Quantity], ...]:
     if not sensors:
         return (("machine", unavailable("°C", "no sensor is visible, as in virtual machines")),)
     return tuple(sensors)
+
+
+def processor_temperature() -> Quantity:
+    """Tell how warm the processor is: the warmest of its sensors."""
+    sensors = read_temperatures()
+    own = [reading for name, reading in sensors if name.lower().startswith(_PROCESSOR_CHIPS)]
+    if not own:
+        if sensors[0][1].value is None:
+            return sensors[0][1]
+        return unavailable("°C", "none of the sensors is known to be the processor's")
+    return max(own, key=lambda reading: reading.value or 0.0)
 
 
 def throttle_count(cpus: Path = CPUS) -> Quantity:

@@ -20,7 +20,7 @@ from snapviewer.model.sampling import Sampler
 from snapviewer.model.system import gpu as gpus
 from snapviewer.model.system.cache_hits import CacheCounters
 from snapviewer.model.system.counters import Counters, busy_share, change, read_counters
-from snapviewer.model.system.cpu import frequency, read_temperatures, usable_cpus
+from snapviewer.model.system.cpu import frequency, processor_temperature, usable_cpus
 from snapviewer.model.system.document import document_of
 from snapviewer.model.system.memory import resident
 from snapviewer.model.system.watched import BusyShare, Watched
@@ -144,7 +144,7 @@ class SystemMonitor:
             "busy": BusyShare().read,
             "frequency": frequency,
             "memory": resident,
-            "temperature": _hottest,
+            "temperature": processor_temperature,
         }
         for gpu in self._gpus:
             for name, read in _GPU_READINGS.items():
@@ -211,11 +211,6 @@ _GPU_READINGS: dict[str, Callable[[NvmlGpu], Quantity]] = {
 
 def _bound(read: Callable[[NvmlGpu], Quantity], gpu: NvmlGpu) -> Callable[[], Quantity]:
     return lambda: read(gpu)
-
-
-def _hottest() -> Quantity:
-    readings = read_temperatures()
-    return max((reading for _, reading in readings), key=lambda reading: reading.value or 0.0)
 
 
 def _program_cpus(cpu_seconds: float, seconds: float) -> Quantity:

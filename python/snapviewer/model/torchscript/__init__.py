@@ -1,4 +1,4 @@
-"""What a TorchScript archive computes, followed in its code without torch and without running it."""
+"""What a TorchScript archive computes: its code is followed, without torch, and not run."""
 
 from snapviewer.model.torchscript.reading import infer_inputs, read_torchscript
 

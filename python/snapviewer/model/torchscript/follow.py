@@ -21,7 +21,7 @@ from snapviewer.model.shapes import UnknownNumber
 from snapviewer.model.torchscript import operations, scalars
 from snapviewer.model.torchscript.amount import amount_of
 from snapviewer.model.torchscript.program import Class, Program
-from snapviewer.model.torchscript.run import Attempt, CodeRaised, Run, StopFollowing
+from snapviewer.model.torchscript.run import Attempt, CodeRaisedError, Run, StoppedError
 from snapviewer.model.torchscript.tree import Tree
 from snapviewer.model.torchscript.values import (
     Function,
@@ -97,7 +97,7 @@ class Follower:
     ) -> Any:
         self.run.spend(1)
         if depth >= _MOST_DEPTH:
-            raise StopFollowing(f"after {_MOST_DEPTH} calls within calls")
+            raise StoppedError(f"after {_MOST_DEPTH} calls within calls")
         inner = _Frame(dict(outer or {}), module, depth + 1)
         names = [argument.arg for argument in node.args.args]
         defaults = node.args.defaults
@@ -153,9 +153,9 @@ class Follower:
             frame.variables[node.name] = Function(node.name, node)
         elif isinstance(node, ast.Assert):
             if self._truth(node.test, frame) is False:
-                raise CodeRaised("an assertion")
+                raise CodeRaisedError("an assertion")
         elif isinstance(node, ast.Raise):
-            raise CodeRaised("an error")
+            raise CodeRaisedError("an error")
         elif not isinstance(node, ast.Pass):
             self._gap(f"a statement {type(node).__name__}")
         return None
@@ -217,7 +217,7 @@ class Follower:
         frame.variables = before
         going = [pair for pair in attempts if pair[0].raised is None]
         if not going:
-            raise attempts[0][0].raised or CodeRaised("an error")
+            raise attempts[0][0].raised or CodeRaisedError("an error")
         amounts = [sum(amount_of(node) for node in attempt.nodes) for attempt, _ in going]
         chosen, variables = going[amounts.index(max(amounts))]
         if len(going) > 1 and any(attempt.nodes for attempt, _ in going):
@@ -226,6 +226,9 @@ class Follower:
                 f"a condition{where} depends on values: the way with more work was followed"
             )
         self.run.accept(chosen)
+        if len(going) > 1:
+            other = going[0][1] if variables is going[1][1] else going[1][1]
+            _merge(variables, other, before)
         frame.variables = variables
         result: _Returned | None = chosen.result
         return result
@@ -412,7 +415,11 @@ class Follower:
 
     def _builtin(self, name: str, node: ast.Call, frame: _Frame) -> Any:
         if name in ("annotate", "unchecked_cast") and len(node.args) == 2:
-            return self._value(node.args[1], frame)
+            value = self._value(node.args[1], frame)
+            if isinstance(value, Tensor) and _is_number(node.args[0]):
+                # Traced code hands on numbers as tensors.
+                return self._operation("prim::ScalarImplicit", [value], {}, frame)
+            return value
         if name == "uninitialized":
             return Unknown("a value that is never used")
         if name == "isinstance" and len(node.args) == 2:
@@ -430,6 +437,25 @@ class Follower:
             return None
         renamed = {"int": "Int", "float": "Float", "bool": "Bool"}.get(name, name)
         return self._operation(f"prim::{renamed}", arguments, {}, frame)
+
+
+def _merge(kept: dict[str, Any], other: dict[str, Any], before: dict[str, Any]) -> None:
+    """Forget answers on which two ways differ, so that what is asked later is tried both ways.
+
+    Sizes and tensors stay those of the way that was kept.
+    """
+    for name, value in kept.items():
+        if name not in other or before.get(name, kept) is value is other[name]:
+            continue
+        one_of = (value, other[name])
+        if any(isinstance(v, bool) for v in one_of) and one_of[0] is not one_of[1]:
+            kept[name] = UnknownNumber("an answer that depends on values")
+        elif all(isinstance(v, str) for v in one_of) and one_of[0] != one_of[1]:
+            kept[name] = Unknown("one of two texts")
+
+
+def _is_number(annotation: ast.expr) -> bool:
+    return isinstance(annotation, ast.Name) and annotation.id in ("number", "int", "float")
 
 
 def _named(found: Class, arguments: list[Any]) -> Any:

@@ -18,6 +18,15 @@ _LENGTHS = (128, 64, 32, 16, 512, 8, 4)
 _VIDEO = ((16, 112, 112), (32, 224, 224), (16, 64, 64), (64, 64, 64), (32, 32, 32))
 
 
+_ATTENTION = frozenset(
+    f"aten::{name}"
+    for name in (
+        *("scaled_dot_product_attention", "_native_multi_head_attention", "bmm", "baddbmm"),
+        "_transformer_encoder_layer_fwd",
+    )
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """A parameter of `forward`."""
@@ -94,6 +103,12 @@ def guess(nodes: Sequence[Node], name: str) -> Guess | None:
     for node in nodes:
         found = _guess_from(node, mark)
         if found is not None:
+            # Attention is between the steps of a sequence: features alone would be too little.
+            is_sequence = any(node.op in _ATTENTION for node in nodes)
+            if is_sequence and len(found.candidates[0].shape) == 2 and len(found.candidates) > 1:
+                features, *sequences = found.candidates
+                if len(sequences[0].shape) == 3:
+                    return Guess((*sequences, features), f"{found.reason}, 128 steps")
             return found
     return None
 

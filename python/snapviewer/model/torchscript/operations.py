@@ -12,7 +12,7 @@ from snapviewer.model.graph import Node, TensorSpec, Unknown, Value
 from snapviewer.model.shapes import ShapeError, UnknownNumber, is_known, outputs_of
 from snapviewer.model.shapes.dtypes import NUMBERS, is_complex, is_real
 from snapviewer.model.torchscript import scalars
-from snapviewer.model.torchscript.run import CodeRaised, Run
+from snapviewer.model.torchscript.run import CodeRaisedError, Run
 from snapviewer.model.torchscript.values import (
     Instance,
     Member,
@@ -24,10 +24,12 @@ from snapviewer.model.torchscript.values import (
 )
 
 # In-place operations that change the shape, too.
-_RESHAPING = frozenset(
-    "unsqueeze_ squeeze_ transpose_ t_ swapaxes_ swapdims_ as_strided_ detach_".split()
-)
-_TRUNCATING = {"trunc": lambda a, b: int(a / b), "floor": lambda a, b: a // b}
+_RESHAPING = ("unsqueeze_", "squeeze_", "transpose_", "t_", "swapaxes_", "swapdims_", "as_strided_")
+_ROUNDED: dict[object, Callable[[Any, Any], Any]] = {
+    "trunc": lambda a, b: int(a / b),
+    "floor": lambda a, b: a // b,
+    None: lambda a, b: a / b,
+}
 
 
 def apply(
@@ -36,35 +38,37 @@ def apply(
     """Do an operation of the code, such as `aten::conv2d`, and record it if it computes.
 
     Raises:
-        CodeRaised: It is the operation that raises.
-        StopFollowing: It is too much.
+        CodeRaisedError: It is the operation that raises.
+        StoppedError: It is too much.
     """
     run.spend(1)
     name = op.partition("::")[2]
     if name == "RaiseException":
-        raise CodeRaised(str(arguments[0])[:200] if arguments else "an error")
+        raise CodeRaisedError(str(arguments[0])[:200] if arguments else "an error")
     question = _QUESTIONS.get(name)
     if question is not None:
         answer = question(run, *arguments) if len(arguments) < 4 else NotImplemented
         if answer is not NotImplemented:
             return answer
-    if not _has_tensor(arguments, keywords) and op.startswith(("aten::", "prim::")):
+    if op.startswith(("aten::", "prim::")) and _is_plain(name, arguments, keywords):
         try:
             return scalars.apply(name, arguments, keywords, run)
-        except scalars.NotThere:
+        except scalars.NotThereError:
             pass
-    elif name in _LIST_OPERATIONS and arguments and isinstance(arguments[0], (list, dict)):
-        return scalars.apply(name, arguments, keywords, run)
-    elif name in ("__is__", "__isnot__"):
-        return scalars.apply(name, arguments, keywords, run)
     return _compute(op, name, arguments, keywords, module, run)
 
 
-_LIST_OPERATIONS = frozenset(
-    "append extend insert _set_item __setitem__ pop clear reverse copy len slice list __getitem__ "
-    "add add_ mul setdefault update values items keys get __contains__ remove Delete "
-    "__delitem__ popitem".split()
-)
+def _is_plain(name: str, arguments: Sequence[Any], keywords: dict[str, Any]) -> bool:
+    """Whether an operation is one on plain values, for these arguments."""
+    if scalars.is_there(name) and not is_known(f"aten::{name}"):
+        return True
+    first = arguments[0] if arguments else None
+    if isinstance(first, (list, dict, str)) and name in _LIST_OPERATIONS:
+        return True
+    return not _has_tensor(arguments, keywords)
+
+
+_LIST_OPERATIONS = ("index", "slice", "add", "add_", "mul", "sort", "split", "copy", "eq", "ne")
 
 
 def _has_tensor(arguments: Sequence[Any], keywords: dict[str, Any]) -> bool:
@@ -133,7 +137,7 @@ def _changed(name: str, tensor: Tensor, result: Any, run: Run) -> Tensor:
     return tensor
 
 
-def _tensors(result: Any, number: int | float | bool | None) -> Any:
+def _tensors(result: Any, number: float | None) -> Any:
     if isinstance(result, TensorSpec):
         return Tensor(result, number if not result.shape else None)
     if isinstance(result, (list, tuple)):
@@ -141,8 +145,8 @@ def _tensors(result: Any, number: int | float | bool | None) -> Any:
     return result
 
 
-def _number(name: str, arguments: list[Any], keywords: dict[str, Any]) -> int | float | bool | None:
-    """Work out the element of a tensor without dimensions, as traced code computes sizes with it."""
+def _number(name: str, arguments: list[Any], keywords: dict[str, Any]) -> float | None:
+    """Work out the element of a tensor without dimensions; traced code computes sizes so."""
     values: list[Any] = []
     for value in arguments[:2]:
         if isinstance(value, Tensor):
@@ -153,16 +157,18 @@ def _number(name: str, arguments: list[Any], keywords: dict[str, Any]) -> int | 
             values.append(value)
         else:
             return None
-    if not values or keywords.get("alpha", 1) != 1 or arguments[2:] not in ([], [1]):
-        return values[0] if values and name in _KEEPING else None
+    if not values or keywords.get("alpha", 1) != 1:
+        return None
+    if name not in _KEEPING and any(value != 1 for value in arguments[2:]):
+        return None
     try:
-        mode = keywords.get("rounding_mode")
-        if name in ("div", "floor_divide") and len(values) == 2:
-            how = _TRUNCATING.get("floor" if name == "floor_divide" else mode)
-            return how(*values) if how else values[0] / values[1]
         if name in _KEEPING:
-            return values[0]  # type: ignore[no-any-return]
-        function = _ARITHMETIC.get(name)
+            function: Callable[..., Any] | None = _first
+        elif name in ("div", "floor_divide"):
+            mode = keywords.get("rounding_mode")
+            function = _ROUNDED.get("floor" if name == "floor_divide" else mode)
+        else:
+            function = _ARITHMETIC.get(name)
         result = function(*values) if function else None
     except (ArithmeticError, ValueError, TypeError):
         return None
@@ -170,7 +176,11 @@ def _number(name: str, arguments: list[Any], keywords: dict[str, Any]) -> int | 
     return result if is_small else None
 
 
-_KEEPING = frozenset("to clone detach alias contiguous tensor type_as cpu view reshape".split())
+def _first(value: Any, *rest: Any) -> Any:
+    return value
+
+
+_KEEPING = ("to", "clone", "detach", "alias", "contiguous", "tensor", "type_as", "cpu", "view")
 _ARITHMETIC: dict[str, Callable[..., Any]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
@@ -208,6 +218,19 @@ def _sizes(run: Run, tensor: Any, dim: Any = None) -> Any:
     if isinstance(tensor, Unknown):
         return Unknown(tensor.why) if dim is None else UnknownNumber(tensor.why)
     return NotImplemented
+
+
+def _device(run: Run, value: Any = None, *rest: Any) -> Any:
+    return value if isinstance(value, str) else "cpu"
+
+
+def _always(answer: Any) -> Callable[..., Any]:
+    """What is taken to be the same for every tensor, known or not."""
+
+    def ask(run: Run, tensor: Any = None, *rest: Any) -> Any:
+        return answer if isinstance(tensor, (Tensor, Unknown)) else NotImplemented
+
+    return ask
 
 
 def _asks(answer: Callable[[TensorSpec], Any]) -> Callable[..., Any]:
@@ -272,7 +295,7 @@ def _set_grad(run: Run, value: Any = None) -> Any:
 
 
 def _needs_grad(run: Run, value: Any = None) -> Any:
-    return value.requires_grad if isinstance(value, Tensor) else UnknownNumber("requires_grad")
+    return isinstance(value, Tensor) and value.requires_grad
 
 
 def _length(run: Run, value: Any = None) -> Any:
@@ -282,7 +305,7 @@ def _length(run: Run, value: Any = None) -> Any:
 
 
 def _listed(run: Run, value: Any = None, *rest: Any) -> Any:
-    if isinstance(value, Unknown) or isinstance(value, Tensor):
+    if isinstance(value, (Unknown, Tensor)):
         return Unknown("a list of values that are computed")
     return NotImplemented
 
@@ -308,17 +331,17 @@ _QUESTIONS: dict[str, Callable[..., Any]] = {
     "ndimension": _asks(lambda spec: len(spec.shape)),
     "numel": _asks(_count),
     "dtype": _asks(lambda spec: NUMBERS.get(spec.dtype, UnknownNumber("a type"))),
-    "device": _asks(lambda spec: "cpu"),
-    "layout": _asks(lambda spec: 0),
+    "device": _device,
+    "layout": _always(0),
     "is_floating_point": _asks(lambda spec: is_real(spec.dtype)),
     "is_complex": _asks(lambda spec: is_complex(spec.dtype)),
-    "is_nested": _asks(lambda spec: False),
-    "is_cuda": _asks(lambda spec: False),
-    "is_cpu": _asks(lambda spec: True),
-    "is_mkldnn": _asks(lambda spec: False),
-    "is_sparse": _asks(lambda spec: False),
+    "is_nested": _always(False),
+    "is_cuda": _always(False),
+    "is_cpu": _always(True),
+    "is_mkldnn": _always(False),
+    "is_sparse": _always(False),
     "is_quantized": _asks(lambda spec: spec.dtype.startswith(("q", "quint"))),
-    "is_contiguous": _asks(lambda spec: True),
+    "is_contiguous": _always(True),
     "is_same_size": lambda run, a=None, b=None: (
         a.spec.shape == b.spec.shape
         if isinstance(a, Tensor) and isinstance(b, Tensor)
@@ -327,8 +350,8 @@ _QUESTIONS: dict[str, Callable[..., Any]] = {
     "stride": lambda run, value=None, *rest: (
         NotImplemented if rest or not isinstance(value, Tensor) else _strides(value.spec)
     ),
-    "storage_offset": _asks(lambda spec: 0),
-    "get_device": _asks(lambda spec: -1),
+    "storage_offset": _always(0),
+    "get_device": _always(-1),
     "requires_grad": _needs_grad,
     "is_grad_enabled": lambda run: run.grad_enabled,
     "set_grad_enabled": _set_grad,

@@ -20,7 +20,7 @@ from snapviewer.model.torchscript.inputs import (
     unknown_input,
 )
 from snapviewer.model.torchscript.program import Program
-from snapviewer.model.torchscript.run import CodeRaised, Run, StopFollowing
+from snapviewer.model.torchscript.run import CodeRaisedError, Run, StoppedError
 from snapviewer.model.torchscript.tree import Tree
 from snapviewer.model.torchscript.values import Instance, Tensor, plain, unknown_like
 
@@ -43,13 +43,13 @@ class _Model:
         follower = Follower(self.program, tree, run)
         try:
             follower.method(root, self.method, arguments)
-        except StopFollowing as error:
+        except StoppedError as error:
             run.note(f"the code was followed no further {error}: what comes after is not counted")
             return run, False
         except RecursionError:
             run.note("the code is nested too deeply: what comes after is not counted")
             return run, False
-        except CodeRaised as error:
+        except CodeRaisedError as error:
             run.note(f"the model refuses this input: {error}")
             return run, False
         for problem in self.program.problems.values():
@@ -60,7 +60,7 @@ class _Model:
 def read_torchscript(
     path: str | PathLike[str], *, inputs: Sequence[TensorSpec] | None = None
 ) -> Graph:
-    """Follow the code of a TorchScript archive: what it computes, without torch and without running.
+    """Say what a TorchScript archive computes; its code is followed, and not run.
 
     Args:
         path: The file, scripted, traced or frozen.
@@ -83,8 +83,7 @@ def read_torchscript(
             arguments, source = _arranged_traced(model, traced), "traced"
         else:
             arguments, notes = _inferred(model)
-            is_known = any(not isinstance(argument, Unknown) for argument in arguments)
-            source = "inferred" if is_known else "none"
+            source = "inferred" if any(map(_has_tensor, arguments)) else "none"
     run, _ = model.follow(arguments)
     if run.notes_left_out:
         notes.append(f"{run.notes_left_out} more notes were left out")
@@ -107,6 +106,10 @@ def infer_inputs(path: str | PathLike[str]) -> tuple[tuple[Value, ...], str]:
     model = _open(path)
     arguments, notes = _inferred(model)
     return _shown(arguments), " ".join(notes)
+
+
+def _has_tensor(value: Any) -> bool:
+    return isinstance(value, Tensor) or (isinstance(value, list) and any(map(_has_tensor, value)))
 
 
 def _shown(arguments: Sequence[Any]) -> tuple[Value, ...]:

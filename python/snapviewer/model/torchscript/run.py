@@ -21,11 +21,11 @@ _MOST_NOTE = 400  # characters
 Changeable: TypeAlias = "list[Any] | dict[Any, Any] | Instance | Tensor"
 
 
-class StopFollowing(Exception):
+class StoppedError(Exception):
     """A limit was reached; the message says which."""
 
 
-class CodeRaised(Exception):
+class CodeRaisedError(Exception):
     """The code itself raises an error here; the message is its own."""
 
 
@@ -44,11 +44,11 @@ class Run:
         """Count work.
 
         Raises:
-            StopFollowing: It is too much.
+            StoppedError: It is too much.
         """
         self.steps += steps
         if self.steps > MOST_STEPS:
-            raise StopFollowing(f"after {MOST_STEPS:,} steps")
+            raise StoppedError(f"after {MOST_STEPS:,} steps")
 
     def note(self, text: str) -> None:
         """Keep a sentence for the reader, once."""
@@ -62,10 +62,10 @@ class Run:
         """Keep a node.
 
         Raises:
-            StopFollowing: There are too many.
+            StoppedError: There are too many.
         """
         if len(self.nodes) >= MOST_NODES:
-            raise StopFollowing(f"after {MOST_NODES:,} operations")
+            raise StoppedError(f"after {MOST_NODES:,} operations")
         self.nodes.append(node)
 
     def touch(self, thing: Changeable) -> None:
@@ -81,10 +81,10 @@ class Run:
         notes, grad = dict(self.notes), self.grad_enabled
         self._journals.append({})
         result: Any = None
-        raised: CodeRaised | None = None
+        raised: CodeRaisedError | None = None
         try:
             result = action()
-        except CodeRaised as error:
+        except CodeRaisedError as error:
             raised = error
         finally:
             journal = self._journals.pop()
@@ -117,7 +117,7 @@ class Attempt:
     """What a trial gave and changed."""
 
     result: Any
-    raised: CodeRaised | None
+    raised: CodeRaisedError | None
     nodes: list[Node]
     notes: list[str]
     changes: list[tuple[Changeable, Any]]

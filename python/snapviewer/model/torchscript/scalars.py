@@ -13,13 +13,13 @@ from typing import Any
 from snapviewer.model.graph import Unknown
 from snapviewer.model.shapes import UnknownNumber
 from snapviewer.model.torchscript.run import Run
-from snapviewer.model.torchscript.values import Tensor, tensors_among
+from snapviewer.model.torchscript.values import Tensor, has_unknown
 
 MOST_LENGTH = 1_000_000  # of a list or a text
 _LIMIT = 1 << 63
 
 
-class NotThere(Exception):
+class NotThereError(Exception):
     """There is no such operation on plain values."""
 
 
@@ -47,7 +47,7 @@ def _format(text: str, *values: Any) -> str:
     # Only the plain `{}` is filled in: the text comes from a stranger.
     parts = text.split("{}")
     shown = [str(value)[:1000] if isinstance(value, (int, str, float)) else "…" for value in values]
-    shown += ["{}"] * (len(parts) - len(shown))
+    shown += ["{}"] * (len(parts) - 1 - len(shown))
     return "".join(part + value for part, value in zip(parts, [*shown, ""], strict=False))
 
 
@@ -164,15 +164,16 @@ _PURE: dict[str, Callable[..., Any]] = {
     "TupleIndex": operator.getitem,
     "divmod": divmod,
 }
-for (
-    _name
-) in "sqrt exp log log2 log10 log1p expm1 sin cos tan asin acos atan sinh cosh tanh".split():
-    _PURE[_name] = getattr(math, _name)
-for _name in (
+for _function in (math.sqrt, math.exp, math.log, math.log2, math.log10, math.log1p, math.expm1):
+    _PURE[_function.__name__] = _function
+for _function in (math.sin, math.cos, math.tan, math.asin, math.acos, math.atan, math.tanh):
+    _PURE[_function.__name__] = _function
+_TEXTS = (
     "lower upper strip lstrip rstrip title capitalize swapcase split rsplit splitlines startswith "
     "endswith isdigit isalpha isalnum isspace isupper islower isidentifier partition rpartition "
     "rfind casefold"
-).split():
+)
+for _name in _TEXTS.split():
     _PURE[_name] = getattr(str, _name)
 
 
@@ -221,16 +222,20 @@ _ANY: dict[str, Callable[..., Any]] = {
     "unchecked_unwrap_optional": lambda value: value,
 }
 # They compare items with items, whose nesting may be far larger than it looks.
-_COMPARING = frozenset(
-    "eq ne lt le gt ge __contains__ index count remove sort sorted min max".split()
-)
+_COMPARED = "eq ne lt le gt ge __contains__ index count remove sort sorted min max"
+_COMPARING = frozenset(_COMPARED.split())
+
+
+def is_there(name: str) -> bool:
+    """Whether there is an operation of this name on plain values."""
+    return name in _PURE or name in _CHANGING or name in _ANY or name in ("__is__", "__isnot__")
 
 
 def apply(name: str, arguments: list[Any], keywords: dict[str, Any], run: Run) -> Any:
     """Do an operation on plain values.
 
     Raises:
-        NotThere: It is none of theirs.
+        NotThereError: It is none of theirs.
     """
     if name in _ANY:
         return _ANY[name](*arguments)
@@ -238,15 +243,15 @@ def apply(name: str, arguments: list[Any], keywords: dict[str, Any], run: Run) -
         return _is_same(*arguments, wanted=name == "__is__")
     function = _PURE.get(name) or _CHANGING.get(name)
     if function is None:
-        raise NotThere
+        raise NotThereError
     if name in _CHANGING and arguments and isinstance(arguments[0], (list, dict)):
         run.touch(arguments[0])
         if len(arguments[0]) >= MOST_LENGTH:
             return Unknown("a list became too long to follow")
     elif any(isinstance(value, Unknown) for value in arguments):
         return _unknown_result(name, arguments)
-    if name in _COMPARING:
-        tensors_among(arguments, run.spend)
+    if name in _COMPARING and has_unknown(arguments, run.spend):
+        return UnknownNumber("how values compare that are not known")
     if any(isinstance(value, dict) for value in arguments) and any(
         isinstance(value, tuple) for value in arguments
     ):

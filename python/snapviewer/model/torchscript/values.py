@@ -111,6 +111,21 @@ def tensors_among(value: object, spend: Callable[[int], None]) -> list[Tensor]:
     return found
 
 
+def has_unknown(value: object, spend: Callable[[int], None]) -> bool:
+    """Whether something in a value, or in its lists, is not known."""
+    pending = [value]
+    while pending:
+        spend(1)
+        item = pending.pop()
+        if isinstance(item, Unknown):
+            return True
+        if isinstance(item, (list, tuple)):
+            pending.extend(item)
+        elif isinstance(item, dict):
+            pending.extend(item.values())
+    return False
+
+
 def unknown_like(annotation: ast.expr | None, why: str) -> Unknown:
     """Return what stands for a value of a type: a number that is not known, or anything."""
     if isinstance(annotation, ast.Name) and annotation.id in ("int", "float", "bool", "number"):

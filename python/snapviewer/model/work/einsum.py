@@ -8,6 +8,7 @@ others are multiplied element by element.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -39,7 +40,7 @@ def _einsum(call: Call) -> Work:
 
 
 def contract(
-    equation: str, shapes: list[tuple[int, ...]], *, path: tuple[int, ...] = ()
+    equation: str, shapes: Sequence[tuple[int, ...]], *, path: tuple[int, ...] = ()
 ) -> Contraction:
     """Count an Einstein sum.
 

@@ -39,11 +39,11 @@ def _layer(call: Call, steps_of: str, weights: list[TensorSpec], gates: int) -> 
 def _register_layer(op: str, gates: int) -> None:
     @register(op, "input hx params", kind="Recurrent")
     def _formula(call: Call) -> Work | Uncounted:
-        if not isinstance(call.value("params"), tuple):
-            # The overload for packed sequences has `batch_sizes` behind the data.
-            call = call.with_parameters(_PACKED)
-        name = "data" if call.is_given("data") else "input"
-        return _layer(call, name, call.tensors("params"), gates)
+        # The overload for packed sequences has `batch_sizes` before the state and the weights.
+        packed = call.with_parameters(_PACKED)
+        if isinstance(packed.value("params"), tuple) and packed.is_given("data"):
+            return _layer(packed, "data", packed.tensors("params"), gates)
+        return _layer(call, "input", call.tensors("params"), gates)
 
 
 for _op, _gates in (

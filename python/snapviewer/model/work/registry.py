@@ -85,8 +85,9 @@ class Call:
 
     def shape(self, name: str) -> tuple[int, ...]:
         """Return the shape of a tensor argument."""
+        spec = self.tensor(name)
         try:
-            return whole_shape(self.tensor(name))
+            return whole_shape(spec)
         except NotKnownError as error:
             raise NotKnownError(f"`{name}`: {error}") from None
 
@@ -242,6 +243,9 @@ def parameters_of(op: str) -> tuple[tuple[str, ...], ...]:
     return entry.parameters if entry else ()
 
 
+_STRANGE = "its shapes are not those of such an operation"
+
+
 def work_of(node: Node) -> Work | Uncounted:
     """Return the work of a node, all its `times` together, or why it is not known."""
     try:
@@ -250,7 +254,9 @@ def work_of(node: Node) -> Work | Uncounted:
         return Uncounted(str(error))
     except (ArithmeticError, LookupError, TypeError, ValueError):
         # A file may have any shapes: a weight with no dimension, a list where a number belongs.
-        return Uncounted("its shapes are not those of such an operation")
+        return Uncounted(_STRANGE)
+    if isinstance(once, Work) and min(once.macs, once.flops) < 0:
+        return Uncounted(_STRANGE)
     if isinstance(once, Uncounted) or node.times == 1:
         return once
     return Work(
