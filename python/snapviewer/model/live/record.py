@@ -14,6 +14,7 @@ from snapviewer.model.graph import Graph, Node
 from snapviewer.model.live.copies import buffers_kept, copied, in_eval_mode, is_lazy
 from snapviewer.model.live.inputs import Inputs, gathered, made_for
 from snapviewer.model.live.recorder import recording
+from snapviewer.model.live.script import unseen_nodes
 from snapviewer.model.live.values import value_of
 from snapviewer.texts import MOST_SHOWN, clean
 
@@ -77,7 +78,9 @@ def record(
             except Exception as error:  # noqa: BLE001 (a model may raise anything at all)
                 failures.append(_Failure(way, f"{type(error).__name__}: {error}"))
                 continue
-            return Graph("live", nodes, values, "given", _notes(module, failures, way))
+            unseen = unseen_nodes(module, len(nodes)) if _is_script(module) else ()
+            notes = _notes(module, failures, way, has_unseen=bool(unseen))
+            return Graph("live", nodes + unseen, values, "given", notes)
     raise SnapshotError(
         f"the model did not run with these inputs; it said: {clean(failures[-1].said, MOST_SHOWN)}"
     )
@@ -162,7 +165,7 @@ def _surroundings(way: Way, has_gradients: bool) -> Iterator[None]:
         log.disabled = was_disabled
 
 
-def _notes(module: Any, failures: list[_Failure], way: Way) -> tuple[str, ...]:
+def _notes(module: Any, failures: list[_Failure], way: Way, *, has_unseen: bool) -> tuple[str, ...]:
     notes = [
         f"the model did not run {_NAMES[failure.way]}: {clean(failure.said, MOST_SHOWN)}"
         for failure in failures
@@ -171,4 +174,9 @@ def _notes(module: Any, failures: list[_Failure], way: Way) -> tuple[str, ...]:
         notes.append(f"the model ran {_NAMES[way]}")
     if _is_script(module):
         notes.append("a ScriptModule does not say which of its modules runs an operation")
+    if has_unseen:
+        notes.append(
+            "TorchScript runs some operations of an optimized module unseen; the file that it is "
+            "saved to tells them all"
+        )
     return tuple(notes)
