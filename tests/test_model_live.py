@@ -237,6 +237,13 @@ def test_what_an_optimized_module_runs_unseen_is_uncounted_and_not_zero() -> Non
         assert any("unseen" in note for note in graph.notes)
 
 
+def test_forked_tasks_of_torchscript_are_heard() -> None:
+    graph = record(torch.jit.script(live_models.Forks()), spec(2, 4))
+
+    assert macs_of(graph) == 2 * 2 * 4 * 4
+    assert [node.number for node in graph.nodes] == list(range(len(graph.nodes)))
+
+
 # What a node says
 
 

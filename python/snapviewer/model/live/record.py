@@ -6,7 +6,7 @@ import logging
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from snapviewer import SnapshotError
@@ -131,7 +131,9 @@ def _run(
         nodes = stack.enter_context(recording(twin))
         twin(*arguments.positional, **arguments.named)
     values = (*arguments.positional, *arguments.named.values())
-    return tuple(nodes), tuple(value_of(value) for value in values)
+    # Forked tasks of TorchScript run in threads, which may have drawn the same number.
+    numbered = (replace(node, number=number) for number, node in enumerate(nodes))
+    return tuple(numbered), tuple(value_of(value) for value in values)
 
 
 def _fake_mode() -> Any:
@@ -154,6 +156,8 @@ def _surroundings(way: Way, has_gradients: bool) -> Iterator[None]:
     try:
         with ExitStack() as stack:
             stack.enter_context(torch.random.fork_rng(devices=[]))
+            # Otherwise TorchScript may fuse operations into one that nobody can hear.
+            stack.enter_context(torch.jit.optimized_execution(False))
             if not has_gradients:
                 stack.enter_context(torch.inference_mode())
             if way == "meta":
