@@ -90,3 +90,20 @@ class Counter(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         self.calls.add_(1)
         return x + self.calls
+
+
+def _product(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    return x @ weight
+
+
+class Forks(nn.Module):
+    """Computes two products at the same time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(4, 4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        one = torch.jit.fork(_product, x, self.weight)
+        two = torch.jit.fork(_product, x, self.weight)
+        return torch.jit.wait(one) + torch.jit.wait(two)

@@ -223,6 +223,27 @@ def test_scripted_traced_frozen_and_exported_forms_count_the_same(name: str, for
     assert totals_of(graph.nodes).work.macs == macs
 
 
+def test_what_an_optimized_module_runs_unseen_is_uncounted_and_not_zero() -> None:
+    module = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU()).eval()
+    optimized = torch.jit.optimize_for_inference(torch.jit.script(module))
+
+    graph = record(optimized, spec(1, 3, 8, 8))
+    totals = totals_of(graph.nodes)
+
+    seen = [node.op for node in graph.nodes]
+    assert ("aten::conv2d" in seen) != ("prim::mkldnn_convolution" in seen)
+    if "prim::mkldnn_convolution" in seen:
+        assert [node.op for node, _ in totals.uncounted] == ["prim::mkldnn_convolution"]
+        assert any("unseen" in note for note in graph.notes)
+
+
+def test_forked_tasks_of_torchscript_are_heard() -> None:
+    graph = record(torch.jit.script(live_models.Forks()), spec(2, 4))
+
+    assert macs_of(graph) == 2 * 2 * 4 * 4
+    assert [node.number for node in graph.nodes] == list(range(len(graph.nodes)))
+
+
 # What a node says
 
 

@@ -47,10 +47,7 @@ def made_for(inputs: Inputs, way: str, fake_mode: Any, module: Any) -> Inputs:
 
     def made(value: Any) -> Any:
         if isinstance(value, TensorSpec):
-            with torch.device("cpu"):
-                value = _tensor_like(
-                    value, device if way == "meta" else "meta" if fake_mode else ""
-                )
+            value = _tensor_like(value, has_numbers=way == "cpu")
         elif not isinstance(value, torch.Tensor):
             return value
         if way == "meta":
@@ -79,8 +76,8 @@ def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
     return change(value)
 
 
-def _tensor_like(spec: TensorSpec, device: str) -> Any:
-    """Make a tensor: without storage on the meta device, else the same numbers each time."""
+def _tensor_like(spec: TensorSpec, *, has_numbers: bool) -> Any:
+    """Make a tensor, with the same numbers each time or on the meta device without any."""
     import torch
 
     if any(size is None for size in spec.shape):
@@ -89,13 +86,13 @@ def _tensor_like(spec: TensorSpec, device: str) -> Any:
     if not isinstance(dtype, torch.dtype):
         raise SnapshotError(f"{spec.dtype!r} is no type of torch")
     shape = [int(size) for size in spec.shape if size is not None]
-    if device == "meta":
+    if not has_numbers:
         return torch.empty(shape, dtype=dtype, device="meta")
     if dtype.is_floating_point or dtype.is_complex:
         generator = torch.Generator().manual_seed(0)
-        return torch.randn(shape, generator=generator).to(dtype)
+        return torch.randn(shape, generator=generator, device="cpu").to(dtype)
     # Zeros are right as indices, classes and masks alike.
-    return torch.zeros(shape, dtype=dtype)
+    return torch.zeros(shape, dtype=dtype, device="cpu")
 
 
 def _device_of(module: Any) -> Any:

@@ -6,7 +6,7 @@ import logging
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from snapviewer import SnapshotError
@@ -14,6 +14,7 @@ from snapviewer.model.graph import Graph, Node
 from snapviewer.model.live.copies import buffers_kept, copied, in_eval_mode, is_lazy
 from snapviewer.model.live.inputs import Inputs, gathered, made_for
 from snapviewer.model.live.recorder import recording
+from snapviewer.model.live.script import unseen_nodes
 from snapviewer.model.live.values import value_of
 from snapviewer.texts import MOST_SHOWN, clean
 
@@ -77,7 +78,9 @@ def record(
             except Exception as error:  # noqa: BLE001 (a model may raise anything at all)
                 failures.append(_Failure(way, f"{type(error).__name__}: {error}"))
                 continue
-            return Graph("live", nodes, values, "given", _notes(module, failures, way))
+            unseen = unseen_nodes(module, len(nodes)) if _is_script(module) else ()
+            notes = _notes(module, failures, way, has_unseen=bool(unseen))
+            return Graph("live", nodes + unseen, values, "given", notes)
     raise SnapshotError(
         f"the model did not run with these inputs; it said: {clean(failures[-1].said, MOST_SHOWN)}"
     )
@@ -128,7 +131,9 @@ def _run(
         nodes = stack.enter_context(recording(twin))
         twin(*arguments.positional, **arguments.named)
     values = (*arguments.positional, *arguments.named.values())
-    return tuple(nodes), tuple(value_of(value) for value in values)
+    # Forked tasks of TorchScript run in threads, which may have drawn the same number.
+    numbered = (replace(node, number=number) for number, node in enumerate(nodes))
+    return tuple(numbered), tuple(value_of(value) for value in values)
 
 
 def _fake_mode() -> Any:
@@ -151,6 +156,8 @@ def _surroundings(way: Way, has_gradients: bool) -> Iterator[None]:
     try:
         with ExitStack() as stack:
             stack.enter_context(torch.random.fork_rng(devices=[]))
+            # Otherwise TorchScript may fuse operations into one that nobody can hear.
+            stack.enter_context(torch.jit.optimized_execution(False))
             if not has_gradients:
                 stack.enter_context(torch.inference_mode())
             if way == "meta":
@@ -162,7 +169,7 @@ def _surroundings(way: Way, has_gradients: bool) -> Iterator[None]:
         log.disabled = was_disabled
 
 
-def _notes(module: Any, failures: list[_Failure], way: Way) -> tuple[str, ...]:
+def _notes(module: Any, failures: list[_Failure], way: Way, *, has_unseen: bool) -> tuple[str, ...]:
     notes = [
         f"the model did not run {_NAMES[failure.way]}: {clean(failure.said, MOST_SHOWN)}"
         for failure in failures
@@ -171,4 +178,9 @@ def _notes(module: Any, failures: list[_Failure], way: Way) -> tuple[str, ...]:
         notes.append(f"the model ran {_NAMES[way]}")
     if _is_script(module):
         notes.append("a ScriptModule does not say which of its modules runs an operation")
+    if has_unseen:
+        notes.append(
+            "TorchScript runs some operations of an optimized module unseen; the file that it is "
+            "saved to tells them all"
+        )
     return tuple(notes)

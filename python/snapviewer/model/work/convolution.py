@@ -31,6 +31,7 @@ _FORWARD = (
     "aten::miopen_convolution",
     "aten::miopen_depthwise_convolution",
     "aten::_mps_convolution",
+    "prim::mkldnn_convolution",
 )
 _TRANSPOSED = (
     "aten::conv_transpose1d",

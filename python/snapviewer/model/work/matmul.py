@@ -137,7 +137,11 @@ def _bilinear(call: Call) -> Work:
     return call.work(macs=rows * outputs * (left * right + right))
 
 
-@register(("aten::cdist", "aten::_cdist_forward"), "x1 x2", kind="MatMul")
+@register(
+    ("aten::cdist", "aten::_cdist_forward", "aten::pdist", "aten::_pdist_forward"),
+    "x1|self",
+    kind="MatMul",
+)
 def _distances(call: Call) -> Work:
     # A subtraction, a power and an addition for each coordinate of each pair.
     return call.work(other_flops=3 * call.output_elements() * call.shape("x1")[-1])

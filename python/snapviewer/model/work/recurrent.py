@@ -24,15 +24,13 @@ def _layer(call: Call, steps_of: str, weights: list[TensorSpec], gates: int) -> 
     if not matrices:
         return Uncounted("its weights are packed, and their shapes not in the graph")
     macs = steps * sum(rows * columns for rows, columns in matrices)
-    # Two matrices of a layer have a row per gate and hidden unit. A third one, of projections,
-    # has the size of the output as its rows, and the hidden size as its columns.
-    projections = {matrices[index] for index in range(2, len(matrices), 3)}
+    # Two matrices of a layer have a row per gate and hidden unit; a third one, of projections, has
+    # the hidden units as its columns.
     has_projections = len(matrices) % 3 == 0 and all(
-        matrices[index][0] == matrices[index + 1][0] == gates * matrices[index + 2][1]
-        for index in range(0, len(matrices), 3)
+        matrices[index][0] == gates * matrices[index + 2][1] for index in range(0, len(matrices), 3)
     )
-    per_layer = 3 if has_projections and projections else 2
-    units = sum(matrices[index][0] // gates for index in range(0, len(matrices), per_layer))
+    firsts = matrices[:: 3 if has_projections else 2]
+    units = sum(rows // gates for rows, _ in firsts)
     return call.work(macs=macs, other_flops=steps * units * _GATE_FLOPS[gates])
 
 
