@@ -47,7 +47,10 @@ def apply(
         raise CodeRaisedError(str(arguments[0])[:200] if arguments else "an error")
     question = _QUESTIONS.get(name)
     if question is not None:
-        answer = question(run, *arguments) if len(arguments) < 4 else NotImplemented
+        try:
+            answer = question(run, *arguments)
+        except TypeError:
+            answer = NotImplemented  # more arguments than it takes
         if answer is not NotImplemented:
             return answer
     if op.startswith(("aten::", "prim::")) and _is_plain(name, arguments, keywords):
@@ -322,6 +325,19 @@ def _handed_on(run: Run, value: Any = None, *rest: Any) -> Any:
     return value
 
 
+def _pack(run: Run, weight: Any = None, bias: Any = None, *rest: Any) -> Any:
+    """A weight that is packed is shown as what it was packed from."""
+    if not rest:
+        return (weight, bias)
+    if len(rest) == 4:
+        stride, padding, dilation, groups = rest
+        return (weight, bias, stride, padding, dilation, groups, False, [0])
+    if len(rest) == 5:
+        stride, padding, extra, dilation, groups = rest
+        return (weight, bias, stride, padding, dilation, groups, True, extra)
+    return NotImplemented
+
+
 _QUESTIONS: dict[str, Callable[..., Any]] = {
     "size": _sizes,
     "shape": _sizes,
@@ -381,6 +397,10 @@ _QUESTIONS: dict[str, Callable[..., Any]] = {
     "BroadcastMKLDNNTensors": _lost,
     "type": lambda run, value=None, *rest: value if isinstance(value, str) else NotImplemented,
     "unchecked_cast": _handed_on,
+    "linear_prepack": _pack,
+    **{f"conv{n}d_prepack": _pack for n in (1, 2, 3)},
+    **{f"conv_transpose{n}d_prepack": _pack for n in (1, 2, 3)},
+    "conv_prepack": _pack,
     "wait": _handed_on,
     "grad": lambda run, *rest: None,
     "is_set": lambda run, *rest: UnknownNumber("a setting"),

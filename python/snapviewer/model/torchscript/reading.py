@@ -20,7 +20,7 @@ from snapviewer.model.torchscript.inputs import (
     unknown_input,
 )
 from snapviewer.model.torchscript.program import Program
-from snapviewer.model.torchscript.run import CodeRaisedError, Run, StoppedError
+from snapviewer.model.torchscript.run import MOST_STEPS, CodeRaisedError, Run, StoppedError
 from snapviewer.model.torchscript.tree import Tree
 from snapviewer.model.torchscript.values import Instance, Tensor, plain, unknown_like
 
@@ -181,6 +181,8 @@ def _inferred(model: _Model) -> tuple[list[Any], list[str]]:
         for parameter, found in zip(wanted, guesses, strict=True)
     ]
     best: list[Any] = []
+    suited: list[str] = []
+    steps = 0
     fewest: tuple[bool, int] | None = None
     for number in range(min(_MOST_TRIES, max(len((g or first).candidates) for g in guesses))):
         specs = [(g or first).candidates for g in guesses]
@@ -192,7 +194,8 @@ def _inferred(model: _Model) -> tuple[list[Any], list[str]]:
             best, fewest = arguments, score
             shape = "×".join(str(size) for size in chosen[0].shape)
             suited = [] if not number else [f"{shape} is the first size that suits its layers"]
-        if score == (False, 0):
+        steps += run.steps
+        if score == (False, 0) or steps > MOST_STEPS:
             break
     return best, [*notes, *suited]
 

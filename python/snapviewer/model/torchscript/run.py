@@ -75,6 +75,15 @@ class Run:
             self.spend(1 + (len(state) if isinstance(state, (list, dict)) else 0))
             self._journals[-1][id(thing)] = (thing, state)
 
+    def for_good(self, action: Callable[[], Any]) -> None:
+        """Do something that stays as it is even if the trial under way is given up; no nodes."""
+        first, journals, self._journals = len(self.nodes), self._journals, []
+        try:
+            action()
+        finally:
+            self._journals = journals
+            del self.nodes[first:]
+
     def attempt(self, action: Callable[[], Any]) -> Attempt:
         """Do something as a trial: its nodes and changes are taken out and handed back."""
         first = len(self.nodes)
