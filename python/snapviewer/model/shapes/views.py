@@ -321,10 +321,55 @@ def _stack(tensors: object, dim: object = 0) -> Output:
     return TensorSpec((*shape[:place], len(specs), *shape[place:]), result_type(specs))
 
 
-@shape_function("hstack", "vstack")
+def _at_least(spec: TensorSpec, rank: int) -> TensorSpec:
+    """Return a spec with enough dimensions: rows before, for three also one after."""
+    shape = spec.shape
+    if rank == 3 and len(shape) in (1, 2):
+        return TensorSpec((*((1,) * (2 - len(shape))), *shape, 1), spec.dtype)
+    return TensorSpec((*((1,) * (rank - len(shape))), *shape), spec.dtype)
+
+
+@shape_function("hstack")
 def _hstack(tensors: object) -> Output:
-    specs = tensors_in(tensors)
+    specs = [_at_least(spec, 1) for spec in tensors_in(tensors)]
     return _cat(specs, 0 if specs and len(specs[0].shape) == 1 else 1)
+
+
+@shape_function("vstack", "row_stack")
+def _vstack(tensors: object) -> Output:
+    return _cat([_at_least(spec, 2) for spec in tensors_in(tensors)], 0)
+
+
+@shape_function("dstack")
+def _dstack(tensors: object) -> Output:
+    return _cat([_at_least(spec, 3) for spec in tensors_in(tensors)], 2)
+
+
+@shape_function("column_stack")
+def _column_stack(tensors: object) -> Output:
+    specs = tensors_in(tensors)
+    columns = [TensorSpec((*s.shape, 1), s.dtype) if len(s.shape) == 1 else s for s in specs]
+    return _cat(columns, 1)
+
+
+@shape_function("atleast_1d")
+def _atleast_1d(self: TensorSpec) -> Output:
+    return _at_least(self, 1)
+
+
+@shape_function("atleast_2d")
+def _atleast_2d(self: TensorSpec) -> Output:
+    return _at_least(self, 2)
+
+
+@shape_function("atleast_3d")
+def _atleast_3d(self: TensorSpec) -> Output:
+    return _at_least(self, 3)
+
+
+@shape_function("_shape_as_tensor")
+def _shape_as_tensor(self: TensorSpec) -> Output:
+    return TensorSpec((len(self.shape),), "int64")
 
 
 @shape_function("broadcast_tensors")
