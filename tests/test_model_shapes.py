@@ -244,6 +244,7 @@ REALS = ["float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
 DTYPE = st.sampled_from(INTEGERS + REALS)
 
 
+@pytest.mark.filterwarnings("ignore:ComplexHalf")
 @settings(max_examples=300, deadline=None)
 @given(
     st.lists(st.tuples(DTYPE, st.booleans()), min_size=1, max_size=2),
