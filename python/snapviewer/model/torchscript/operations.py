@@ -5,11 +5,14 @@ Only what computes becomes a node. To ask a tensor for its size costs nothing.
 
 from __future__ import annotations
 
+import math
+import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from snapviewer.model.graph import Node, TensorSpec, Unknown, Value
 from snapviewer.model.shapes import ShapeError, UnknownNumber, is_known, outputs_of
+from snapviewer.model.shapes.dtypes import is_integral
 from snapviewer.model.torchscript import scalars
 from snapviewer.model.torchscript.questions import QUESTIONS
 from snapviewer.model.torchscript.run import CodeRaisedError, Run
@@ -122,7 +125,15 @@ def _compute(
     )
     if name.endswith("_") and not name.endswith("__") and isinstance(arguments[0], Tensor):
         return _changed(name, arguments[0], result, run)
-    return _tensors(result, _number(name, arguments, keywords))
+    made = _tensors(result, _number(name, arguments, keywords))
+    if name == "tensor" and isinstance(made, Tensor) and len(made.spec.shape) == 1:
+        made.row = _row(arguments[0])
+    return made
+
+
+def _row(items: Any) -> tuple[float, ...]:
+    is_short = isinstance(items, list) and len(items) <= _LONGEST_ROW
+    return tuple(items) if is_short and all(isinstance(v, (int, float)) for v in items) else ()
 
 
 def _outputs(result: Any, run: Run) -> tuple[Value, ...]:
@@ -134,7 +145,7 @@ def _outputs(result: Any, run: Run) -> tuple[Value, ...]:
 def _changed(name: str, tensor: Tensor, result: Any, run: Run) -> Tensor:
     """Return the tensor that was changed in place."""
     run.touch(tensor)
-    tensor.number = None
+    tensor.number, tensor.row = None, ()
     if name in _RESHAPING and isinstance(result, TensorSpec):
         tensor.spec = result
     return tensor
@@ -142,15 +153,32 @@ def _changed(name: str, tensor: Tensor, result: Any, run: Run) -> Tensor:
 
 def _tensors(result: Any, number: float | None) -> Any:
     if isinstance(result, TensorSpec):
-        return Tensor(result, number if not result.shape else None)
+        return Tensor(result, None if result.shape else _stored_as(number, result.dtype))
     if isinstance(result, (list, tuple)):
         return type(result)(_tensors(item, None) for item in result)
     return result
 
 
+def _stored_as(number: float | None, dtype: str) -> float | None:
+    """Round a number as its type does: sizes are computed with it."""
+    if number is None:
+        return None
+    try:
+        if dtype in ("float32", "float16"):
+            code = "f" if dtype == "float32" else "e"
+            rounded: float = struct.unpack(code, struct.pack(code, number))[0]
+            return rounded
+        return int(number) if is_integral(dtype) and dtype != "bool" else number
+    except (OverflowError, ValueError):
+        return None
+
+
 def _number(name: str, arguments: list[Any], keywords: dict[str, Any]) -> float | None:
     """Work out the element of a tensor without dimensions; traced code computes sizes so."""
     values: list[Any] = []
+    first = arguments[0] if arguments else None
+    if isinstance(first, Tensor) and first.row:
+        return _from_row(name, first.row, arguments[1:])
     for value in arguments[:2]:
         if isinstance(value, Tensor):
             if value.number is None or value.spec.shape:
@@ -179,6 +207,25 @@ def _number(name: str, arguments: list[Any], keywords: dict[str, Any]) -> float 
     return result if is_small else None
 
 
+def _from_row(name: str, row: tuple[float, ...], rest: list[Any]) -> float | None:
+    if name in _REDUCING and not rest:
+        return _REDUCING[name](row)
+    if name == "select" and len(rest) == 2 and isinstance(rest[1], int):
+        return row[rest[1]] if -len(row) <= rest[1] < len(row) else None
+    return None
+
+
+_LONGEST_ROW = 16
+_REDUCING: dict[str, Callable[[tuple[float, ...]], float]] = {
+    "min": min,
+    "max": max,
+    "amin": min,
+    "amax": max,
+    "sum": sum,
+    "prod": math.prod,
+}
+
+
 def _first(value: Any, *rest: Any) -> Any:
     return value
 
@@ -191,6 +238,8 @@ _ARITHMETIC: dict[str, Callable[..., Any]] = {
     "mul": lambda a, b: a * b,
     "remainder": lambda a, b: a % b,
     "neg": lambda a: -a,
+    "reciprocal": lambda a: 1 / a,
+    "sqrt": lambda a: a**0.5,
     "maximum": max,
     "minimum": min,
     "max": max,

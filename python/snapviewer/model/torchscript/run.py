@@ -139,7 +139,7 @@ def _state(thing: Changeable) -> Any:
     if isinstance(thing, dict):
         return dict(thing)
     if isinstance(thing, Tensor):
-        return (thing.spec, thing.number)
+        return (thing.spec, thing.number, thing.row)
     return dict(thing.attributes)
 
 
@@ -150,6 +150,6 @@ def _restore(thing: Changeable, state: Any) -> None:
         thing.clear()
         thing.update(state)
     elif isinstance(thing, Tensor):
-        thing.spec, thing.number = state
+        thing.spec, thing.number, thing.row = state
     else:
         thing.attributes = dict(state)
