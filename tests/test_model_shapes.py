@@ -167,6 +167,13 @@ CASES: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("unbind", (t(3, 2), 1), {}),
     ("cat", ([t(2, 3), i(2, 4)], 1), {}),
     ("stack", ([t(2, 3), t(2, 3)], -1), {}),
+    ("hstack", ([t(2), t(3)],), {}),
+    ("hstack", ([t(2, 3), t(2, 4)],), {}),
+    ("vstack", ([t(3), t(2, 3)],), {}),
+    ("dstack", ([t(3), t(1, 3)],), {}),
+    ("column_stack", ([t(3), t(3, 2)],), {}),
+    ("atleast_3d", (t(3, 2),), {}),
+    ("float_power", (t(3), 2), {}),
     ("meshgrid", ([t(2), t(3)],), {"indexing": "xy"}),
     ("unfold", (t(2, 9), 1, 4, 2), {}),
     ("im2col", (t(2, 3, 8, 9), [2, 3], [1, 1], [0, 1], [2, 1]), {}),
@@ -237,6 +244,7 @@ REALS = ["float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
 DTYPE = st.sampled_from(INTEGERS + REALS)
 
 
+@pytest.mark.filterwarnings("ignore:ComplexHalf")
 @settings(max_examples=300, deadline=None)
 @given(
     st.lists(st.tuples(DTYPE, st.booleans()), min_size=1, max_size=2),

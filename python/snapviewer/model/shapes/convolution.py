@@ -101,7 +101,7 @@ def _stretched(
     return result
 
 
-@shape_function("conv1d", "conv2d", "conv3d")
+@shape_function("conv1d", "conv2d", "conv3d", "_convolution_mode")
 def _conv(
     input: TensorSpec,  # noqa: A002
     weight: TensorSpec,
@@ -268,6 +268,21 @@ def _upsample(
     if len(outs) != len(self.shape) - 2:
         raise ShapeError(f"{len(outs)} sizes do not fit {len(self.shape)} dimensions")
     return TensorSpec((*self.shape[:2], *outs), self.dtype)
+
+
+@shape_function("__interpolate", "__upsample", "__upsample_nearest", "__upsample_bilinear")
+def _interpolate(
+    input: TensorSpec,  # noqa: A002
+    size: object = None,
+    scale_factor: object = None,
+    *rest: object,
+    **named: object,
+) -> Output:
+    count = len(input.shape) - 2
+    if size is not None:
+        return TensorSpec((*input.shape[:2], *sizes_of(size, count)), input.dtype)
+    factors = scale_factor if isinstance(scale_factor, (list, tuple)) else [scale_factor] * count
+    return _upsample(input, None, list(factors) * (count if len(factors) == 1 else 1))
 
 
 @shape_function("grid_sampler", "grid_sampler_2d", "grid_sampler_3d", "grid_sample")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from snapviewer.model.graph import TensorSpec
-from snapviewer.model.shapes.dimensions import Shape, ShapeError, broadcast
+from snapviewer.model.shapes.dimensions import Shape, ShapeError, axis, broadcast, divide
 from snapviewer.model.shapes.dtypes import (
     complex_of,
     dtype_name,
     float_of,
+    is_complex,
     is_integral,
     real_of,
     result_type,
@@ -157,7 +158,7 @@ def _prelu(self: TensorSpec, weight: object) -> Output:
     return self
 
 
-@shape_function("softmax", "log_softmax", "_softmax", "_log_softmax")
+@shape_function("softmax", "log_softmax", "_softmax", "_log_softmax", "_safe_softmax")
 def _softmax(self: TensorSpec, dim: object, dtype: object = None) -> Output:
     named = "" if isinstance(dtype, bool) else dtype_name(dtype)
     return TensorSpec(self.shape, named or float_of(self.dtype))
@@ -191,8 +192,6 @@ def _copy(self: TensorSpec, src: object, non_blocking: object = False) -> Output
 
 @shape_function("glu")
 def _glu(self: TensorSpec, dim: object = -1) -> Output:
-    from snapviewer.model.shapes.dimensions import axis, divide
-
     place = axis(dim, len(self.shape))
     half = divide(self.shape[place], 2)
     return TensorSpec((*self.shape[:place], half, *self.shape[place + 1 :]), self.dtype)
@@ -215,10 +214,20 @@ def _logits_loss(
     return TensorSpec(_stretched(self, target) if reduction == 0 else (), self.dtype)
 
 
+@shape_function("isin")
+def _isin(elements: TensorSpec, test_elements: object, *rest: object, **named: object) -> Output:
+    return TensorSpec(elements.shape, "bool")
+
+
+@shape_function("float_power")
+def _float_power(self: object, exponent: object) -> Output:
+    _has_tensor(self, exponent)
+    kind = "complex128" if is_complex(result_type([self, exponent])) else "float64"
+    return TensorSpec(_stretched(self, exponent), kind)
+
+
 @shape_function("cosine_similarity", "pairwise_distance")
 def _similarity(x1: TensorSpec, x2: TensorSpec, dim: object = 1, *rest: object) -> Output:
-    from snapviewer.model.shapes.dimensions import axis
-
     shape = _stretched(x1, x2)
     place = axis(dim, len(shape)) if not isinstance(dim, float) else len(shape) - 1
     return TensorSpec(shape[:place] + shape[place + 1 :], float_of(result_type([x1, x2])))

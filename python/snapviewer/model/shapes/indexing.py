@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from snapviewer.model.graph import TensorSpec, Unknown
+from snapviewer.model.shapes.convolution import windows
 from snapviewer.model.shapes.dimensions import (
     Shape,
     ShapeError,
@@ -170,8 +171,6 @@ def _im2col(
     padding: object,
     stride: object,
 ) -> Output:
-    from snapviewer.model.shapes.convolution import windows
-
     *front, channels, height, width = self.shape
     outs = windows((height, width), kernel_size, stride, padding, dilation)
     kernel = kernel_size if isinstance(kernel_size, (list, tuple)) else [kernel_size] * 2

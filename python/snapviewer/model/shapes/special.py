@@ -82,10 +82,23 @@ def _dynamic_linear(
 
 @shape_function(
     *(f"quantized::conv{n}d{tail}" for n in (1, 2, 3) for tail in ("", "_relu", "_dynamic")),
-    "quantized::conv1d_relu",
+    *(f"quantized::conv_transpose{n}d" for n in (1, 2, 3)),
 )
-def _quantized_conv(X: TensorSpec, packed: object, *rest: object) -> Output:  # noqa: N803
-    raise ShapeError("the strides of a packed convolution are not in the code")
+def _quantized_conv(qx: TensorSpec, packed: object, *rest: object) -> Output:
+    weight = _weight_of(packed)
+    if not isinstance(packed, (list, tuple)) or len(packed) != 8:
+        raise ShapeError("how a packed convolution uses its weight is not known")
+    stride, padding, dilation, groups, transposed, extra = packed[2:]
+    return convolved(
+        qx,
+        weight.shape,
+        stride,
+        padding,
+        dilation,
+        groups,
+        transposed=transposed is True,
+        output_padding=extra,
+    )
 
 
 @shape_function(

@@ -8,6 +8,7 @@ of it may unpack to more than `MOST_CODE_BYTES`.
 
 from __future__ import annotations
 
+import math
 import os
 import struct
 import tempfile
@@ -24,6 +25,7 @@ from snapviewer._core import Tensor as FileTensor
 MOST_CODE_BYTES = 4 << 20  # a file of code; the largest of torchvision's models is 0.3 MB
 MOST_TOTAL_CODE_BYTES = 16 << 20
 _MOST_PICKLE_BYTES = 64 << 20
+_MOST_NUMBERS = 64
 _LOCAL_HEADER = struct.Struct("<4s5H3I2H")
 _CODES = {
     "bool": "?",
@@ -70,25 +72,23 @@ class Archive:
             file.write_bytes(raw)
             return read_checkpoint(file)
 
-    def number(self, tensor: FileTensor) -> int | float | bool | None:
-        """Return the element of a tensor that has only one; None if it cannot be had."""
+    def numbers(self, tensor: FileTensor) -> tuple[float, ...] | None:
+        """Return the elements of a tensor that has only a few; None if they cannot be had."""
         code = _CODES.get(tensor.dtype)
-        if any(size != 1 for size in tensor.shape) or code is None or tensor.parts:
+        count = math.prod(tensor.shape)
+        if code is None or tensor.parts or len(tensor.shape) > 1 or count > _MOST_NUMBERS:
             return None
-        width = struct.calcsize(code)
+        order = "<" if self.is_little_endian else ">"
+        layout = struct.Struct(f"{order}{count}{code}")
+        first = (tensor.offset or 0) * struct.calcsize(code)
         for storage in self.checkpoint.storages:
             if storage.key == tensor.storage and storage.packed_bytes == storage.bytes:
-                offset = (tensor.offset or 0) * width
-                if offset + width > storage.bytes:
+                if first + layout.size > storage.bytes or tensor.stride not in ((), (1,)):
                     return None
                 with open(self.path, "rb") as file:
-                    file.seek(storage.start + offset)
-                    raw = file.read(width)
-                order = "<" if self.is_little_endian else ">"
-                if len(raw) != width:
-                    return None
-                value: int | float | bool = struct.unpack(order + code, raw)[0]
-                return value
+                    file.seek(storage.start + first)
+                    raw = file.read(layout.size)
+                return layout.unpack(raw) if len(raw) == layout.size else None
         return None
 
 

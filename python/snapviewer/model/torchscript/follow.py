@@ -79,6 +79,7 @@ class Follower:
         if not isinstance(owner, Instance):
             return self._gap(f"a method {name[:100]} of a plain value")
         found = self._program.find_class(owner.class_name)
+        self._restore(owner, found)
         node = found.methods.get(name) if found else None
         if node is None:
             return self._gap(f"no method {name[:100]} of {owner.class_name[:200]} in the code")
@@ -114,6 +115,16 @@ class Follower:
                 inner.variables[name] = unknown_like(annotation, f"argument {name[:100]}")
         result = self._block(node.body, inner)
         return result.value if isinstance(result, _Returned) else None
+
+    def _restore(self, owner: Instance, found: Class | None) -> None:
+        """Let an object that was saved through `__getstate__` set its attributes from that."""
+        if "state" not in owner.stored or found is None or "__setstate__" not in found.methods:
+            return
+        state = self._tree.attribute(owner, "state")
+        del owner.stored["state"], owner.attributes["state"]
+        node, module = found.methods["__setstate__"], (owner.path, owner.short_name)
+        # That is done when the model is loaded, and not each time that it is used.
+        self.run.for_good(lambda: self._call(node, [owner, state], {}, module, 0))
 
     def _gap(self, text: str) -> Unknown:
         self.run.note(f"{text}: it was not followed")
@@ -335,10 +346,11 @@ class Follower:
         if isinstance(owner, Unknown):
             return Unknown(owner.why)
         if isinstance(owner, Instance):
+            found = self._program.find_class(owner.class_name)
+            self._restore(owner, found)
             try:
                 return self._tree.attribute(owner, name)
             except KeyError:
-                found = self._program.find_class(owner.class_name)
                 if found and name in found.constants:
                     return self._value(found.constants[name], _Frame({}, ("", ""), 0))
         try:

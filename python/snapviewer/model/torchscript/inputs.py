@@ -60,7 +60,10 @@ def parameters_of(forward: ast.FunctionDef) -> tuple[Parameter, ...]:
 
 
 def _kind(annotation: ast.expr | None) -> str:
-    text = "Tensor" if annotation is None else ast.unparse(annotation)[:200]
+    try:
+        text = "Tensor" if annotation is None else ast.unparse(annotation)
+    except RecursionError:
+        return "other"
     if text in ("Tensor", "Optional[Tensor]"):
         return "Tensor"
     return "Tensors" if text in ("List[Tensor]", "Optional[List[Tensor]]") else "other"
@@ -125,6 +128,14 @@ def _guess_from(node: Node, mark: Unknown) -> Guess | None:
     if arguments[0] != mark:
         return None
     weight = arguments[1]
+    if node.op.startswith("quantized::") and isinstance(weight, tuple) and weight:
+        # A packed weight is shown as what it was packed from.
+        packed, weight = weight, weight[0]
+        if isinstance(weight, TensorSpec) and len(weight.shape) > 2 and len(packed) == 8:
+            return _images_for(weight.shape, packed[5], packed[6] is True, "float32", where)
+        if isinstance(weight, TensorSpec) and len(weight.shape) == 2:
+            features = weight.shape[1]
+            return _features(features, "float32", f"{where} takes {features} features")
     if isinstance(weight, TensorSpec) and "conv" in op and len(weight.shape) > 2:
         return _images(node, weight, where)
     if isinstance(weight, TensorSpec) and op in ("linear", "matmul", "mm") and weight.shape:
@@ -151,13 +162,19 @@ def _guess_from(node: Node, mark: Unknown) -> Guess | None:
 
 
 def _images(node: Node, weight: TensorSpec, where: str) -> Guess:
-    count = len(weight.shape) - 2
     named = dict(node.keywords)
     name = node.op.partition("::")[2]
     place = 8 if "convolution" in name and "mkldnn" not in name else 6
     groups = named.get("groups", node.arguments[place] if len(node.arguments) > place else 1)
     is_transposed = "transpose" in name or (place == 8 and node.arguments[6:7] == (True,))
-    per_group = weight.shape[0] if is_transposed else weight.shape[1]
+    return _images_for(weight.shape, groups, is_transposed, weight.dtype, where)
+
+
+def _images_for(
+    weight: tuple[int | None, ...], groups: object, is_transposed: bool, dtype: str, where: str
+) -> Guess:
+    count = len(weight) - 2
+    per_group = weight[0] if is_transposed else weight[1]
     channels = per_group
     if not is_transposed and isinstance(groups, int) and per_group is not None:
         channels = per_group * groups
@@ -167,7 +184,7 @@ def _images(node: Node, weight: TensorSpec, where: str) -> Guess:
     else:
         spaces = [(size,) * count for size in _IMAGE_SIZES]
         spaces = [*spaces, (16_000,)] if count == 1 else spaces
-    specs = tuple(TensorSpec((1, channels, *space), weight.dtype) for space in spaces)
+    specs = tuple(TensorSpec((1, channels, *space), dtype) for space in spaces)
     sizes = "×".join(map(str, spaces[0]))
     return Guess(specs, f"{where} takes {channels} channels: a batch of 1, {sizes}")
 

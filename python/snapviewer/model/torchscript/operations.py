@@ -5,13 +5,16 @@ Only what computes becomes a node. To ask a tensor for its size costs nothing.
 
 from __future__ import annotations
 
+import math
+import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from snapviewer.model.graph import Node, TensorSpec, Unknown, Value
 from snapviewer.model.shapes import ShapeError, UnknownNumber, is_known, outputs_of
-from snapviewer.model.shapes.dtypes import NUMBERS, is_complex, is_real
+from snapviewer.model.shapes.dtypes import is_integral
 from snapviewer.model.torchscript import scalars
+from snapviewer.model.torchscript.questions import QUESTIONS
 from snapviewer.model.torchscript.run import CodeRaisedError, Run
 from snapviewer.model.torchscript.values import (
     Instance,
@@ -45,9 +48,12 @@ def apply(
     name = op.partition("::")[2]
     if name == "RaiseException":
         raise CodeRaisedError(str(arguments[0])[:200] if arguments else "an error")
-    question = _QUESTIONS.get(name)
+    question = QUESTIONS.get(name)
     if question is not None:
-        answer = question(run, *arguments) if len(arguments) < 4 else NotImplemented
+        try:
+            answer = question(run, *arguments)
+        except TypeError:
+            answer = NotImplemented  # more arguments than it takes
         if answer is not NotImplemented:
             return answer
     if op.startswith(("aten::", "prim::")) and _is_plain(name, arguments, keywords):
@@ -119,7 +125,15 @@ def _compute(
     )
     if name.endswith("_") and not name.endswith("__") and isinstance(arguments[0], Tensor):
         return _changed(name, arguments[0], result, run)
-    return _tensors(result, _number(name, arguments, keywords))
+    made = _tensors(result, _number(name, arguments, keywords))
+    if name == "tensor" and isinstance(made, Tensor) and len(made.spec.shape) == 1:
+        made.row = _row(arguments[0])
+    return made
+
+
+def _row(items: Any) -> tuple[float, ...]:
+    is_short = isinstance(items, list) and len(items) <= _LONGEST_ROW
+    return tuple(items) if is_short and all(isinstance(v, (int, float)) for v in items) else ()
 
 
 def _outputs(result: Any, run: Run) -> tuple[Value, ...]:
@@ -131,7 +145,7 @@ def _outputs(result: Any, run: Run) -> tuple[Value, ...]:
 def _changed(name: str, tensor: Tensor, result: Any, run: Run) -> Tensor:
     """Return the tensor that was changed in place."""
     run.touch(tensor)
-    tensor.number = None
+    tensor.number, tensor.row = None, ()
     if name in _RESHAPING and isinstance(result, TensorSpec):
         tensor.spec = result
     return tensor
@@ -139,15 +153,32 @@ def _changed(name: str, tensor: Tensor, result: Any, run: Run) -> Tensor:
 
 def _tensors(result: Any, number: float | None) -> Any:
     if isinstance(result, TensorSpec):
-        return Tensor(result, number if not result.shape else None)
+        return Tensor(result, None if result.shape else _stored_as(number, result.dtype))
     if isinstance(result, (list, tuple)):
         return type(result)(_tensors(item, None) for item in result)
     return result
 
 
+def _stored_as(number: float | None, dtype: str) -> float | None:
+    """Round a number as its type does: sizes are computed with it."""
+    if number is None:
+        return None
+    try:
+        if dtype in ("float32", "float16"):
+            code = "f" if dtype == "float32" else "e"
+            rounded: float = struct.unpack(code, struct.pack(code, number))[0]
+            return rounded
+        return int(number) if is_integral(dtype) and dtype != "bool" else number
+    except (OverflowError, ValueError):
+        return None
+
+
 def _number(name: str, arguments: list[Any], keywords: dict[str, Any]) -> float | None:
     """Work out the element of a tensor without dimensions; traced code computes sizes so."""
     values: list[Any] = []
+    first = arguments[0] if arguments else None
+    if isinstance(first, Tensor) and first.row:
+        return _from_row(name, first.row, arguments[1:])
     for value in arguments[:2]:
         if isinstance(value, Tensor):
             if value.number is None or value.spec.shape:
@@ -176,6 +207,25 @@ def _number(name: str, arguments: list[Any], keywords: dict[str, Any]) -> float 
     return result if is_small else None
 
 
+def _from_row(name: str, row: tuple[float, ...], rest: list[Any]) -> float | None:
+    if name in _REDUCING and not rest:
+        return _REDUCING[name](row)
+    if name == "select" and len(rest) == 2 and isinstance(rest[1], int):
+        return row[rest[1]] if -len(row) <= rest[1] < len(row) else None
+    return None
+
+
+_LONGEST_ROW = 16
+_REDUCING: dict[str, Callable[[tuple[float, ...]], float]] = {
+    "min": min,
+    "max": max,
+    "amin": min,
+    "amax": max,
+    "sum": sum,
+    "prod": math.prod,
+}
+
+
 def _first(value: Any, *rest: Any) -> Any:
     return value
 
@@ -188,6 +238,8 @@ _ARITHMETIC: dict[str, Callable[..., Any]] = {
     "mul": lambda a, b: a * b,
     "remainder": lambda a, b: a % b,
     "neg": lambda a: -a,
+    "reciprocal": lambda a: 1 / a,
+    "sqrt": lambda a: a**0.5,
     "maximum": max,
     "minimum": min,
     "max": max,
@@ -201,189 +253,6 @@ _ARITHMETIC: dict[str, Callable[..., Any]] = {
     "le": lambda a, b: a <= b,
     "gt": lambda a, b: a > b,
     "ge": lambda a, b: a >= b,
-}
-
-
-def _sizes(run: Run, tensor: Any, dim: Any = None) -> Any:
-    if isinstance(tensor, Tensor):
-        shape = [
-            UnknownNumber("a size that depends on values") if size is None else size
-            for size in tensor.spec.shape
-        ]
-        if dim is None:
-            return shape
-        if isinstance(dim, int) and -len(shape) <= dim < len(shape):
-            return shape[dim]
-        return UnknownNumber("the size of a dimension that is not there")
-    if isinstance(tensor, Unknown):
-        return Unknown(tensor.why) if dim is None else UnknownNumber(tensor.why)
-    return NotImplemented
-
-
-def _device(run: Run, value: Any = None, *rest: Any) -> Any:
-    return value if isinstance(value, str) else "cpu"
-
-
-def _always(answer: Any) -> Callable[..., Any]:
-    """What is taken to be the same for every tensor, known or not."""
-
-    def ask(run: Run, tensor: Any = None, *rest: Any) -> Any:
-        return answer if isinstance(tensor, (Tensor, Unknown)) else NotImplemented
-
-    return ask
-
-
-def _asks(answer: Callable[[TensorSpec], Any]) -> Callable[..., Any]:
-    def ask(run: Run, tensor: Any = None, *rest: Any) -> Any:
-        if isinstance(tensor, Tensor):
-            return answer(tensor.spec)
-        return UnknownNumber(tensor.why) if isinstance(tensor, Unknown) else NotImplemented
-
-    return ask
-
-
-def _count(spec: TensorSpec) -> Any:
-    total = 1
-    for size in spec.shape:
-        if size is None:
-            return UnknownNumber("a size that depends on values")
-        total *= size
-    return total
-
-
-def _strides(spec: TensorSpec) -> Any:
-    strides: list[Any] = []
-    step = 1
-    for size in reversed(spec.shape):
-        strides.insert(0, step)
-        step *= 1 if size is None else max(size, 1)
-    return strides
-
-
-def _number_of(convert: Callable[[Any], Any]) -> Callable[..., Any]:
-    """int(x), float(x), bool(x) and x.item() of a tensor."""
-
-    def ask(run: Run, value: Any = None, *rest: Any) -> Any:
-        if isinstance(value, Tensor):
-            if value.number is None:
-                return UnknownNumber("a value that is computed")
-            try:
-                return convert(value.number)
-            except (ValueError, OverflowError):
-                return UnknownNumber("a number that does not fit")
-        if isinstance(value, Unknown):
-            return UnknownNumber(value.why)
-        return NotImplemented
-
-    return ask
-
-
-def _to_tensor(run: Run, value: Any = None, *rest: Any) -> Any:
-    if isinstance(value, Unknown):
-        kind = "int64" if isinstance(value, UnknownNumber) else ""
-        return Tensor(TensorSpec((), kind)) if kind else value
-    if isinstance(value, (int, float)):
-        kind = "bool" if isinstance(value, bool) else "int64"
-        return Tensor(TensorSpec((), "float64" if isinstance(value, float) else kind), value)
-    return NotImplemented
-
-
-def _set_grad(run: Run, value: Any = None) -> Any:
-    if isinstance(value, bool):
-        run.grad_enabled = value
-    return None
-
-
-def _needs_grad(run: Run, value: Any = None) -> Any:
-    return isinstance(value, Tensor) and value.requires_grad
-
-
-def _length(run: Run, value: Any = None) -> Any:
-    if isinstance(value, Tensor):
-        return _sizes(run, value, 0)
-    return NotImplemented
-
-
-def _listed(run: Run, value: Any = None, *rest: Any) -> Any:
-    if isinstance(value, (Unknown, Tensor)):
-        return Unknown("a list of values that are computed")
-    return NotImplemented
-
-
-def _lost(run: Run, *rest: Any) -> Any:
-    run.note(
-        "the archive was optimized for inference, and such a file does not hold its packed weights:"
-        " what they are used for is not known"
-    )
-    return Unknown("a weight that is not in the file")
-
-
-def _handed_on(run: Run, value: Any = None, *rest: Any) -> Any:
-    return value
-
-
-_QUESTIONS: dict[str, Callable[..., Any]] = {
-    "size": _sizes,
-    "shape": _sizes,
-    "sym_size": _sizes,
-    "dim": _asks(lambda spec: len(spec.shape)),
-    "ndim": _asks(lambda spec: len(spec.shape)),
-    "ndimension": _asks(lambda spec: len(spec.shape)),
-    "numel": _asks(_count),
-    "dtype": _asks(lambda spec: NUMBERS.get(spec.dtype, UnknownNumber("a type"))),
-    "device": _device,
-    "layout": _always(0),
-    "is_floating_point": _asks(lambda spec: is_real(spec.dtype)),
-    "is_complex": _asks(lambda spec: is_complex(spec.dtype)),
-    "is_nested": _always(False),
-    "is_cuda": _always(False),
-    "is_cpu": _always(True),
-    "is_mkldnn": _always(False),
-    "is_sparse": _always(False),
-    "is_quantized": _asks(lambda spec: spec.dtype.startswith(("q", "quint"))),
-    "is_contiguous": _always(True),
-    "is_same_size": lambda run, a=None, b=None: (
-        a.spec.shape == b.spec.shape
-        if isinstance(a, Tensor) and isinstance(b, Tensor)
-        else UnknownNumber("a size")
-    ),
-    "stride": lambda run, value=None, *rest: (
-        NotImplemented if rest or not isinstance(value, Tensor) else _strides(value.spec)
-    ),
-    "storage_offset": _always(0),
-    "get_device": _always(-1),
-    "requires_grad": _needs_grad,
-    "is_grad_enabled": lambda run: run.grad_enabled,
-    "set_grad_enabled": _set_grad,
-    "is_autocast_enabled": lambda run, *rest: False,
-    "is_autocast_cpu_enabled": lambda run: False,
-    "is_tracing": lambda run: False,
-    "is_scripting": lambda run: True,
-    "manual_seed": lambda run, *rest: None,
-    "warn": lambda run, *rest: None,
-    "Print": lambda run, *rest: None,
-    "_is_tracing": lambda run, *rest: False,
-    "item": _number_of(lambda number: number),
-    "Int": _number_of(int),
-    "Float": _number_of(float),
-    "Bool": _number_of(bool),
-    "IntImplicit": _number_of(int),
-    "FloatImplicit": _number_of(float),
-    "ScalarImplicit": _number_of(lambda number: number),
-    "is_nonzero": _number_of(bool),
-    "NumToTensor": _to_tensor,
-    "len": _length,
-    "tolist": _listed,
-    "_nested_tensor_from_mask_left_aligned": _asks(lambda spec: UnknownNumber("a mask")),
-    "equal": lambda run, *rest: UnknownNumber("whether tensors are equal"),
-    "allclose": lambda run, *rest: UnknownNumber("whether tensors are equal"),
-    "ConstantMKLDNNTensor": _lost,
-    "BroadcastMKLDNNTensors": _lost,
-    "type": lambda run, value=None, *rest: value if isinstance(value, str) else NotImplemented,
-    "unchecked_cast": _handed_on,
-    "wait": _handed_on,
-    "grad": lambda run, *rest: None,
-    "is_set": lambda run, *rest: UnknownNumber("a setting"),
 }
 
 

@@ -20,7 +20,7 @@ from snapviewer.model.torchscript.inputs import (
     unknown_input,
 )
 from snapviewer.model.torchscript.program import Program
-from snapviewer.model.torchscript.run import CodeRaisedError, Run, StoppedError
+from snapviewer.model.torchscript.run import MOST_STEPS, CodeRaisedError, Run, StoppedError
 from snapviewer.model.torchscript.tree import Tree
 from snapviewer.model.torchscript.values import Instance, Tensor, plain, unknown_like
 
@@ -146,6 +146,8 @@ def _default(parameter: Parameter) -> Any:
 def _arranged(model: _Model, tensors: Sequence[Any]) -> list[Any]:
     """Hand tensors to the parameters that take them, in order; the rest are as by default."""
     places = [p for p, parameter in enumerate(model.parameters) if parameter.kind != "other"]
+    if len(places) == 1 and model.parameters[places[0]].kind == "Tensors" and len(tensors) > 1:
+        tensors = [list(tensors)]
     if len(tensors) > len(places):
         raise SnapshotError(
             f"{len(tensors)} inputs were given, but the model takes {len(places)} tensors"
@@ -153,7 +155,7 @@ def _arranged(model: _Model, tensors: Sequence[Any]) -> list[Any]:
     arguments = [_default(parameter) for parameter in model.parameters]
     for place, tensor in zip(places, tensors, strict=False):
         is_list = model.parameters[place].kind == "Tensors"
-        arguments[place] = [tensor] if is_list and not isinstance(tensor, Unknown) else tensor
+        arguments[place] = [tensor] if is_list and isinstance(tensor, Tensor) else tensor
     return arguments
 
 
@@ -181,10 +183,17 @@ def _inferred(model: _Model) -> tuple[list[Any], list[str]]:
         for parameter, found in zip(wanted, guesses, strict=True)
     ]
     best: list[Any] = []
+    suited: list[str] = []
+    steps = 0
     fewest: tuple[bool, int] | None = None
     for number in range(min(_MOST_TRIES, max(len((g or first).candidates) for g in guesses))):
         specs = [(g or first).candidates for g in guesses]
         chosen = [candidates[min(number, len(candidates) - 1)] for candidates in specs]
+        # A list of tensors holds the samples one by one, without a batch dimension.
+        chosen = [
+            TensorSpec(spec.shape[1:], spec.dtype) if parameter.kind == "Tensors" else spec
+            for spec, parameter in zip(chosen, wanted, strict=True)
+        ]
         arguments = _arranged(model, [Tensor(spec) for spec in chosen])
         run, is_whole = model.follow(arguments)
         score = (not is_whole, len(run.notes) + run.notes_left_out)
@@ -192,7 +201,8 @@ def _inferred(model: _Model) -> tuple[list[Any], list[str]]:
             best, fewest = arguments, score
             shape = "×".join(str(size) for size in chosen[0].shape)
             suited = [] if not number else [f"{shape} is the first size that suits its layers"]
-        if score == (False, 0):
+        steps += run.steps
+        if score == (False, 0) or steps > MOST_STEPS:
             break
     return best, [*notes, *suited]
 

@@ -75,6 +75,15 @@ class Run:
             self.spend(1 + (len(state) if isinstance(state, (list, dict)) else 0))
             self._journals[-1][id(thing)] = (thing, state)
 
+    def for_good(self, action: Callable[[], Any]) -> None:
+        """Do something that stays as it is even if the trial under way is given up; no nodes."""
+        first, journals, self._journals = len(self.nodes), self._journals, []
+        try:
+            action()
+        finally:
+            self._journals = journals
+            del self.nodes[first:]
+
     def attempt(self, action: Callable[[], Any]) -> Attempt:
         """Do something as a trial: its nodes and changes are taken out and handed back."""
         first = len(self.nodes)
@@ -130,7 +139,7 @@ def _state(thing: Changeable) -> Any:
     if isinstance(thing, dict):
         return dict(thing)
     if isinstance(thing, Tensor):
-        return (thing.spec, thing.number)
+        return (thing.spec, thing.number, thing.row)
     return dict(thing.attributes)
 
 
@@ -141,6 +150,6 @@ def _restore(thing: Changeable, state: Any) -> None:
         thing.clear()
         thing.update(state)
     elif isinstance(thing, Tensor):
-        thing.spec, thing.number = state
+        thing.spec, thing.number, thing.row = state
     else:
         thing.attributes = dict(state)

@@ -216,6 +216,8 @@ _CHANGING: dict[str, Callable[..., Any]] = {
     "Delete": lambda items, key: items.pop(key),
     "__delitem__": lambda items, key: items.pop(key),
 }
+# They take no longer for a long list.
+_QUICK = ("append", "len", "_set_item", "__getitem__", "TupleIndex", "__not__", "__derive_index")
 # They look at identity, or hand on what they are given, and so take what is not known too.
 _ANY: dict[str, Callable[..., Any]] = {
     "_unwrap_optional": lambda value: value,
@@ -256,9 +258,11 @@ def apply(name: str, arguments: list[Any], keywords: dict[str, Any], run: Run) -
         isinstance(value, tuple) for value in arguments
     ):
         return Unknown("a dictionary with keys that are not plain")
-    run.spend(1 + sum(len(v) for v in arguments if isinstance(v, (list, str, dict))) // 8)
+    if name not in _QUICK:
+        run.spend(1 + sum(len(v) for v in arguments if isinstance(v, (list, str, dict))) // 8)
     try:
-        return _bounded(function(*arguments, **keywords), run)
+        result = function(*arguments, **keywords)
+        return result if name in _QUICK else _bounded(result, run)
     except (ArithmeticError, ValueError, TypeError, LookupError, AttributeError):
         return UnknownNumber(f"{name} on values that it does not take")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import Any
 
 from snapviewer._core import Value as FileValue
@@ -12,6 +13,7 @@ from snapviewer.model.torchscript.values import Instance, Tensor
 
 _MOST_ITEMS = 100_000
 _MOST_DEPTH = 30
+_PACKED = "__torch__.torch.classes.quantized."
 _PICKLED = "torch.jit._pickle."
 _PLAIN = ("int", "float", "bool", "str", "NoneType")
 
@@ -35,10 +37,13 @@ class Tree:
         """Return the model."""
         return self.value(self._archive.checkpoint.root, "")
 
-    def constant(self, number: int) -> Tensor | Unknown:
+    def constant(self, number: int) -> Any:
         """Return `CONSTANTS.c…` of the code."""
-        index = self._constants.get(f"constants[{number}]")
-        return Unknown("a constant is no tensor") if index is None else self._tensor(index)
+        name = f"constants[{number}]"
+        if name in self._constants:
+            return self._tensor(self._constants[name])
+        inside = [i for key, i in self._constants.items() if key.startswith(f"{name}.state")]
+        return self._packed(inside)
 
     def attribute(self, owner: Instance, name: str) -> Any:
         """Return an attribute of an object; KeyError if it has none of this name."""
@@ -70,6 +75,8 @@ class Tree:
             return tuple(items) if kind == "tuple" else items
         if kind in ("dict", "OrderedDict"):
             return {key: self.value(item, f"{path}.{key}", depth) for key, item in value.items()}
+        if kind.startswith(_PACKED):
+            return self._packed(list(_tensors_in(value, 0)))
         if kind.startswith("__torch__."):
             if not value.is_container and value.preview is not None:
                 return Unknown(f"a value of class {kind.rpartition('.')[2][:100]}")
@@ -88,15 +95,46 @@ class Tree:
                 return Unknown("a dictionary with keys that cannot be read")
         return made
 
+    def _packed(self, indexes: list[int]) -> Any:
+        """What a packed weight was packed from: itself, the bias, and how a convolution uses it."""
+        tensors = [self._tensor(index) for index in indexes]
+        weight = next((tensor for tensor in tensors if len(tensor.spec.shape) > 1), None)
+        if weight is None:
+            return Unknown("a packed weight that cannot be read")
+        bias = next((t for t in tensors if t.spec.dtype == "float32" and t is not weight), None)
+        if len(weight.spec.shape) == 2:
+            return (weight, bias)
+        settings = next((i for i in indexes if self._tensors[i].dtype == "int16"), None)
+        numbers = None if settings is None else self._archive.numbers(self._tensors[settings])
+        return _convolution(weight, bias, numbers)
+
     def _tensor(self, index: int) -> Tensor:
         if index not in self._made_tensors:
             tensor = self._tensors[index]
             spec = TensorSpec(tensor.shape, tensor.dtype)
             is_number = self._has_data and not tensor.shape
-            number = self._archive.number(tensor) if is_number else None
-            made = Tensor(spec, number, tensor.name, tensor.requires_grad)
+            numbers = self._archive.numbers(tensor) if is_number else None
+            made = Tensor(spec, numbers[0] if numbers else None, tensor.name, tensor.requires_grad)
             self._made_tensors[index] = made
         return self._made_tensors[index]
+
+
+def _convolution(weight: Tensor, bias: Any, numbers: tuple[float, ...] | None) -> Any:
+    """Spread out the settings: dimensions, stride, padding, dilation, output padding, groups, …."""
+    count = len(weight.spec.shape) - 2
+    if numbers is None or len(numbers) != 3 + 4 * count or numbers[0] != count:
+        return Unknown("a packed convolution whose settings cannot be read")
+    whole = [int(number) for number in numbers[1:]]
+    stride, padding, dilation, extra = (whole[n * count : (n + 1) * count] for n in range(4))
+    return (weight, bias, stride, padding, dilation, whole[-2], bool(whole[-1]), extra)
+
+
+def _tensors_in(value: FileValue, depth: int) -> Iterator[int]:
+    if value.tensor is not None:
+        yield value.tensor
+    elif depth < _MOST_DEPTH and value.is_container:
+        for _, item in value.items(0, 100):
+            yield from _tensors_in(item, depth + 1)
 
 
 def _plain(value: FileValue) -> Any:

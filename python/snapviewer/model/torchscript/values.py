@@ -18,12 +18,16 @@ _MOST_DEPTH = 20
 
 @dataclass(slots=True, eq=False)
 class Tensor:
-    """A tensor: what is known of it, its one element if that is known, its name in the file."""
+    """A tensor: what is known of it, its one element if that is known, its name in the file.
+
+    `row` has the elements of a short list, where code makes a tensor of sizes to find the largest.
+    """
 
     spec: TensorSpec
-    number: int | float | bool | None = None
+    number: float | None = None
     name: str = ""
     requires_grad: bool = False
+    row: tuple[float, ...] = ()
 
 
 @dataclass(slots=True, eq=False)
