@@ -14,6 +14,7 @@ __all__ = [
     "FORMAT_VERSION",
     "Allocations",
     "CancelledError",
+    "Channels",
     "Checkpoint",
     "Clock",
     "Device",
@@ -22,9 +23,13 @@ __all__ = [
     "Frame",
     "Image",
     "Ledger",
+    "PruningPoint",
+    "Quality",
+    "RoundTrip",
     "Screen",
     "Snapshot",
     "SnapshotError",
+    "Spectrum",
     "Stats",
     "Storage",
     "Tensor",
@@ -36,6 +41,8 @@ __all__ = [
     "load",
     "query",
     "read_checkpoint",
+    "tensor_quality",
+    "tensor_stats",
 ]
 
 CATEGORIES: tuple[str, ...]
@@ -1034,7 +1041,7 @@ def read_checkpoint(
     """
 
 def tensor_stats(
-    data: bytes | NDArray[np.uint8],
+    data: bytes | npt.NDArray[np.uint8],
     dtype: str,
     shape: Sequence[int],
     *,
@@ -1058,7 +1065,7 @@ def tensor_stats(
     """
 
 def tensor_quality(
-    data: bytes | NDArray[np.uint8],
+    data: bytes | npt.NDArray[np.uint8],
     dtype: str,
     shape: Sequence[int],
     *,

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import checkpoints
 import drawing
+import models
 import window
 from baseline import REPEATS, best, pickle_load
 
@@ -52,6 +53,7 @@ def main() -> None:
     drawing.run(FOLDER)
     window.run(FOLDER)
     checkpoints.run(FOLDER)
+    models.run(FOLDER)
 
 
 def _sizes(size: int) -> float:
