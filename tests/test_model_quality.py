@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pth_writer import T, write_pth
 
+from pth_writer import T, write_pth
 from snapviewer import CancelledError, SnapshotError, _core
 
 Doubles: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
@@ -144,7 +144,9 @@ def test_what_is_not_finite_is_left_out_and_counted() -> None:
     assert found.spectrum is not None
     assert expected.spectrum is not None
     assert found.spectrum.norm == pytest.approx(expected.spectrum.norm)
-    assert found.pruning[8].threshold == np.sort(np.abs(array[np.isfinite(array)]))[597 * 9 // 10 - 1]
+    assert (
+        found.pruning[8].threshold == np.sort(np.abs(array[np.isfinite(array)]))[597 * 9 // 10 - 1]
+    )
 
 
 def test_what_fits_a_format_loses_nothing() -> None:

@@ -767,7 +767,7 @@ class PruningPoint:
 
     @property
     def share(self) -> float:
-        """How much is set to 0: 0.1, 0.2, … 0.9 of the finite values, rounded down to whole ones."""
+        """How much is set to 0: 0.1, … 0.9 of the finite values, rounded down to whole ones."""
     @property
     def threshold(self) -> float:
         """The largest magnitude among them; 0 if there are none.
@@ -822,7 +822,7 @@ class Spectrum:
         """‖A‖_F² ÷ norm²; None if all is 0."""
     @property
     def effective_rank(self) -> float | None:
-        """e to the entropy of the singular values as shares of their sum; None if unavailable."""
+        """The exponential of the entropy of the singular values as shares; None if unavailable."""
     @property
     def effective_rank_unavailable(self) -> str | None:
         """Why `effective_rank` is None, in a sentence."""

@@ -119,9 +119,7 @@ def _statistics(path: Path) -> None:
     show_row("memory beyond the start", memory / 1e6, STATS_LIMIT_MB, "MB")
 
 
-def show_row(
-    name: str, value: float, limit: float, unit: str, ratio: float | None = None
-) -> None:
+def show_row(name: str, value: float, limit: float, unit: str, ratio: float | None = None) -> None:
     """Print a value beside what it may be at most."""
     beside = "" if ratio is None else f"   {ratio:.4f}×"
     verdict = "" if value <= limit else "   OVER"

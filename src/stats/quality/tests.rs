@@ -42,6 +42,10 @@ fn rounded(y: f64, format: &str) -> f64 {
 /// Decibels by the definition, with one scale for each slice of so many values.
 fn plain_sqnr(values: &[f64], slice: usize, format: &str, largest: f64) -> Option<f64> {
     let (mut signal, mut noise) = (0.0, 0.0);
+    // Scales of denormals would lose digits.
+    let is_tiny = values.iter().all(|x| x.abs() < 1e-250);
+    let values: Vec<f64> =
+        values.iter().map(|x| if is_tiny { x * 2f64.powi(600) } else { *x }).collect();
     let whole = values.iter().fold(0.0, |max: f64, x| max.max(x.abs()));
     for slice in values.chunks(slice.max(1)) {
         let scale = slice.iter().fold(0.0, |max: f64, x| max.max(x.abs())) / largest;
@@ -250,7 +254,7 @@ fn numbers_at_the_ends_of_the_floats_are_measured() {
         let found = case.quality(Grain::usual());
 
         let expected = plain_sqnr(&numbers, 4, "int8", 127.0);
-        assert!((found.round_trips[0].sqnr_db.unwrap() - expected.unwrap()).abs() < 1.0);
+        assert!(is_near(found.round_trips[0].sqnr_db, expected), "{found:?} {expected:?}");
         assert!(found.spectrum.unwrap().norm > 0.0);
     }
 }
