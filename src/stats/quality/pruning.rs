@@ -17,6 +17,9 @@ const CELL_BITS: u32 = 18;
 const GROUP: usize = 512;
 const GROUPS: usize = (1 << CELL_BITS) / GROUP;
 
+/// So many numbers of a range are counted at once.
+const AT_ONCE: usize = 1024;
+
 /// Squares are added up for what is below, in and between ranges with thresholds, and for what is not finite.
 pub(super) const CLASSES: usize = 20;
 
@@ -124,19 +127,41 @@ fn magnitude(range: u16, cell: usize, is_wide: bool) -> f64 {
 }
 
 /// Counts of cells in all ranges with thresholds.
+///
+/// Counted one by one, most of the time went into waiting for memory: the cells of nine ranges are more than
+/// a cache holds. Numbers therefore wait until there are many of the same range.
 pub(super) struct Cells {
-    /// Never touched where nothing is counted, so it takes as much memory as is needed.
-    fine: Vec<u64>,
+    /// Never touched where nothing is counted, so it takes as much memory as is needed. Narrow, because twice the
+    /// memory is twice the cache: emptied into wide ones before they can overflow.
+    fine: Vec<u32>,
+    /// What was emptied; nothing, if that never happened.
+    wide: Vec<u64>,
     coarse: Vec<u64>,
+    /// No narrow counter is beyond this.
+    most: u64,
+    waiting: Vec<Waiting>,
+}
+
+/// Cells of one range that are still to be counted.
+#[derive(Clone)]
+struct Waiting {
+    cells: [u32; AT_ONCE],
+    count: usize,
 }
 
 impl Cells {
     pub fn new(thresholds: &Thresholds) -> Self {
         let ranges = thresholds.ranges.len();
-        Self { fine: vec![0; ranges << CELL_BITS], coarse: vec![0; ranges * GROUPS] }
+        Self {
+            fine: vec![0; ranges << CELL_BITS],
+            wide: Vec::new(),
+            coarse: vec![0; ranges * GROUPS],
+            most: 0,
+            waiting: vec![Waiting { cells: [0; AT_ONCE], count: 0 }; ranges],
+        }
     }
 
-    /// Adds squares of numbers (which are given) to those of their classes, and counts cells.
+    /// Adds squares of numbers to those of their classes, and counts cells.
     #[inline(always)]
     pub fn add(
         &mut self,
@@ -164,34 +189,119 @@ impl Cells {
         x: f64,
         square: f64,
     ) {
-        let class = thresholds.classes[usize::from(range_of(x))];
-        // The bound is always met, and the compiler cannot know it.
-        if let Some(sum) = sums.get_mut(usize::from(class)) {
+        let class = usize::from(thresholds.classes[usize::from(range_of(x))]);
+        // It is always there, which the compiler cannot know.
+        if let Some(sum) = sums.get_mut(class) {
             *sum += square;
         }
-        if class % 2 == 1 && usize::from(class) < CLASSES - 1 {
-            let cell = (x.to_bits() >> (47 - CELL_BITS)) as usize & ((1 << CELL_BITS) - 1);
-            let at = usize::from(class / 2) << CELL_BITS | cell;
-            self.fine[at] += 1;
-            self.coarse[at / GROUP] += 1;
+        if class % 2 == 1
+            && let Some(waiting) = self.waiting.get_mut(class / 2)
+        {
+            let cell = (x.to_bits() >> (47 - CELL_BITS)) as u32 & ((1 << CELL_BITS) - 1);
+            waiting.cells[waiting.count % AT_ONCE] = cell;
+            waiting.count += 1;
+            if waiting.count == AT_ONCE {
+                self.count(class / 2);
+            }
         }
     }
 
-    pub fn merge(&mut self, other: &Self) {
-        for (group, &count) in other.coarse.iter().enumerate().filter(|group| *group.1 > 0) {
-            self.coarse[group] += count;
+    /// Counts what waits of a range.
+    #[inline(never)]
+    fn count(&mut self, place: usize) {
+        let waiting = &mut self.waiting[place];
+        let fine = &mut self.fine[place << CELL_BITS..(place + 1) << CELL_BITS];
+        let coarse = &mut self.coarse[place * GROUPS..(place + 1) * GROUPS];
+        for &cell in &waiting.cells[..waiting.count] {
+            fine[cell as usize] += 1;
+            coarse[cell as usize / GROUP] += 1;
+        }
+        self.most += waiting.count as u64;
+        waiting.count = 0;
+        if self.most > 1 << 31 {
+            self.empty();
+        }
+    }
+
+    /// Counts all that waits.
+    pub fn finish(&mut self) {
+        for place in 0..self.waiting.len() {
+            self.count(place);
+        }
+    }
+
+    /// Empties narrow counters into wide ones.
+    #[cold]
+    fn empty(&mut self) {
+        self.wide.resize(self.fine.len(), 0);
+        for group in (0..self.coarse.len()).filter(|&group| self.coarse[group] > 0) {
             let cells = group * GROUP..(group + 1) * GROUP;
-            for (cell, count) in self.fine[cells.clone()].iter_mut().zip(&other.fine[cells]) {
-                *cell += count;
+            for (wide, fine) in self.wide[cells.clone()].iter_mut().zip(&mut self.fine[cells]) {
+                *wide += u64::from(std::mem::take(fine));
             }
         }
+        self.most = 0;
+    }
+
+    /// Adds the counts of another thread; both must be finished.
+    pub fn merge(&mut self, mut other: Self) {
+        if self.most + other.most > 1 << 31 || !other.wide.is_empty() {
+            self.empty();
+            other.empty();
+        }
+        for (group, &count) in other.coarse.iter().enumerate().filter(|group| *group.1 > 0) {
+            self.coarse[group] += count;
+            for cell in group * GROUP..(group + 1) * GROUP {
+                self.fine[cell] += other.fine[cell];
+                if let (Some(wide), Some(more)) = (self.wide.get_mut(cell), other.wide.get(cell)) {
+                    *wide += more;
+                }
+            }
+        }
+        self.most += other.most;
     }
 
     /// The cells of a range that have something in them, upwards, and how much.
     fn of(&self, place: usize) -> impl Iterator<Item = (usize, u64)> {
         let groups = (0..GROUPS).filter(move |group| self.coarse[place * GROUPS + group] > 0);
         let cells = groups.flat_map(|group| group * GROUP..(group + 1) * GROUP);
-        let counted = cells.map(move |cell| (cell, self.fine[place << CELL_BITS | cell]));
+        let counted = cells.map(move |cell| {
+            let at = place << CELL_BITS | cell;
+            (cell, u64::from(self.fine[at]) + self.wide.get(at).copied().unwrap_or(0))
+        });
         counted.filter(|&(_, count)| count > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::survey::Channel;
+    use super::*;
+
+    #[test]
+    fn counts_that_were_emptied_into_wide_ones_are_not_lost() {
+        let mut counts = vec![0; RANGES];
+        counts[usize::from(range_of(1.0))] = 6;
+        let channels = vec![Channel::default()];
+        let survey = Survey { counts, channels, max: 1.5, finite: 6, is_all_finite: true };
+        let thresholds = Thresholds::new(&survey, 1);
+        let counted = |is_emptied: bool| {
+            let mut cells = Cells::new(&thresholds);
+            let mut sums = [[0.0; CLASSES]; 2];
+            cells.add(&thresholds, &mut sums, &[1.0, 1.01, -1.0], |x| x * x);
+            cells.finish();
+            if is_emptied {
+                cells.empty();
+            }
+            cells
+        };
+
+        for (one, other) in [(false, false), (true, false), (false, true), (true, true)] {
+            let mut cells = counted(one);
+            cells.merge(counted(other));
+
+            let counts: Vec<u64> = cells.of(0).map(|(_, count)| count).collect();
+            assert_eq!(counts, [4, 2], "{one} {other}");
+        }
     }
 }

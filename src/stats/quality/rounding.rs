@@ -134,10 +134,11 @@ pub(super) fn losses(
     let states = parallel::spread(tasks, walk.threads, progress, start, work)?;
     let mut cells: Option<Cells> = None;
     let mut found = Vec::new();
-    for (_, work, parts) in states {
+    for (_, mut work, parts) in states {
         found.extend(parts);
+        work.cells.finish();
         match &mut cells {
-            Some(cells) => cells.merge(&work.cells),
+            Some(cells) => cells.merge(work.cells),
             None => cells = Some(work.cells),
         }
     }

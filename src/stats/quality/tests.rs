@@ -42,10 +42,13 @@ fn rounded(y: f64, format: &str) -> f64 {
 /// Decibels by the definition, with one scale for each slice of so many values.
 fn plain_sqnr(values: &[f64], slice: usize, format: &str, largest: f64) -> Option<f64> {
     let (mut signal, mut noise) = (0.0, 0.0);
-    // Scales of denormals would lose digits.
-    let is_tiny = values.iter().all(|x| x.abs() < 1e-250);
-    let values: Vec<f64> =
-        values.iter().map(|x| if is_tiny { x * 2f64.powi(600) } else { *x }).collect();
+    // Scales of denormals would lose digits, and those of the largest floats become infinite.
+    let factor = match values.iter().fold(0.0, |max: f64, x| max.max(x.abs())) {
+        max if max < 1e-250 => 2f64.powi(600),
+        max if max > 1e250 => 2f64.powi(-600),
+        _ => 1.0,
+    };
+    let values: Vec<f64> = values.iter().map(|x| x * factor).collect();
     let whole = values.iter().fold(0.0, |max: f64, x| max.max(x.abs()));
     for slice in values.chunks(slice.max(1)) {
         let scale = slice.iter().fold(0.0, |max: f64, x| max.max(x.abs())) / largest;
@@ -63,7 +66,9 @@ fn plain_sqnr(values: &[f64], slice: usize, format: &str, largest: f64) -> Optio
 fn is_near(found: Option<f64>, expected: Option<f64>) -> bool {
     match (found, expected) {
         (Some(found), Some(expected)) => {
-            found == expected || (found - expected).abs() <= 1e-7 * expected.abs().max(1.0)
+            let is_finite = found.is_finite() && expected.is_finite();
+            let distance = (found - expected).abs();
+            found == expected || is_finite && distance <= 1e-7 * expected.abs().max(1.0)
         }
         _ => found == expected,
     }
