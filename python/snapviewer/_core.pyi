@@ -14,6 +14,7 @@ __all__ = [
     "FORMAT_VERSION",
     "Allocations",
     "CancelledError",
+    "Channels",
     "Checkpoint",
     "Clock",
     "Device",
@@ -22,9 +23,13 @@ __all__ = [
     "Frame",
     "Image",
     "Ledger",
+    "PruningPoint",
+    "Quality",
+    "RoundTrip",
     "Screen",
     "Snapshot",
     "SnapshotError",
+    "Spectrum",
     "Stats",
     "Storage",
     "Tensor",
@@ -36,6 +41,8 @@ __all__ = [
     "load",
     "query",
     "read_checkpoint",
+    "tensor_quality",
+    "tensor_stats",
 ]
 
 CATEGORIES: tuple[str, ...]
@@ -760,7 +767,7 @@ class PruningPoint:
 
     @property
     def share(self) -> float:
-        """How much is set to 0: 0.1, 0.2, … 0.9 of the finite values, rounded down to whole ones."""
+        """How much is set to 0: 0.1, … 0.9 of the finite values, rounded down to whole ones."""
     @property
     def threshold(self) -> float:
         """The largest magnitude among them; 0 if there are none.
@@ -815,7 +822,7 @@ class Spectrum:
         """‖A‖_F² ÷ norm²; None if all is 0."""
     @property
     def effective_rank(self) -> float | None:
-        """e to the entropy of the singular values as shares of their sum; None if unavailable."""
+        """The exponential of the entropy of the singular values as shares; None if unavailable."""
     @property
     def effective_rank_unavailable(self) -> str | None:
         """Why `effective_rank` is None, in a sentence."""
@@ -1034,7 +1041,7 @@ def read_checkpoint(
     """
 
 def tensor_stats(
-    data: bytes | NDArray[np.uint8],
+    data: bytes | npt.NDArray[np.uint8],
     dtype: str,
     shape: Sequence[int],
     *,
@@ -1058,7 +1065,7 @@ def tensor_stats(
     """
 
 def tensor_quality(
-    data: bytes | NDArray[np.uint8],
+    data: bytes | npt.NDArray[np.uint8],
     dtype: str,
     shape: Sequence[int],
     *,

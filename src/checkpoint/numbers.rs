@@ -11,7 +11,7 @@ use super::{InPickle, PickleAt, Quantized, Storage, Tensor, View};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::progress::Progress;
-use crate::stats::{self, Bytes, Elements, Quantization, Stats};
+use crate::stats::{self, Bytes, Elements, Quality, Quantization, Stats};
 use crate::strided::Strided;
 
 /// The most channels that a quantized tensor may have.
@@ -22,6 +22,18 @@ impl Checkpoint {
     pub fn measure(&self, tensor: usize, bins: usize, progress: &Progress<'_>) -> Result<Stats> {
         let numbers = self.numbers(tensor)?;
         stats::measure(&numbers.elements(), bins, progress)
+            .map_err(|error| error.in_file(self.files[0].path()))
+    }
+
+    /// What a tensor would lose in fewer bits or with fewer values; with its singular values if asked.
+    pub fn quality(
+        &self,
+        tensor: usize,
+        with_spectrum: bool,
+        progress: &Progress<'_>,
+    ) -> Result<Quality> {
+        let numbers = self.numbers(tensor)?;
+        stats::quality(&numbers.elements(), with_spectrum, progress)
             .map_err(|error| error.in_file(self.files[0].path()))
     }
 
@@ -210,6 +222,10 @@ impl Bytes for Source<'_> {
             }
             Self::Deflated(bytes) => bytes.read_at(at, into),
         }
+    }
+
+    fn is_sequential(&self) -> bool {
+        matches!(self, Self::Deflated(_))
     }
 }
 

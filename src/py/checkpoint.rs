@@ -10,6 +10,7 @@ use pyo3::types::{PyDict, PyTuple};
 
 use super::calls::{Caller, SnapshotError};
 use super::numbers::{PyDifference, PyStats};
+use super::quality::PyQuality;
 use super::tensors::{PyStorage, PyTensor};
 use super::values::PyValue;
 use crate::checkpoint::describe::Sizes;
@@ -165,6 +166,22 @@ impl PyCheckpoint {
         let stats = caller
             .run(py, |progress| said(self.read.checkpoint.measure(index, bins, progress)))??;
         Ok(PyStats(stats))
+    }
+
+    #[pyo3(signature = (index, *, spectrum=true, progress=None, cancel=None))]
+    fn quality(
+        &self,
+        py: Python<'_>,
+        index: usize,
+        spectrum: bool,
+        progress: Option<Py<PyAny>>,
+        cancel: Option<Py<PyAny>>,
+    ) -> PyResult<PyQuality> {
+        self.check(index)?;
+        let caller = Caller::new(progress, cancel);
+        let quality = caller
+            .run(py, |progress| said(self.read.checkpoint.quality(index, spectrum, progress)))??;
+        Ok(PyQuality(quality))
     }
 
     #[pyo3(signature = (index, other, other_index, *, progress=None, cancel=None))]

@@ -5,7 +5,9 @@ mod checkpoint;
 mod columns;
 mod device;
 mod events;
+mod memory;
 mod numbers;
+mod quality;
 mod recording;
 mod screen;
 mod tensors;
@@ -29,7 +31,11 @@ mod _core {
     #[pymodule_export]
     use super::events::PyEvent;
     #[pymodule_export]
+    use super::memory::{tensor_quality, tensor_stats};
+    #[pymodule_export]
     use super::numbers::{PyDifference, PyStats};
+    #[pymodule_export]
+    use super::quality::{PyChannels, PyPruningPoint, PyQuality, PyRoundTrip, PySpectrum};
     #[pymodule_export]
     use super::recording::{PyAllocations, PyFrame, PySnapshot};
     #[pymodule_export]

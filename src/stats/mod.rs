@@ -37,6 +37,7 @@ mod histogram;
 mod moments;
 mod parallel;
 mod plan;
+mod quality;
 mod tally;
 mod values;
 
@@ -44,6 +45,7 @@ mod values;
 mod tests;
 
 pub use compare::{Difference, compare};
+pub use quality::{Channels, PruningPoint, Quality, RoundTrip, Spectrum, quality};
 
 use pulp::{Arch, Simd, WithSimd};
 
@@ -53,7 +55,7 @@ use crate::progress::Progress;
 use crate::strided::Strided;
 use histogram::{Bins, Counters, MOST_BINS, entropy};
 use moments::{BLOCK, Moments};
-use plan::{Buffers, Grain, Part, Plan};
+use plan::{Affine, Buffers, Grain, Part, Plan};
 use values::{Form, Values};
 
 /// With fewer elements than this it takes longer to look through 65,536 codes than to convert them.
@@ -63,6 +65,11 @@ const FEW: u64 = 1 << 14;
 pub trait Bytes: Sync {
     /// Fills the buffer with the bytes from `at` on; an error if there are not as many.
     fn read_at(&self, at: u64, into: &mut [u8]) -> Result<()>;
+
+    /// Whether reading is quick from the beginning to the end only, as with what is packed.
+    fn is_sequential(&self) -> bool {
+        false
+    }
 }
 
 impl Bytes for &[u8] {
@@ -287,7 +294,8 @@ impl<S: Sink> WithSimd for Blocks<'_, S> {
     #[inline(always)]
     fn with_simd<V: Simd>(self, simd: V) {
         for units in self.units.chunks(BLOCK * self.values.unit_bytes) {
-            let (numbers, denormal) = convert(self.values, self.part, units, self.numbers);
+            let (numbers, denormal) =
+                convert(self.values, self.part.affine[0], units, self.numbers);
             self.sink.add(simd, numbers, denormal);
         }
     }
@@ -298,15 +306,15 @@ impl<S: Sink> WithSimd for Blocks<'_, S> {
 #[inline(always)]
 fn convert<'n>(
     values: &Values,
-    part: &Part<'_, 1>,
+    affine: Affine,
     units: &[u8],
     numbers: &'n mut [f64],
-) -> (&'n [f64], u64) {
+) -> (&'n mut [f64], u64) {
     let count = units.len() / values.unit_bytes;
     let numbers = &mut numbers[..count * values.numbers_of_unit()];
     values.numbers(units, numbers);
     let Form::Complex(part_bytes) = values.form else {
-        part.affine[0].apply(numbers);
+        affine.apply(numbers);
         return (numbers, 0);
     };
     let is_denormal = |x: f64| x != 0.0 && x.abs() < values.smallest_normal;
@@ -317,7 +325,7 @@ fn convert<'n>(
         denormal += u64::from(is_finite && (is_denormal(real) || is_denormal(imaginary)));
         numbers[index] = magnitude(real, imaginary, part_bytes);
     }
-    (&numbers[..count], denormal)
+    (&mut numbers[..count], denormal)
 }
 
 /// How long a complex number is; one of narrow parts cannot leave the range of the squares.

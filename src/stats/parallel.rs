@@ -29,22 +29,91 @@ pub(super) fn spread<S: Send>(
         }
         return Ok(vec![state]);
     }
-    let (next, done, is_over) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
-    let run = || {
+    on_threads(tasks, threads, progress, |shared| {
         let mut state = start();
-        while !is_over.load(Ordering::Relaxed) {
-            let task = next.fetch_add(1, Ordering::Relaxed);
-            if task >= tasks {
-                break;
-            }
-            if let Err(error) = work(&mut state, task) {
-                is_over.store(true, Ordering::Relaxed);
-                return Err(error);
-            }
-            done.fetch_add(1, Ordering::Relaxed);
+        while let Some(task) = shared.next(tasks) {
+            work(&mut state, task)?;
+            shared.is_done();
         }
         Ok(state)
-    };
+    })
+}
+
+/// Does steps `0..steps` in rows: the first row has the steps 0, `rows`, 2 × `rows`, …. Each row is done in
+/// its order by one thread, and what the rows have gathered is returned in theirs, so the result does not
+/// depend on the threads.
+pub(super) fn in_rows<S: Send>(
+    steps: u64,
+    rows: u64,
+    threads: usize,
+    progress: &Progress<'_>,
+    start: impl Fn() -> S + Sync,
+    work: impl Fn(&mut S, u64) -> Result<()> + Sync,
+) -> Result<Vec<S>> {
+    let steps_of = |row: u64| (row..steps).step_by(rows as usize);
+    if threads <= 1 {
+        let (mut states, mut done) = (Vec::new(), 0);
+        for row in 0..rows {
+            let mut state = start();
+            for step in steps_of(row) {
+                work(&mut state, step)?;
+                done += 1;
+                progress.at(done, steps)?;
+            }
+            states.push(state);
+        }
+        return Ok(states);
+    }
+    let found = on_threads(steps, threads, progress, |shared| {
+        let mut found = Vec::new();
+        while let Some(row) = shared.next(rows) {
+            let mut state = start();
+            for step in steps_of(row).take_while(|_| !shared.is_over()) {
+                work(&mut state, step)?;
+                shared.is_done();
+            }
+            found.push((row, state));
+        }
+        Ok(found)
+    })?;
+    let mut found: Vec<_> = found.into_iter().flatten().collect();
+    found.sort_unstable_by_key(|&(row, _)| row);
+    Ok(found.into_iter().map(|(_, state)| state).collect())
+}
+
+/// What the threads know of each other.
+#[derive(Default)]
+struct Shared {
+    next: AtomicU64,
+    done: AtomicU64,
+    is_over: AtomicBool,
+}
+
+impl Shared {
+    /// The next piece of work, if there is one and nobody has ended it.
+    fn next(&self, count: u64) -> Option<u64> {
+        let next = || self.next.fetch_add(1, Ordering::Relaxed);
+        (!self.is_over()).then(next).filter(|&next| next < count)
+    }
+
+    fn is_done(&self) {
+        self.done.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+}
+
+/// Runs the same on all threads, and tells how much of the total is done.
+fn on_threads<S: Send>(
+    total: u64,
+    threads: usize,
+    progress: &Progress<'_>,
+    run: impl Fn(&Shared) -> Result<S> + Sync,
+) -> Result<Vec<S>> {
+    let shared = Shared::default();
+    let run = || run(&shared).inspect_err(|_| shared.is_over.store(true, Ordering::Relaxed));
     std::thread::scope(|scope| {
         let (over, waits) = mpsc::channel::<()>();
         let run = &run;
@@ -61,9 +130,9 @@ pub(super) fn spread<S: Send>(
         drop(over);
         let mut heard = Ok(());
         while heard.is_ok() && waits.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
-            heard = progress.at(done.load(Ordering::Relaxed), tasks);
+            heard = progress.at(shared.done.load(Ordering::Relaxed), total);
         }
-        is_over.fetch_or(heard.is_err(), Ordering::Relaxed);
+        shared.is_over.fetch_or(heard.is_err(), Ordering::Relaxed);
         let joined = workers.into_iter().map(|worker| match worker.join() {
             Ok(result) => result,
             Err(panic) => std::panic::resume_unwind(panic),
@@ -96,6 +165,20 @@ mod tests {
     }
 
     #[test]
+    fn every_row_has_its_steps_in_order_on_any_number_of_threads() {
+        for threads in 1..5 {
+            let add = |seen: &mut Vec<u64>, step| {
+                seen.push(step);
+                Ok(())
+            };
+
+            let rows = in_rows(8, 3, threads, &Progress::none(), Vec::new, add).unwrap();
+
+            assert_eq!(rows, [vec![0, 3, 6], vec![1, 4, 7], vec![2, 5]]);
+        }
+    }
+
+    #[test]
     fn an_error_of_any_thread_is_the_result() {
         for threads in [1, 3] {
             let fail = |(): &mut (), task| match task {
@@ -117,9 +200,12 @@ mod tests {
                 Ok(())
             };
 
-            let result = spread(u64::MAX, threads, &Progress::new(&|_, _| false), || (), wait);
+            let stop = Progress::new(&|_, _| false);
+            let result = spread(u64::MAX, threads, &stop, || (), wait);
+            let rows = in_rows(u64::MAX, 2, threads, &stop, || (), wait);
 
             assert!(matches!(result, Err(Error::Cancelled)));
+            assert!(matches!(rows, Err(Error::Cancelled)));
         }
     }
 }

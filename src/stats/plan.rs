@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::strided::{self, Dim, Strided};
 
 /// More tasks than this would only take memory.
-const MOST_TASKS: u64 = 1 << 14;
+pub(super) const MOST_TASKS: u64 = 1 << 14;
 
 /// A view that repeats its storage more often than this, and has more elements than that, is not one that
 /// somebody made to compute with: measuring it could take days.
@@ -40,6 +40,18 @@ impl Grain {
 pub(super) struct Affine(Option<(f64, f64)>);
 
 impl Affine {
+    pub fn new(zero_point: f64, scale: f64) -> Self {
+        Self(Some((zero_point, scale)))
+    }
+
+    /// What all elements of a tensor stand for, if they are not quantized by channels.
+    pub fn of(elements: &Elements<'_>) -> Self {
+        match elements.quantization {
+            Some(Quantization::Tensor { scale, zero_point }) => Self::new(zero_point as f64, scale),
+            _ => Self(None),
+        }
+    }
+
     #[inline(always)]
     pub fn value(self, x: f64) -> f64 {
         self.0.map_or(x, |(zero_point, scale)| (x - zero_point) * scale)
@@ -116,11 +128,7 @@ impl<'a, const N: usize> Plan<'a, N> {
             }
             let count = dims.iter().map(|dim| dim.0).product::<u64>();
             let longest = tensors.iter().map(|elements| elements.storage_bytes).max().unwrap_or(0);
-            let storage = u128::from(longest) * 8 / u128::from(values.bits);
-            if count > MANY && u128::from(count) > storage * u128::from(MOST_REPEATS) {
-                let reason = "a tensor repeats its storage too often to be measured";
-                return Err(broken(reason, tensors[0].start));
-            }
+            check_repeats(count, longest, values, tensors[0].start)?;
             let mut gather = Vec::with_capacity(N);
             for n in 0..N {
                 let dims = dims.iter().map(|&(size, stride)| Dim { size, stride: stride[n] });
@@ -177,6 +185,27 @@ impl<'a, const N: usize> Plan<'a, N> {
     }
 }
 
+/// Refuses to read a storage of so many bytes far more often than anybody would want.
+pub(super) fn check_repeats(count: u64, bytes: u64, values: &Values, start: u64) -> Result<()> {
+    let storage = u128::from(bytes) * 8 / u128::from(values.bits);
+    if count > MANY && u128::from(count) > storage * u128::from(MOST_REPEATS) {
+        return Err(broken("a tensor repeats its storage too often to be measured", start));
+    }
+    Ok(())
+}
+
+/// Refuses scales that are not as many as the indexes along their dimension.
+pub(super) fn check_channels(elements: &Elements<'_>) -> Result<()> {
+    if let Some(Quantization::Channel { axis, scales, zero_points }) = &elements.quantization {
+        let channels = elements.layout.shape.get(*axis).map(|&size| size as usize);
+        if channels != Some(scales.len()) || scales.len() != zero_points.len() {
+            let reason = "a quantized tensor has not one scale for each channel";
+            return Err(broken(reason, elements.start));
+        }
+    }
+    Ok(())
+}
+
 /// The dimension along which some tensor is quantized, if any is.
 fn common_axis(tensors: &[&Elements<'_>]) -> Result<Option<usize>> {
     let mut common = None;
@@ -198,26 +227,16 @@ fn slices(elements: &Elements<'_>, axis: Option<usize>) -> Result<Vec<(Strided, 
     let layout = elements.layout;
     let nonsense = || broken("a tensor's shape and strides make no sense", elements.start);
     layout.span().ok_or_else(nonsense)?;
-    let whole = match elements.quantization {
-        Some(Quantization::Tensor { scale, zero_point }) => {
-            Affine(Some((zero_point as f64, scale)))
-        }
-        _ => Affine(None),
-    };
+    let whole = Affine::of(elements);
     let Some(axis) = axis else { return Ok(vec![(layout.clone(), whole)]) };
     let channels = layout.shape.get(axis).copied().ok_or_else(nonsense)?;
     let affine = |index: usize| match &elements.quantization {
         Some(Quantization::Channel { scales, zero_points, .. }) => {
-            Affine(Some((zero_points[index], scales[index])))
+            Affine::new(zero_points[index], scales[index])
         }
         _ => whole,
     };
-    if let Some(Quantization::Channel { scales, zero_points, .. }) = &elements.quantization
-        && (channels != scales.len() as u64 || scales.len() != zero_points.len())
-    {
-        let reason = "a quantized tensor has not one scale for each channel";
-        return Err(broken(reason, elements.start));
-    }
+    check_channels(elements)?;
     let mut rest = layout.clone();
     rest.shape.remove(axis);
     let stride = rest.stride.remove(axis).unsigned_abs();

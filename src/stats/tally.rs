@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::progress::Progress;
 
 /// Counters that take turns, so that equal codes in a row do not wait for each other.
-const TURNS: usize = 4;
+pub(super) const TURNS: usize = 4;
 
 /// How often each code comes.
 pub(super) struct Tally(Vec<u64>);
@@ -50,27 +50,23 @@ fn codes<const N: usize, const CODES: usize>(
         })
     };
     let mut all = vec![0; CODES];
-    for (_, mut counters) in parallel::spread(plan.tasks(), plan.threads(), progress, start, work)?
-    {
-        counters.spill();
-        for (all, count) in all.iter_mut().zip(counters.spilled) {
-            *all += count;
-        }
+    for (_, counters) in parallel::spread(plan.tasks(), plan.threads(), progress, start, work)? {
+        counters.add_to(&mut all);
     }
     Ok(all)
 }
 
 /// Counters of one thread. Those that are counted in are narrow, because twice the memory is twice the
 /// cache: they are emptied into wide ones before they can overflow.
-struct Counters<const CODES: usize> {
-    counts: [Box<[u32; CODES]>; TURNS],
+pub(super) struct Counters<const CODES: usize> {
+    pub counts: [Box<[u32; CODES]>; TURNS],
     /// No counter is beyond this.
     most: usize,
     spilled: Vec<u64>,
 }
 
 impl<const CODES: usize> Counters<CODES> {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let zeros = |_| {
             let zeros = vec![0; CODES].into_boxed_slice();
             zeros.try_into().unwrap_or_else(|_| unreachable!("there are as many as codes"))
@@ -79,10 +75,18 @@ impl<const CODES: usize> Counters<CODES> {
     }
 
     /// Notes that so many were counted; chunks are far smaller than half of what a counter holds.
-    fn added(&mut self, count: usize) {
+    pub fn added(&mut self, count: usize) {
         self.most += count;
         if self.most > 1 << 31 {
             self.spill();
+        }
+    }
+
+    /// Adds all counts to some others.
+    pub fn add_to(mut self, all: &mut [u64]) {
+        self.spill();
+        for (all, count) in all.iter_mut().zip(self.spilled) {
+            *all += count;
         }
     }
 

@@ -44,17 +44,17 @@ const TYPES: &[&str] = &[
 
 /// A tensor in memory.
 #[derive(Debug, Clone)]
-struct Case {
-    dtype: DType,
-    layout: Strided,
+pub(super) struct Case {
+    pub dtype: DType,
+    pub layout: Strided,
     bytes: Vec<u8>,
     before: usize,
     is_big_endian: bool,
-    quantization: Option<Quantization>,
+    pub quantization: Option<Quantization>,
 }
 
 impl Case {
-    fn with<T>(&self, run: impl FnOnce(&Elements<'_>) -> T) -> T {
+    pub fn with<T>(&self, run: impl FnOnce(&Elements<'_>) -> T) -> T {
         let bytes = self.bytes.as_slice();
         run(&Elements {
             bytes: &bytes,
@@ -72,7 +72,7 @@ impl Case {
     }
 
     /// The numbers of each element, one by one: two for complex ones and for two in a byte.
-    fn numbers(&self) -> Vec<Vec<f64>> {
+    pub fn numbers(&self) -> Vec<Vec<f64>> {
         let values = Values::of(self.dtype);
         let storage = &self.bytes[self.before..];
         let number = |place: u64, index: usize| {
@@ -239,7 +239,7 @@ fn number(dtype: DType, code: u64) -> Vec<u8> {
 }
 
 /// Any tensor; its storage is a little larger than it needs to be.
-fn cases(quantized: bool) -> impl Strategy<Value = Case> {
+pub(super) fn cases(quantized: bool) -> impl Strategy<Value = Case> {
     let codes = proptest::collection::vec(any::<u64>(), 64);
     (0..TYPES.len(), layouts(), codes, 0..5usize, any::<bool>(), 0..3u8).prop_map(
         move |(dtype, layout, codes, before, is_big_endian, quantization)| {
@@ -277,7 +277,7 @@ fn cases(quantized: bool) -> impl Strategy<Value = Case> {
 }
 
 /// Ways to cut the work, from one element at a time to all at once.
-fn grains() -> impl Strategy<Value = Grain> {
+pub(super) fn grains() -> impl Strategy<Value = Grain> {
     let few = (1..40usize, 1..4usize);
     let few = few.prop_map(|(chunk_bytes, threads)| Grain { chunk_bytes, alone_bytes: 0, threads });
     prop_oneof![few, Just(Grain::usual())]
@@ -434,12 +434,12 @@ fn plain_difference(a: &Case, b: &Case) -> Difference {
     }
 }
 
-fn case(dtype: DType, shape: &[u64], stride: &[i64], bytes: Vec<u8>) -> Case {
+pub(super) fn case(dtype: DType, shape: &[u64], stride: &[i64], bytes: Vec<u8>) -> Case {
     let layout = Strided { shape: shape.to_vec(), stride: stride.to_vec(), offset: 0 };
     Case { dtype, layout, bytes, before: 0, is_big_endian: false, quantization: None }
 }
 
-fn floats(numbers: &[f64]) -> Case {
+pub(super) fn floats(numbers: &[f64]) -> Case {
     let bytes = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
     case(DType::Float64, &[numbers.len() as u64], &[1], bytes)
 }

@@ -84,27 +84,27 @@ def run(folder: Path) -> None:
 
 def _structure(path: Path) -> None:
     if not path.exists():
-        _python(_WRITE_LARGE, path)
+        run_python(_WRITE_LARGE, path)
     work = "checkpoint = _core.read_checkpoint(path); checkpoint.tensors; checkpoint.ledger"
     # The first call of a process pays for what it has not touched yet: the best of several.
-    ours, memory = min(_measured(path, _OURS, work, repeats=1) for _ in range(5))
-    again, _ = _measured(path, _OURS, work, repeats=10)
+    ours, memory = min(measured(path, _OURS, work, repeats=1) for _ in range(5))
+    again, _ = measured(path, _OURS, work, repeats=10)
     load = 'torch.load(path, mmap=True, weights_only=True, map_location="cpu")'
-    torch, torch_memory = _measured(path, _TORCH, load, repeats=3)
+    torch, torch_memory = measured(path, _TORCH, load, repeats=3)
     print(f"\na checkpoint of {path.stat().st_size / 2**30:.0f} GiB, 600 tensors: its structure")
     print(f"  torch.load, mapped       {torch * 1e3:8.1f} ms   {torch_memory / 1e6:6.1f} MB")
-    _row("read_checkpoint, first", ours * 1e3, STRUCTURE_LIMIT_MS, "ms", ours / torch)
-    _row("read_checkpoint, again", again * 1e3, STRUCTURE_LIMIT_MS, "ms", again / torch)
-    _row("memory beyond the start", memory / 1e6, STRUCTURE_LIMIT_MB, "MB")
+    show_row("read_checkpoint, first", ours * 1e3, STRUCTURE_LIMIT_MS, "ms", ours / torch)
+    show_row("read_checkpoint, again", again * 1e3, STRUCTURE_LIMIT_MS, "ms", again / torch)
+    show_row("memory beyond the start", memory / 1e6, STRUCTURE_LIMIT_MB, "MB")
 
 
 def _statistics(path: Path) -> None:
     if not path.exists():
-        _python(_WRITE_NUMBERS, path, STATS_BYTES)
+        run_python(_WRITE_NUMBERS, path, STATS_BYTES)
     all_ours = "c = _core.read_checkpoint(path); [c.stats(i) for i in range(len(c.tensors))]"
-    ours, memory = _measured(path, _OURS, all_ours, repeats=5)
+    ours, memory = measured(path, _OURS, all_ours, repeats=5)
     load = "[stats(x) for x in torch.load(path, mmap=True, weights_only=True).values()]"
-    torch, torch_memory = _measured(path, _TORCH + _TORCH_STATS, load, repeats=2)
+    torch, torch_memory = measured(path, _TORCH + _TORCH_STATS, load, repeats=2)
     speed = path.stat().st_size / ours / 1e9
     print(f"\nstatistics of {path.stat().st_size / 2**30:.1f} GiB of float32, 15 numbers a tensor")
     print(f"  torch, the same set      {torch * 1e3:8.0f} ms   {torch_memory / 1e6:6.0f} MB")
@@ -116,23 +116,25 @@ def _statistics(path: Path) -> None:
     )
     verdict = "" if speed >= STATS_LIMIT_GB_S else "   UNDER"
     print(f"  from the page cache      {speed:8.2f} GB/s (at least {STATS_LIMIT_GB_S}){verdict}")
-    _row("memory beyond the start", memory / 1e6, STATS_LIMIT_MB, "MB")
+    show_row("memory beyond the start", memory / 1e6, STATS_LIMIT_MB, "MB")
 
 
-def _row(name: str, value: float, limit: float, unit: str, ratio: float | None = None) -> None:
+def show_row(name: str, value: float, limit: float, unit: str, ratio: float | None = None) -> None:
+    """Print a value beside what it may be at most."""
     beside = "" if ratio is None else f"   {ratio:.4f}×"
     verdict = "" if value <= limit else "   OVER"
     print(f"  {name:25}{value:8.2f} {unit} (limit {limit:g}){beside}{verdict}", flush=True)
 
 
-def _measured(path: Path, imports: str, work: str, repeats: int) -> tuple[float, int]:
+def measured(path: Path, imports: str, work: str, repeats: int) -> tuple[float, int]:
     """Return the seconds of the best run, and how much memory the runs took at most."""
     script = _MEASURE.format(imports=imports, work=work, repeats=repeats)
-    seconds, memory = json.loads(_python(script, path))
+    seconds, memory = json.loads(run_python(script, path))
     return float(seconds), int(memory)
 
 
-def _python(script: str, *arguments: object) -> str:
+def run_python(script: str, *arguments: object) -> str:
+    """Run a script in a process of its own and return what it prints."""
     command = [sys.executable, "-W", "ignore", "-c", script, *map(str, arguments)]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
