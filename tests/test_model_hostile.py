@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pth_writer import G, Obj, T, write_pth
 from snapviewer import SnapshotError
 from snapviewer.model.graph import Graph, TensorSpec
-from snapviewer.model.torchscript import infer_inputs, read_torchscript, run
+from snapviewer.model.torchscript import infer_inputs, program, read_torchscript, run
 from torchscript_writer import module, write_torchscript
 
 X = (TensorSpec((2, 3), "float32"),)
@@ -169,6 +169,15 @@ def test_a_size_that_the_directory_lies_about_does_not_matter(tmp_path: Path) ->
 
     with pytest.raises(SnapshotError):
         read_torchscript(path)
+
+
+def test_code_with_more_words_than_a_model_needs_is_not_parsed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program, "MOST_WORDS", 1000)
+
+    with pytest.raises(SnapshotError, match="too large to follow"):
+        followed(tmp_path, module("a = [[[[[1]]]]]\n" * 1000))
 
 
 def test_a_checkpoint_without_code_is_no_model(tmp_path: Path) -> None:

@@ -338,3 +338,42 @@ def test_an_archive_that_no_torch_wrote_is_followed_too(tmp_path: Path) -> None:
     assert graph.input_source == "traced"
     assert [node.op for node in graph.nodes] == ["aten::linear", "aten::relu"]
     assert graph.nodes[-1].outputs == (TensorSpec((2, 5), "float32"),)
+
+
+def test_a_list_of_images_that_is_scaled_to_a_size_keeps_its_shapes(tmp_path: Path) -> None:
+    body = """
+    image = images[0]
+    sizes = torch.tensor(torch.slice(torch.size(image), -2))
+    scale = torch.item(torch.mul(torch.reciprocal(torch.to(torch.min(sizes), 6)), 320.))
+    height = int(torch.floor(torch.mul(float(torch.size(image, 1)), scale)))
+    scaled = torch.upsample_nearest2d(torch.unsqueeze(image, 0), [height, height])
+    return torch.conv2d(scaled, self.weight)
+    """
+    code = module(body, parameters="images: List[Tensor]")
+    state = {"training": False, "weight": T("float32", (4, 3, 1, 1))}
+    path = write_torchscript(tmp_path / "m.pt", code, state=state)
+
+    given = read_torchscript(path, inputs=[TensorSpec((3, 128, 160), "float32")])
+    inferred = read_torchscript(path)
+
+    for graph in (given, inferred):
+        assert graph.nodes[-1].outputs == (TensorSpec((1, 4, 320, 320), "float32"),)
+        assert not [note for note in graph.notes if "inferred" not in note]
+    assert inferred.inputs == ((TensorSpec((3, 224, 224), "float32"),),)
+
+
+def test_inputs_that_meet_different_layers_are_inferred_apart(tmp_path: Path) -> None:
+    body = """
+    a = torch.embedding(self.table, tokens)
+    b = torch.linear(features, self.weight)
+    return torch.add(torch.mean(a, [1]), b)
+    """
+    code = module(body, parameters="tokens: Tensor,\n    features: Tensor,\n    n: int=3")
+    state = {"table": T("float32", (10, 4)), "weight": T("float16", (4, 6))}
+    path = write_torchscript(tmp_path / "m.pt", code, state=state)
+
+    inputs, why = infer_inputs(path)
+
+    assert inputs == (TensorSpec((1, 128), "int64"), TensorSpec((1, 6), "float16"), 3)
+    assert "'tokens'" in why
+    assert "'features'" in why
