@@ -25,13 +25,14 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export SNAP
 
 .PHONY: help run test bench fuzz screenshots fmt build compile rust-fmt rust-lint rust-test python-lint \
-	python-types python-stubs python-test screen
+	python-types python-stubs python-test test-exhaustive screen
 .DELETE_ON_ERROR:
 
 help:
 	@echo 'make run             open the demo snapshot in the window (without a display: in words and as a picture)'
 	@echo 'make run SNAP=path   the same with your snapshot'
 	@echo 'make test            formatting, lints, types and all tests; what CI runs'
+	@echo 'make test-exhaustive the tests that take minutes and seldom break'
 	@echo 'make bench           the benchmarks, as ratios to a baseline of the same run'
 	@echo 'make fuzz            the fuzzers, FUZZ_SECONDS=$(FUZZ_SECONDS) each (needs nightly Rust and cargo-fuzz)'
 	@echo 'make screenshots     the pictures of the window in the README, made anew (needs Xvfb, xdotool)'
@@ -150,7 +151,11 @@ python-stubs: $(VENV)/.tools build
 
 python-test: $(VENV)/.tools build screen
 	@echo '== pytest'
-	@$(PY) -m pytest --quiet --numprocesses 2 --dist loadfile
+	@$(PY) -m pytest --quiet --numprocesses 2 --dist loadfile -m "not exhaustive"
+
+# What takes minutes and seldom breaks: every network that torchvision publishes a count for.
+test-exhaustive: $(VENV)/.tools build
+	@$(PY) -m pytest --quiet -m exhaustive
 
 # What tests of the window need: a screen that nobody sees, a hand that types, letters. Without them
 # these tests are skipped, and say so.

@@ -598,7 +598,7 @@ def test_published_multiply_adds_are_met(name: str) -> None:
     assert macs / 1e9 == pytest.approx(billions, abs=0.0006)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_published_multiply_adds_are_met_by_all_classifiers() -> None:
     models = pytest.importorskip("torchvision.models", reason="torchvision is not installed")
     names = [name for name in models.list_models(module=models) if name != "regnet_y_128gf"]

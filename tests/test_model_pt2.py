@@ -843,7 +843,7 @@ class TestWithTorch:
         [
             ("resnet18", 1.814),
             ("mobilenet_v3_small", None),
-            pytest.param("vit_b_16", 17.564, marks=pytest.mark.slow),
+            pytest.param("vit_b_16", 17.564, marks=pytest.mark.exhaustive),
         ],
     )
     def test_published_networks_have_their_shapes_and_multiply_adds(

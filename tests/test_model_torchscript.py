@@ -159,7 +159,7 @@ def test_the_operations_and_shapes_are_those_that_torch_runs(
     assert graph.notes == ()
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", ["scripted", "traced", "frozen"])
 @pytest.mark.parametrize(
     ("name", "size"),
