@@ -13,7 +13,7 @@ from types import ModuleType
 from snapviewer import SnapshotError, __version__
 from snapviewer.streams import close_output, ready_streams
 
-from . import convert, demo, events, info, pth, query, render, report, window
+from . import convert, demo, events, info, model, pth, query, render, report, window
 from .arguments import sentence_of
 from .sentences import sentence
 
@@ -29,6 +29,7 @@ _COMMANDS: dict[str, ModuleType] = {
     "query": query,
     "pth": pth,
     "events": events,
+    "model": model,
     "demo": demo,
 }
 

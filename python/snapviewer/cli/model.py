@@ -1,4 +1,4 @@
-"""`model`, and `pytorch_parser`: what a model is, computes and costs."""
+"""`model`: what a model is and computes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from snapviewer.report.model.text import as_text
 from .arguments import print_json
 
 ABOUT = "tell what a model is and computes: architecture, parameters, operations, FLOPs, advice"
-REPORT = "comprehensive_model_analysis.txt"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -42,12 +41,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="what fewer bits would cost, also of large files",
     )
     parser.set_defaults(run=_model)
-
-
-def add_parser_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `pytorch_parser`, which always writes its report."""
-    add_options(parser)
-    parser.set_defaults(output=Path(REPORT))
 
 
 def _input(text: str) -> TensorSpec:
