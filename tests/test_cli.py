@@ -742,3 +742,16 @@ def test_no_bar_where_nobody_watches(command: str, demos: Path, tmp_path: Path) 
 
     assert (ran.code, ran.err) == (0, "")
     assert "\r" not in ran.out
+
+
+def test_a_command_loads_no_other() -> None:
+    code = (
+        "import sys, snapviewer.cli as cli\n"
+        "try: cli.main(['query', '--help'])\n"
+        "except SystemExit: pass\n"
+        "print([name for name in sys.modules if name in ('snapviewer.events', 'tkinter', 'PIL')])"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.endswith("[]\n")

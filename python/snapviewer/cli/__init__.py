@@ -8,56 +8,66 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from types import ModuleType
 
 from snapviewer import SnapshotError, __version__
 from snapviewer.streams import close_output, ready_streams
 
-from . import convert, demo, events, info, model, pth, query, render, report, window
 from .arguments import sentence_of
 from .sentences import sentence
 
 Run = Callable[[argparse.Namespace], None]
 
-# Each tells what it does in `ABOUT`, and adds its options with `add_options`.
-_COMMANDS: dict[str, ModuleType] = {
-    "open": window,
-    "convert": convert,
-    "info": info,
-    "report": report,
-    "render": render,
-    "query": query,
-    "pth": pth,
-    "events": events,
-    "model": model,
-    "demo": demo,
+# The module of each command, which is imported when the command is used: together they take a
+# third of a second. It tells what it does in `ABOUT`, and adds its options with `add_options`.
+_COMMANDS = {
+    "open": "window",
+    "convert": "convert",
+    "info": "info",
+    "report": "report",
+    "render": "render",
+    "query": "query",
+    "pth": "pth",
+    "events": "events",
+    "model": "model",
+    "demo": "demo",
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit code."""
+    arguments = sys.argv[1:] if arguments is None else arguments
     parser = argparse.ArgumentParser(
-        prog="snapviewer", description="Look into PyTorch CUDA memory snapshots and checkpoints."
+        prog="snapviewer",
+        description="Look into PyTorch CUDA memory snapshots, checkpoints and memory events.",
     )
     parser.add_argument("--version", action="version", version=f"snapviewer {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for name, command in _COMMANDS.items():
+    is_chosen = bool(arguments) and arguments[0] in _COMMANDS
+    for name in [arguments[0]] if is_chosen else _COMMANDS:
+        command = _command(_COMMANDS[name])
         about = command.ABOUT
         command.add_options(commands.add_parser(name, help=about, description=sentence_of(about)))
     return _run(parser, arguments)
 
 
+def _command(module: str) -> ModuleType:
+    return import_module(f"snapviewer.cli.{module}")
+
+
 def convert_main(arguments: Sequence[str] | None = None) -> int:
     """Run `convert` alone, as `python convert_snap.py` does."""
-    return _run_alone("convert_snap.py", convert, arguments)
+    return _run_alone("convert_snap.py", "convert", arguments)
 
 
 def gui_main(arguments: Sequence[str] | None = None) -> int:
     """Run `open` alone, as `python gui.py` does."""
-    return _run_alone("gui.py", window, arguments)
+    return _run_alone("gui.py", "window", arguments)
 
 
-def _run_alone(name: str, command: ModuleType, arguments: Sequence[str] | None) -> int:
+def _run_alone(name: str, module: str, arguments: Sequence[str] | None) -> int:
+    command = _command(module)
     parser = argparse.ArgumentParser(prog=name, description=sentence_of(command.ABOUT))
     command.add_options(parser)
     return _run(parser, arguments)
