@@ -12,7 +12,8 @@ from snapviewer.model.work.sizes import bytes_of, tensors_in
 VIEWS = """
     adjoint alias as_strided atleast_1d atleast_2d atleast_3d broadcast_tensors broadcast_to
     chunk conj _conj contiguous data detach diagonal dsplit expand expand_as flatten hsplit imag
-    lift lift_fresh linalg_diagonal mH mT matrix_H meshgrid movedim moveaxis narrow _neg_view
+    lift lift_fresh lift_fresh_copy linalg_diagonal mH mT matrix_H meshgrid movedim moveaxis
+    narrow _neg_view
     numpy_T permute positive ravel real reshape reshape_as _reshape_alias resolve_conj resolve_neg
     select slice split split_with_sizes squeeze swapaxes swapdims t tensor_split transpose unbind
     unflatten unfold unsafe_chunk unsafe_split unsafe_split_with_sizes _unsafe_view unsqueeze view
