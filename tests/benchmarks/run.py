@@ -19,6 +19,7 @@ from pathlib import Path
 import checkpoints
 import drawing
 import events
+import inference
 import window
 from baseline import REPEATS, best, pickle_load
 
@@ -54,6 +55,7 @@ def main() -> None:
     window.run(FOLDER)
     checkpoints.run(FOLDER)
     events.run(FOLDER)
+    inference.run()
 
 
 def _sizes(size: int) -> float:

@@ -40,10 +40,11 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class TimedRun:
-    """A run: its whole time, and that of each node."""
+    """A run: its whole time, and that of each node; these are missing if it is not `is_like`."""
 
     total_ns: int
     node_ns: tuple[int, ...]
+    is_like: bool = True
 
 
 def recorded(runner: Runner, *, has_lines: bool) -> Recorded:
@@ -68,8 +69,8 @@ def recorded(runner: Runner, *, has_lines: bool) -> Recorded:
     return Recorded(tuple(nodes), tuple(functions), tuple(numbers), tuple(lines))
 
 
-def timed(runner: Runner, like: Recorded) -> TimedRun | None:
-    """Run once and time each node; None if the run was not like the recorded one."""
+def timed(runner: Runner, like: Recorded) -> TimedRun:
+    """Run once and time each node, and tell whether the run was like the recorded one."""
     mark, elapsed_ns = _marks(runner.device)
     seen: list[tuple[Any, Any, Any]] = []
 
@@ -88,7 +89,7 @@ def timed(runner: Runner, like: Recorded) -> TimedRun | None:
     total_ns = running.clock_ns() - start_ns
     del result
     if tuple(function for function, _, _ in seen) != like.functions:
-        return None
+        return TimedRun(total_ns, (), is_like=False)
     node_ns = tuple(
         elapsed_ns(before, after)
         for number, (_, before, after) in zip(like.numbers, seen, strict=True)

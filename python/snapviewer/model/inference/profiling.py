@@ -167,9 +167,11 @@ def _repeat(runner: Runner, runs: Runs, repeats: int, budget_s: float, steps: St
         if like is not None:
             run = steps.attempt("operations could not be timed", partial(timed, runner, like))
             if run is None:
-                odd += 1
-            else:
+                like = None
+            elif run.is_like:
                 runs.timed.append(run)
+            else:
+                odd += 1
         steps.take()
         if running.clock_ns() - start_ns > budget_s * 1e9:
             break

@@ -68,7 +68,7 @@ def prepared(
     if getattr(module, "_orig_mod", None) is not None:
         notes.append("what is timed is the module without torch.compile")
     module = runnable(module)
-    device = _device(torch, module, device, settings, notes)
+    device = device_for(torch, module, device, settings, notes)
     is_gpu = device.startswith("cuda")
     with ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())
@@ -111,7 +111,7 @@ def thread_count(count: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _device(
+def device_for(
     torch: Any, module: Any, wanted: str | None, settings: Settings, notes: list[str]
 ) -> str:
     """Choose where to run; say it if that is not where it was wanted."""
