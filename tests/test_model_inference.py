@@ -29,7 +29,7 @@ from snapviewer.model.work import totals_of
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
-from torch import nn  # noqa: E402 (after the line that skips)
+from torch import Tensor, nn  # noqa: E402 (after the line that skips)
 from torch.nn.modules import module as torch_module  # noqa: E402
 
 from snapviewer.model.inference import (  # noqa: E402
@@ -39,8 +39,9 @@ from snapviewer.model.inference import (  # noqa: E402
     load_torchscript,
     profile,
     running,
+    torch_profiler,
 )
-from snapviewer.model.inference.listening import recorded, timed  # noqa: E402
+from snapviewer.model.inference.listening import recorded, timed_by_listener  # noqa: E402
 from snapviewer.model.live import record  # noqa: E402
 from snapviewer.model.live.inputs import Inputs  # noqa: E402
 from snapviewer.model.torchscript import read_torchscript  # noqa: E402
@@ -80,7 +81,7 @@ class Small(nn.Module):  # type: ignore[misc] # its base is torch's
         self.side = nn.Conv2d(4, 4, 1)
         self.head = nn.Linear(4 * 64, 5)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:  # type: ignore[name-defined] # scripted
+    def forward(self, x: Tensor) -> Tensor:
         x = self.stem(x)
         x = x + self.side(x)
         return self.head(x.flatten(1))
@@ -107,6 +108,8 @@ def ticks(monkeypatch: pytest.MonkeyPatch) -> None:
         return now
 
     monkeypatch.setattr(running, "clock_ns", look)
+    # The profiler of torch has a clock of its own.
+    monkeypatch.setattr(torch_profiler, "timed_by_profiler", timed_by_listener)
 
 
 def run(module: Any, inputs: Any = IMAGE, **options: Any) -> Profile:
@@ -214,6 +217,34 @@ def test_a_module_of_torch_alone_has_no_lines_of_its_own() -> None:
     assert [node.line for node in run(nn.ReLU()).nodes] == [""]
 
 
+def test_the_profiler_and_the_listener_see_the_same_operations() -> None:
+    module = Small().eval()
+    runner = running.Runner(module, Inputs((torch.ones(2, 3, 8, 8),), {}), "cpu", lambda: None)
+
+    with torch.inference_mode():
+        like = recorded(runner, has_lines=False)
+        runs = [way(runner, like) for way in (torch_profiler.timed_by_profiler, timed_by_listener)]
+
+    assert [run.is_like for run in runs] == [True, True]
+    for one in runs:
+        assert len(one.node_ns) == len(like.nodes)
+        assert all(time_ns > 0 for time_ns in one.node_ns)
+
+
+def test_where_the_profiler_fails_the_listener_takes_the_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise RuntimeError("there is a profiler already")
+
+    monkeypatch.setattr(torch_profiler, "profiled", fail)
+
+    result = run(Small())
+
+    assert result.profiled.runs == result.plain.runs
+    assert result.nodes[0].time.median.source.startswith("clock, ")
+
+
 # What is left as it was
 
 
@@ -310,14 +341,14 @@ def test_a_run_with_other_operations_is_left_out_and_noted() -> None:
 
         def forward(self, x: Any) -> Any:
             self.calls += 1
-            for _ in range(self.calls % 3):
+            for _ in range(self.calls):
                 x = x + 1
             return x * 2
 
     result = run(Moody(), warmups=1)
 
-    timed_runs = result.profiled.runs
-    assert timed_runs < result.plain.runs
+    assert (result.plain.runs, result.profiled.runs) == (2, 0)
+    assert result.nodes[0].time.median.status == "unavailable"
     assert any("other operations than the first" in note for note in result.notes)
 
 
@@ -511,7 +542,7 @@ def test_on_a_gpu_its_own_events_take_the_time(monkeypatch: pytest.MonkeyPatch) 
     )
 
     with torch.inference_mode():
-        result = timed(runner, recorded(runner, has_lines=False))
+        result = torch_profiler.timed(runner, recorded(runner, has_lines=False))
 
     assert result.node_ns == (1_000_000, 1_000_000)
     assert len(waits) == 2

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from snapviewer.model.inference.listening import Recorded, marked
 from snapviewer.model.inference.running import Runner
+from snapviewer.model.inference.torch_profiler import profiled
 from snapviewer.model.quantity import Quantity, unavailable
 
 _MARK = "snapviewer operation "
@@ -57,13 +56,13 @@ def watch_memory(runner: Runner, recorded: Recorded) -> tuple[Memory, dict[int, 
     is_gpu = runner.device.startswith("cuda")
     if is_gpu:
         torch.cuda.reset_peak_memory_stats(runner.device)
-    with _quiet_profiler():
-        with torch.profiler.profile(
-            activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
-        ) as profiler:
-            marked(runner, lambda number: torch.profiler.record_function(f"{_MARK}{number}"))
-            runner.wait()
-        tree = profiler.profiler.kineto_results.experimental_event_tree()
+
+    def run() -> int:
+        marked(runner, lambda number: torch.profiler.record_function(f"{_MARK}{number}"))
+        runner.wait()
+        return 0
+
+    _, tree = profiled(run, has_memory=True)
     kind = "cuda" if is_gpu else "cpu"
     changes = sorted(_changes(tree, kind), key=lambda change: change.time_ns)
     device_peak = (
@@ -148,16 +147,3 @@ def _changes(events: Iterable[Any], kind: str) -> Iterator[Change]:
         if event.name.startswith(_MARK):
             call = int(event.name.removeprefix(_MARK))
         waiting.extend((child, call) for child in event.children)
-
-
-@contextmanager
-def _quiet_profiler() -> Iterator[None]:
-    """Keep the profiler from writing to the terminal."""
-    name = "KINETO_LOG_LEVEL"
-    before = os.environ.get(name)
-    os.environ.setdefault(name, "99")
-    try:
-        yield
-    finally:
-        if before is None:
-            os.environ.pop(name, None)

@@ -92,14 +92,14 @@ def _nodes(runs: Runs, graph: Graph | None) -> tuple[NodeProfile, ...]:
     if runs.recorded is None:
         return ()
     nodes = runs.recorded.nodes
-    clock = "events on the GPU" if runs.device.startswith("cuda") else "clock around the operation"
+    sources = dict.fromkeys(run.source for run in runs.timed)
     return node_profiles(
         runs.recorded,
         runs.timed,
         runs.roof,
         graph_nodes=matched(nodes, graph.nodes if graph else ()),
         allocations=runs.allocations,
-        source=clock,
+        source=f"{' and '.join(sources)}, the operation alone",
     )
 
 

@@ -1,9 +1,8 @@
-"""Timing each operation of a run.
+"""Listening to the operations of a run.
 
 The listener stands where torch hands operations from Python or TorchScript to its kernels, and
 sees them as they were called: what an operation calls in turn is part of it, so nothing counts
-twice. torch's own profiler sees the same and more, but costs more, and writes to the terminal.
-A first run is recorded with its shapes; later ones keep two moments for each operation.
+twice. A first run is recorded with its shapes; later ones keep two moments for each operation.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -40,10 +40,14 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class TimedRun:
-    """A run: its whole time, and that of each node; these are missing if it is not `is_like`."""
+    """A run: its whole time, that of each node, and what told them.
+
+    A run that is not like the recorded one has no times of nodes.
+    """
 
     total_ns: int
     node_ns: tuple[int, ...]
+    source: str
     is_like: bool = True
 
 
@@ -69,9 +73,9 @@ def recorded(runner: Runner, *, has_lines: bool) -> Recorded:
     return Recorded(tuple(nodes), tuple(functions), tuple(numbers), tuple(lines))
 
 
-def timed(runner: Runner, like: Recorded) -> TimedRun:
+def timed_by_listener(runner: Runner, like: Recorded) -> TimedRun:
     """Run once and time each node, and tell whether the run was like the recorded one."""
-    mark, elapsed_ns = _marks(runner.device)
+    mark, elapsed_ns, source = _marks(runner.device)
     seen: list[tuple[Any, Any, Any]] = []
 
     def call(function: Any, args: Any, kwargs: Any) -> Any:
@@ -80,22 +84,16 @@ def timed(runner: Runner, like: Recorded) -> TimedRun:
         seen.append((function, before, mark()))
         return result
 
-    mode = _mode(call)
-    runner.wait()
-    start_ns = running.clock_ns()
-    with mode:
-        result = runner()
-    runner.wait()
-    total_ns = running.clock_ns() - start_ns
-    del result
+    with _mode(call):
+        total_ns = runner.timed_ns()
     if tuple(function for function, _, _ in seen) != like.functions:
-        return TimedRun(total_ns, (), is_like=False)
+        return TimedRun(total_ns, (), source, is_like=False)
     node_ns = tuple(
         elapsed_ns(before, after)
         for number, (_, before, after) in zip(like.numbers, seen, strict=True)
         if number is not None
     )
-    return TimedRun(total_ns, node_ns)
+    return TimedRun(total_ns, node_ns, source)
 
 
 def marked(runner: Runner, around: Callable[[int], Any]) -> None:
@@ -112,22 +110,43 @@ def marked(runner: Runner, around: Callable[[int], Any]) -> None:
         runner()
 
 
+def op_of(function: Any) -> str:
+    """Return the name of an operation, without its overload."""
+    schema = getattr(function, "_schema", None)
+    return str(schema.name) if schema is not None else str(function)
+
+
 def _mode(call: Callable[[Any, Any, Any], Any]) -> Any:
+    return _listener()(call)
+
+
+@cache
+def _listener() -> Any:
+    """Return the class of listeners; it is made when torch is there."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Listener(TorchDispatchMode):  # type: ignore[misc] # its base is torch's
+        def __init__(self, call: Callable[[Any, Any, Any], Any]) -> None:
+            super().__init__()
+            self.call = call
+
+        @classmethod
+        def _should_skip_dynamo(cls) -> bool:
+            # Else each operation goes through a wrapper against compiling, which nobody does here.
+            return False
+
         def __torch_dispatch__(
             self, function: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
-            return call(function, args, kwargs or {})
+            return self.call(function, args, kwargs or {})
 
-    return Listener()
+    return Listener
 
 
-def _marks(device: str) -> tuple[Callable[[], Any], Callable[[Any, Any], int]]:
-    """Return how to mark a moment, and how to tell the time between two of them."""
+def _marks(device: str) -> tuple[Callable[[], Any], Callable[[Any, Any], int], str]:
+    """Return how to mark a moment, how to tell the time between two, and what that is."""
     if not device.startswith("cuda"):
-        return running.clock_ns, lambda before, after: int(after - before)
+        return running.clock_ns, lambda before, after: int(after - before), "clock"
     import torch
 
     def mark() -> Any:
@@ -136,7 +155,7 @@ def _marks(device: str) -> tuple[Callable[[], Any], Callable[[Any, Any], int]]:
         event.record()
         return event
 
-    return mark, lambda before, after: int(before.elapsed_time(after) * 1e6)
+    return mark, lambda before, after: int(before.elapsed_time(after) * 1e6), "events of the GPU"
 
 
 def _line() -> str:

@@ -21,13 +21,14 @@ from snapviewer.model.graph import Graph, Node, TensorSpec
 from snapviewer.model.inference import running
 from snapviewer.model.inference.allocations import watch_memory
 from snapviewer.model.inference.gathering import Runs, gathered_profile
-from snapviewer.model.inference.listening import Recorded, recorded, timed
+from snapviewer.model.inference.listening import Recorded, recorded
 from snapviewer.model.inference.loading import torch_for
 from snapviewer.model.inference.result import Profile
 from snapviewer.model.inference.running import Runner, gradients_off, prepared, thread_count
 from snapviewer.model.inference.settings import MEMORY, NODES, read_settings
 from snapviewer.model.inference.steps import Progress, Steps
 from snapviewer.model.inference.threads import ThreadRun, counts_up_to, thread_runs
+from snapviewer.model.inference.torch_profiler import timed
 from snapviewer.model.roofline import Roof, measure_roof
 from snapviewer.model.system import SystemMonitor, SystemUse
 from snapviewer.model.work import Uncounted, totals_of, work_of

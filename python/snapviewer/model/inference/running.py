@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -36,14 +37,20 @@ class Runner:
 
     def timed_ns(self) -> int:
         """Run once with nothing but a clock, and tell the time."""
-        self.wait()
-        start_ns = clock_ns()
-        result = self()
-        self.wait()
-        end_ns = clock_ns()
-        # What the model returns is freed after the clock has stopped.
-        del result
-        return end_ns - start_ns
+        was_collecting = gc.isenabled()
+        gc.disable()
+        try:
+            self.wait()
+            start_ns = clock_ns()
+            # What the model returns is freed after the clock has stopped.
+            result = self()
+            self.wait()
+            time_ns = clock_ns() - start_ns
+            del result
+        finally:
+            if was_collecting:
+                gc.enable()
+        return time_ns
 
 
 @contextmanager
