@@ -659,6 +659,19 @@ def test_an_archive_runs_and_its_operations_are_found_in_the_graph_of_its_code(
     assert result.flops.value == totals_of(record(module, IMAGE).nodes).work.flops
 
 
+def test_an_operation_that_is_not_in_the_code_belongs_to_the_owner_of_its_parameters(
+    tmp_path: Path,
+) -> None:
+    layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+    path = tmp_path / "model.pt"
+    torch.jit.script(nn.Sequential(nn.Linear(16, 16), layer).eval()).save(str(path))
+
+    result = run(load_torchscript(path), TensorSpec((2, 5, 16), "float32"))
+
+    owners = {node.node.op: node.module for node in result.nodes}
+    assert owners["aten::_transformer_encoder_layer_fwd"] == "1"
+
+
 def test_an_exported_program_runs(tmp_path: Path) -> None:
     path = tmp_path / "model.pt2"
     torch.export.save(torch.export.export(Small().eval(), (torch.ones(2, 3, 8, 8),)), str(path))

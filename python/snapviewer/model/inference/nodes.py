@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from snapviewer.model.graph import Node
@@ -96,7 +97,7 @@ def node_profiles(
         profiles.append(
             NodeProfile(
                 node=node,
-                module=in_graph.module if in_graph is not None else node.module,
+                module=in_graph.module if in_graph is not None else node.module or _owner(node),
                 graph_number=None if in_graph is None else in_graph.number,
                 line=line,
                 time=time,
@@ -106,6 +107,17 @@ def node_profiles(
             )
         )
     return tuple(profiles)
+
+
+def _owner(node: Node) -> str:
+    """Return the innermost module that holds all parameters of a node; empty without any.
+
+    A ScriptModule says nothing else of an operation that its code has not, such as the attention
+    that torch puts in place of many.
+    """
+    paths = [name.split(".")[:-1] for name in node.parameters]
+    common = takewhile(lambda parts: len(set(parts)) == 1, zip(*paths, strict=False))
+    return ".".join(parts[0] for parts in common)
 
 
 def _work(node: Node, time: Quantity, roof: Roof | None) -> dict[str, Any]:
