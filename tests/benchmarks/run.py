@@ -19,6 +19,7 @@ from pathlib import Path
 import checkpoints
 import drawing
 import events
+import inference
 import models
 import window
 from baseline import REPEATS, best, pickle_load
@@ -56,6 +57,7 @@ def main() -> None:
     checkpoints.run(FOLDER)
     events.run(FOLDER)
     models.run(FOLDER)
+    inference.run()
 
 
 def _sizes(size: int) -> float:

@@ -57,7 +57,7 @@ def record(
     Raises:
         SnapshotError: torch is not installed, or the model failed in every way.
     """
-    module = _runnable(module)
+    module = runnable(module)
     arguments = gathered(inputs, keywords)
     failures: list[_Failure] = []
     for way in _WAYS[_WAYS.index(device) :]:
@@ -86,7 +86,7 @@ def record(
     )
 
 
-def _runnable(module: Any) -> Any:
+def runnable(module: Any) -> Any:
     """Return what can be called of a module, an exported program or a compiled module."""
     try:
         import torch

@@ -1,0 +1,182 @@
+"""What each operation takes, does and reaches, against what the machine can do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any
+
+from snapviewer.model.graph import Node
+from snapviewer.model.inference.listening import Recorded, TimedRun
+from snapviewer.model.inference.timing import Timing, ratio, timing_of
+from snapviewer.model.quantity import Quantity, unavailable
+from snapviewer.model.roofline import Bound, Roof, bound_of
+from snapviewer.model.system.document import document_of
+from snapviewer.model.work import Uncounted, kind_of, work_of
+
+_FORMULA = "formula on the shapes of the run"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeProfile:
+    """One operation of a run.
+
+    `module` is the way to the module that runs it; `graph_number` its number in the graph that was
+    given to the profile, None without one; `line` the line of the model's code that calls it.
+    `share` is of the time of all nodes; `of_roof` compares the reached rate with what the roof
+    allows for this intensity.
+    """
+
+    node: Node
+    module: str
+    graph_number: int | None
+    line: str
+    time: Timing
+    share: Quantity
+    macs: Quantity
+    flops: Quantity
+    read: Quantity
+    written: Quantity
+    rate: Quantity
+    bandwidth: Quantity
+    intensity: Quantity
+    bound: Bound
+    of_roof: Quantity
+    allocations: Quantity
+    allocated: Quantity
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as the documents have it."""
+        document: dict[str, Any] = {
+            "number": self.node.number,
+            "graph_number": self.graph_number,
+            "op": self.node.op,
+            "type": kind_of(self.node.op),
+            "module": self.module,
+            "module_type": self.node.module_type,
+            "line": self.line,
+            "bound": self.bound,
+        }
+        for name in ("time", "share", "macs", "flops", "read", "written", "rate", "bandwidth"):
+            document[name] = document_of(getattr(self, name))
+        for name in ("intensity", "of_roof", "allocations", "allocated"):
+            document[name] = document_of(getattr(self, name))
+        return document
+
+
+def node_profiles(
+    recorded: Recorded,
+    runs: Sequence[TimedRun],
+    roof: Roof | None,
+    *,
+    graph_nodes: Sequence[Node | None],
+    allocations: dict[int, tuple[int, int]] | None,
+    source: str,
+) -> tuple[NodeProfile, ...]:
+    """Put together what is known of each node, in the order in which they ran.
+
+    Args:
+        recorded: The nodes.
+        runs: Their times.
+        roof: What the machine can do, None if that is not known.
+        graph_nodes: The same nodes in a graph of the file, None where there is none.
+        allocations: How often each node asked for memory, and for how many bytes; None if that was
+            not watched.
+        source: What timed them.
+    """
+    times = [
+        timing_of([run.node_ns[i] for run in runs], source) for i in range(len(recorded.nodes))
+    ]
+    all_s = sum(time.median.value or 0.0 for time in times)
+    whole = Quantity(all_s, "s", "computed", "sum of the medians of all nodes")
+    profiles = []
+    for node, line, time, in_graph in zip(
+        recorded.nodes, recorded.lines, times, graph_nodes, strict=True
+    ):
+        profiles.append(
+            NodeProfile(
+                node=node,
+                module=in_graph.module if in_graph is not None else node.module or _owner(node),
+                graph_number=None if in_graph is None else in_graph.number,
+                line=line,
+                time=time,
+                share=ratio(time.median, whole, "%", "median / sum of all medians", 100),
+                **_work(node, time.median, roof),
+                **_allocated(node.number, allocations),
+            )
+        )
+    return tuple(profiles)
+
+
+def _owner(node: Node) -> str:
+    """Return the innermost module that holds all parameters of a node; empty without any.
+
+    A ScriptModule says nothing else of an operation that its code has not, such as the attention
+    that torch puts in place of many.
+    """
+    paths = [name.split(".")[:-1] for name in node.parameters]
+    common = takewhile(lambda parts: len(set(parts)) == 1, zip(*paths, strict=False))
+    return ".".join(parts[0] for parts in common)
+
+
+def _work(node: Node, time: Quantity, roof: Roof | None) -> dict[str, Any]:
+    """Return what a node computes and moves, and how fast."""
+    work = work_of(node)
+    if isinstance(work, Uncounted):
+        units = {"macs": "MAC", "flops": "FLOP", "read": "B", "written": "B"}
+        units |= {"rate": "FLOP/s", "bandwidth": "B/s", "intensity": "FLOP/B", "of_roof": "%"}
+        nothing = {name: unavailable(unit, work.why) for name, unit in units.items()}
+        return {**nothing, "bound": "unknown"}
+    traffic = _FORMULA if work.is_traffic_exact else f"{_FORMULA}, some types are not known"
+    flops = Quantity(float(work.flops), "FLOP", "computed", _FORMULA)
+    moved = Quantity(float(work.read_bytes + work.written_bytes), "B", "computed", traffic)
+    rate = ratio(flops, time, "FLOP/s", "FLOPs / median time")
+    intensity = (
+        ratio(flops, moved, "FLOP/B", "FLOPs / bytes in and out once")
+        if moved.value
+        else unavailable("FLOP/B", "it moves no bytes")
+    )
+    bandwidth = ratio(moved, time, "B/s", "bytes in and out once / median time")
+    # What neither computes nor moves has no pace.
+    bound: Bound = "unknown"
+    of_roof = unavailable("%", intensity.source if roof else "the machine was not measured")
+    if roof is not None and intensity.value is not None:
+        bound = bound_of(intensity.value, roof)
+        of_roof = _of_roof(rate, bandwidth, intensity.value, roof)
+    return {
+        "macs": Quantity(float(work.macs), "MAC", "computed", _FORMULA),
+        "flops": flops,
+        "read": Quantity(float(work.read_bytes), "B", "computed", traffic),
+        "written": Quantity(float(work.written_bytes), "B", "computed", traffic),
+        "rate": rate,
+        "bandwidth": bandwidth,
+        "intensity": intensity,
+        "bound": bound,
+        "of_roof": of_roof,
+    }
+
+
+def _of_roof(rate: Quantity, bandwidth: Quantity, intensity: float, roof: Roof) -> Quantity:
+    """Compare what an operation reaches with what the machine allows it."""
+    if intensity:
+        reachable = roof.attainable(intensity)
+        share = ratio(rate, reachable, "%", "reached rate / rate that the roof allows", 100)
+    else:
+        share = ratio(bandwidth, roof.bandwidth, "%", "bandwidth / that of the memory", 100)
+    if share.value is None or share.value <= 100:
+        return share
+    why = f"{share.source}; more than all: its operands were still in a cache"
+    return Quantity(share.value, share.unit, share.status, why)
+
+
+def _allocated(number: int, allocations: dict[int, tuple[int, int]] | None) -> dict[str, Any]:
+    if allocations is None:
+        why = "memory was not watched"
+        return {"allocations": unavailable("1", why), "allocated": unavailable("B", why)}
+    count, size_bytes = allocations.get(number, (0, 0))
+    source = "torch's profiler, one run"
+    return {
+        "allocations": Quantity(float(count), "1", "measured", source),
+        "allocated": Quantity(float(size_bytes), "B", "measured", source),
+    }

@@ -1,0 +1,75 @@
+"""What the runs of a model showed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from snapviewer.model.energy import Energy
+from snapviewer.model.inference.allocations import Memory
+from snapviewer.model.inference.nodes import NodeProfile
+from snapviewer.model.inference.threads import ThreadRun
+from snapviewer.model.inference.timing import Timing
+from snapviewer.model.quantity import Quantity
+from snapviewer.model.roofline import Roof
+from snapviewer.model.system import SystemUse
+from snapviewer.model.system.document import document_of
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A model that ran.
+
+    `plain` are runs with nothing but a clock around them; `profiled` are runs in which each
+    operation was timed, and took turns with the plain ones. In each profiled run the time is that
+    of the nodes and that outside of them: `in_nodes` and `outside`. `overhead` is how much longer a
+    profiled run takes than a plain one, and `accounted` what the nodes are of a plain one.
+    """
+
+    device: str
+    threads: int
+    level: int
+    warmups: tuple[Quantity, ...]
+    plain: Timing
+    profiled: Timing
+    in_nodes: Timing
+    outside: Timing
+    overhead: Quantity
+    accounted: Quantity
+    flops: Quantity
+    moved: Quantity
+    rate: Quantity
+    bandwidth: Quantity
+    intensity: Quantity
+    nodes: tuple[NodeProfile, ...]
+    """In the order in which they ran."""
+    roof: Roof | None
+    thread_runs: tuple[ThreadRun, ...]
+    memory: Memory | None
+    energy: Energy | None
+    system: SystemUse | None
+    notes: tuple[str, ...]
+    """What could not be done, and why, in sentences."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as the documents have it."""
+        document: dict[str, Any] = {
+            "device": self.device,
+            "threads": self.threads,
+            "level": self.level,
+            "warmups": [time.to_dict() for time in self.warmups],
+        }
+        for name in ("plain", "profiled", "in_nodes", "outside", "overhead", "accounted"):
+            document[name] = document_of(getattr(self, name))
+        for name in ("flops", "moved", "rate", "bandwidth", "intensity"):
+            document[name] = document_of(getattr(self, name))
+        return {
+            **document,
+            "nodes": [node.to_dict() for node in self.nodes],
+            "roof": self.roof.to_dict() if self.roof else None,
+            "thread_runs": [document_of(run) for run in self.thread_runs],
+            "memory": document_of(self.memory) if self.memory else None,
+            "energy": self.energy.to_dict() if self.energy else None,
+            "system": self.system.to_dict() if self.system else None,
+            "notes": list(self.notes),
+        }

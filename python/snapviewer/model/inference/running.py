@@ -1,0 +1,165 @@
+"""A module made ready to run again and again, and left as it was afterwards."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from snapviewer import SnapshotError
+from snapviewer.model.inference.loading import torch_for
+from snapviewer.model.inference.settings import Settings
+from snapviewer.model.live.copies import buffers_kept, copied, in_eval_mode, is_lazy
+from snapviewer.model.live.inputs import Inputs, gathered, made_for
+from snapviewer.model.live.record import runnable
+from snapviewer.texts import MOST_SHOWN, clean
+
+clock_ns: Callable[[], int] = time.perf_counter_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """A module with its inputs; `wait` returns when the device has done all its work."""
+
+    module: Any
+    inputs: Inputs
+    device: str
+    wait: Callable[[], object]
+
+    def __call__(self) -> Any:
+        """Run once."""
+        return self.module(*self.inputs.positional, **self.inputs.named)
+
+    def timed_ns(self) -> int:
+        """Run once with nothing but a clock, and tell the time."""
+        was_collecting = gc.isenabled()
+        gc.disable()
+        try:
+            self.wait()
+            start_ns = clock_ns()
+            # What the model returns is freed after the clock has stopped.
+            result = self()
+            self.wait()
+            time_ns = clock_ns() - start_ns
+            del result
+        finally:
+            if was_collecting:
+                gc.enable()
+        return time_ns
+
+
+@contextmanager
+def prepared(
+    module: Any,
+    inputs: Any,
+    keywords: Mapping[str, Any] | None,
+    *,
+    device: str | None,
+    settings: Settings,
+    notes: list[str],
+) -> Iterator[Runner]:
+    """Make a module ready: in eval and inference mode, on a device, with inputs of its own.
+
+    Afterwards its mode, its buffers and the random numbers are as they were. A module that is to
+    run on another device is copied to it.
+
+    Raises:
+        SnapshotError: torch is not installed, or this is nothing that can run.
+    """
+    torch = torch_for("running a model")
+    if getattr(module, "_orig_mod", None) is not None:
+        notes.append("what is timed is the module without torch.compile")
+    module = runnable(module)
+    device = device_for(torch, module, device, settings, notes)
+    is_gpu = device.startswith("cuda")
+    with ExitStack() as stack:
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")
+        try:
+            module = _moved(torch, module, device)
+            arguments = made_for(gathered(inputs, keywords), "cpu", None, module)
+            arguments = _on_device(torch, arguments, device)
+        except (RuntimeError, MemoryError) as error:
+            raise SnapshotError(
+                f"the model could not be made ready to run: {clean(str(error), MOST_SHOWN)}"
+            ) from None
+        stack.enter_context(in_eval_mode(module))
+        stack.enter_context(buffers_kept(module))
+        stack.enter_context(torch.random.fork_rng(devices=[torch.device(device)] if is_gpu else []))
+        wait = (lambda: torch.cuda.synchronize(device)) if is_gpu else (lambda: None)
+        yield Runner(module, arguments, device, wait)
+
+
+@contextmanager
+def gradients_off(is_off: bool) -> Iterator[None]:
+    """Run without gradients, unless the model needs them."""
+    import torch
+
+    with torch.inference_mode(mode=is_off):
+        yield
+
+
+@contextmanager
+def thread_count(count: int | None) -> Iterator[None]:
+    """Let torch compute with a number of threads, and then with as many as before."""
+    import torch
+
+    before = torch.get_num_threads()
+    try:
+        if count is not None:
+            torch.set_num_threads(count)
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def device_for(
+    torch: Any, module: Any, wanted: str | None, settings: Settings, notes: list[str]
+) -> str:
+    """Choose where to run; say it if that is not where it was wanted."""
+    own = [tensor.device for tensor in (*module.parameters(), *module.buffers())]
+    if any(device.type == "meta" for device in own):
+        raise SnapshotError("the module is on the meta device: it has no weights to run with")
+    if wanted is None:
+        wanted = str(own[0]) if own else "cpu"
+    if not wanted.startswith(("cpu", "cuda")):
+        raise SnapshotError(f"a model is profiled on 'cpu' or 'cuda', not {clean(wanted, 40)!r}")
+    if wanted.startswith("cuda") and not torch.cuda.is_available():
+        why = "CUDA_VISIBLE_DEVICES hides the GPUs" if settings.hides_gpus else "torch sees no GPU"
+        notes.append(f"{why}: the model ran on the processor")
+        return "cpu"
+    if wanted.startswith("cuda") and settings.memory_fraction is not None:
+        torch.cuda.set_per_process_memory_fraction(settings.memory_fraction, torch.device(wanted))
+        notes.append(
+            f"PYTORCH_CUDA_MEMORY_FRACTION: at most {settings.memory_fraction:.0%} of the GPU's "
+            "memory are used"
+        )
+    return wanted
+
+
+def _moved(torch: Any, module: Any, device: str) -> Any:
+    """Return a module on a device: itself if it is there and has all of its parameters."""
+    tensors = (*module.parameters(), *module.buffers())
+    kind = torch.device(device).type
+    if any(tensor.device.type != kind for tensor in tensors):
+        return copy.deepcopy(module).to(device)
+    if any(is_lazy(tensor) for tensor in tensors):
+        # The first run gives them their shapes, which must not happen to the module itself.
+        return copied(module, "cpu", None)
+    return module
+
+
+def _on_device(torch: Any, inputs: Inputs, device: str) -> Inputs:
+    """Move tensors to a device, for a module that has none by which to tell where it is."""
+    from torch.utils import _pytree
+
+    def moved(value: Any) -> Any:
+        return value.to(device) if isinstance(value, torch.Tensor) else value
+
+    positional, named = _pytree.tree_map(moved, (inputs.positional, inputs.named))
+    return Inputs(positional, named)

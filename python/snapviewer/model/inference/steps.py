@@ -1,0 +1,52 @@
+"""How far a profile is, what went wrong on the way, and when to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Event
+from typing import TypeAlias, TypeVar
+
+from snapviewer import CancelledError
+from snapviewer.texts import MOST_SHOWN, clean
+
+Progress: TypeAlias = Callable[[int, int], object]
+_Found = TypeVar("_Found")
+
+
+@dataclass(slots=True)
+class Steps:
+    """Tells how far the work is, keeps notes, and ends it when that is asked for."""
+
+    total: int
+    progress: Progress | None = None
+    cancel: Event | None = None
+    done: int = 0
+    notes: list[str] = field(default_factory=list)
+
+    def reach(self, step: int) -> None:
+        """Say that a step is reached.
+
+        Raises:
+            CancelledError: The work is no longer wanted.
+        """
+        if self.cancel is not None and self.cancel.is_set():
+            raise CancelledError("the profile was cancelled")
+        self.done = max(self.done, min(step, self.total))
+        if self.progress is not None:
+            self.progress(self.done, self.total)
+
+    def take(self) -> None:
+        """Say that one more step is done."""
+        self.reach(self.done + 1)
+
+    def attempt(self, what: str, work: Callable[[], _Found]) -> _Found | None:
+        """Do a part of the work; if it fails, note why, and go on without it."""
+        try:
+            return work()
+        except CancelledError:
+            raise
+        except Exception as error:  # noqa: BLE001 (a model may raise anything at all)
+            said = clean(str(error), MOST_SHOWN) or type(error).__name__
+            self.notes.append(f"{what}: {said}")
+            return None

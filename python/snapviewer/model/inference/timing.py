@@ -1,0 +1,67 @@
+"""The times of repeated runs, as a median and how far they lie apart."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from snapviewer.model.quantity import Quantity, unavailable
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How long something took in some runs, in seconds.
+
+    `deviation` is the median absolute deviation: half of the runs lie closer to the median.
+    """
+
+    median: Quantity
+    deviation: Quantity
+    fastest: Quantity
+    slowest: Quantity
+    runs: int
+
+
+def timing_of(times_ns: Sequence[int], source: str) -> Timing:
+    """Summarize the times of runs.
+
+    >>> timing_of([1_000_000_000, 2_000_000_000, 9_000_000_000], "clock").deviation.value
+    1.0
+    """
+    if not times_ns:
+        return no_timing("nothing was timed")
+    median = statistics.median(times_ns)
+    deviation = statistics.median(abs(time - median) for time in times_ns)
+
+    def told(value_ns: float, word: str) -> Quantity:
+        return Quantity(value_ns / 1e9, "s", "measured", f"{source}, {word} of {len(times_ns)}")
+
+    return Timing(
+        told(median, "median"),
+        told(deviation, "median absolute deviation"),
+        told(min(times_ns), "fastest"),
+        told(max(times_ns), "slowest"),
+        len(times_ns),
+    )
+
+
+def no_timing(why: str) -> Timing:
+    """Return times that are not there."""
+    nothing = unavailable("s", why)
+    return Timing(nothing, nothing, nothing, nothing, 0)
+
+
+def ratio(part: Quantity, whole: Quantity, unit: str, source: str, scale: float = 1.0) -> Quantity:
+    """Divide one number by another, if both are there.
+
+    >>> half = Quantity(1.0, "s", "measured", "clock")
+    >>> ratio(half, Quantity(2.0, "s", "measured", "clock"), "%", "half / all", 100).value
+    50.0
+    """
+    for number in (part, whole):
+        if number.value is None:
+            return unavailable(unit, number.source)
+    if part.value is None or not whole.value:
+        return unavailable(unit, "it took no time that the clock can tell")
+    return Quantity(part.value / whole.value * scale, unit, "computed", source)
