@@ -66,6 +66,14 @@ def gui_main(arguments: Sequence[str] | None = None) -> int:
     return _run_alone("gui.py", "window", arguments)
 
 
+def parser_main(arguments: Sequence[str] | None = None) -> int:
+    """Run `model` alone, as `pytorch_parser` does: it always writes its report."""
+    command = _command("model")
+    parser = argparse.ArgumentParser(prog="pytorch_parser", description=sentence_of(command.ABOUT))
+    command.add_parser_options(parser)
+    return _run(parser, arguments, mark="[ERROR] ")
+
+
 def _run_alone(name: str, module: str, arguments: Sequence[str] | None) -> int:
     command = _command(module)
     parser = argparse.ArgumentParser(prog=name, description=sentence_of(command.ABOUT))
@@ -73,7 +81,9 @@ def _run_alone(name: str, module: str, arguments: Sequence[str] | None) -> int:
     return _run(parser, arguments)
 
 
-def _run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int:
+def _run(
+    parser: argparse.ArgumentParser, arguments: Sequence[str] | None, mark: str = "snapviewer: "
+) -> int:
     ready_streams()
     options = parser.parse_args(arguments)
     run: Run = options.run
@@ -81,15 +91,15 @@ def _run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> in
         run(options)
         sys.stdout.flush()
     except KeyboardInterrupt:
-        return _fail("interrupted", 130)
+        return _fail("interrupted", 130, mark)
     except BrokenPipeError:
         close_output()
         return 0
     except (SnapshotError, OSError, MemoryError) as error:
-        return _fail(sentence(error), 1)
+        return _fail(sentence(error), 1, mark)
     return 0
 
 
-def _fail(sentence: str, code: int) -> int:
-    print(f"snapviewer: {sentence}", file=sys.stderr)
+def _fail(sentence: str, code: int, mark: str) -> int:
+    print(f"{mark}{sentence}", file=sys.stderr)
     return code

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from snapviewer.model.analysis import ModelAnalysis
 from snapviewer.model.graph import Node, TensorSpec, Value
 from snapviewer.model.parameters import Parameter
+from snapviewer.model.quantity import Quantity
 from snapviewer.model.work import Uncounted, kind_of, work_of
 from snapviewer.texts import clean
 from snapviewer.units import format_bytes
+
+if TYPE_CHECKING:
+    from snapviewer.model.inference import Profile
 
 WIDE, NARROW = "=" * 80, "-" * 50
 _MIB = 2**20
@@ -28,7 +33,8 @@ def loading(analysis: ModelAnalysis) -> Iterator[str]:
     yield "[LOADING PYTORCH MODEL FOR COMPREHENSIVE ANALYSIS]"
     yield f"File: {clean(analysis.file)}"
     yield "[SUCCESS] PyTorch model loaded"
-    yield f"Format: {analysis.format} (nothing of it was run)"
+    ran = "its code was run" if analysis.profile else "nothing of it was run"
+    yield f"Format: {analysis.format} ({ran})"
     yield f"Graph nodes: {len(analysis.graph.nodes) if analysis.graph else 'none in this file'}"
     yield ""
 
@@ -85,6 +91,11 @@ def summary(analysis: ModelAnalysis) -> Iterator[str]:
     yield from _block("[ARCHITECTURE SUMMARY]", _architecture(analysis))
     yield from _block("[PARAMETER ANALYSIS]", _parameters(analysis))
     yield from _block("[COMPUTATIONAL ANALYSIS]", _computation(analysis))
+    if analysis.profile is not None:
+        yield from _block("[PERFORMANCE ANALYSIS]", performance(analysis.profile))
+    yield from _block("[ENERGY ANALYSIS]", _energy(analysis))
+    if analysis.system is not None:
+        yield from _block("[SYSTEM]", _system(analysis.system.to_dict()))
     yield from _block("[OPTIMIZATION RECOMMENDATIONS]", _recommendations(analysis))
     if analysis.notes:
         yield from _block("[NOTES]", (f"- {clean(note)}" for note in analysis.notes[:20]))
@@ -131,6 +142,68 @@ def _computation(analysis: ModelAnalysis) -> Iterator[str]:
     width = max((len(kind) for kind in counted), default=0) + 1
     for kind, flops in counted.items():
         yield f"    {kind + ':':<{width}} {100 * flops / max(1, totals.work.flops):5.1f}%"
+
+
+def performance(profile: Profile) -> Iterator[str]:
+    """Yield how long runs took, and what they were spent on."""
+    yield f"Time of a run: {_told(profile.plain.median)} (median of {profile.plain.runs} runs)"
+    yield f"Spread: {_told(profile.plain.deviation)}"
+    yield f"Rate: {_told(profile.rate)}"
+    yield f"Memory bandwidth: {_told(profile.bandwidth)}"
+    yield f"Arithmetic intensity: {_told(profile.intensity)}"
+    yield f"Cost of profiling: {_told(profile.overhead)}"
+    if profile.memory is not None:
+        yield f"Peak of memory: {_told(profile.memory.peak)}"
+    for run in profile.thread_runs:
+        yield f"{run.threads} threads: {_told(run.efficiency)} parallel efficiency"
+    slowest = sorted(profile.nodes, key=lambda node: -(node.time.median.value or 0.0))[:10]
+    if slowest:
+        yield "Slowest operations:"
+    for node in slowest:
+        name = f"{clean(node.node.op)}  {clean(node.module)}"
+        yield f"    {_told(node.time.median)}  {name}  {node.bound}"
+
+
+def _energy(analysis: ModelAnalysis) -> Iterator[str]:
+    energy = analysis.to_dict()["energy"]
+    for name, key, form, unit in (
+        ("Energy Consumption", "energy", ".3e", "J"),
+        ("Power Consumption", "power", ".3f", "W"),
+        ("Energy Efficiency", "efficiency", ".3e", "FLOPs/J"),
+        ("Carbon Footprint Estimate", "carbon", ".6f", "g CO2"),
+    ):
+        found = energy.get(key)
+        if found is None or found["value"] is None:
+            why = found["source"] if found else "not computed"
+            yield f"{name}: unavailable ({clean(why, 160)})"
+        else:
+            how = f"{found['status']}: {clean(found['source'], 160)}"
+            yield f"{name}: {found['value']:{form}} {unit} ({how})"
+    for attempt in energy.get("attempts", []):
+        yield f"    {clean(attempt['rung'])}: {clean(attempt['says'], 160)}"
+
+
+def _system(document: dict[str, Any], depth: int = 0) -> Iterator[str]:
+    """Yield a tree of quantities, one a line."""
+    for name, value in document.items():
+        if isinstance(value, dict) and set(value) == {"value", "unit", "status", "source"}:
+            said = (
+                f"unavailable ({clean(value['source'], 120)})"
+                if value["value"] is None
+                else f"{value['value']:,.6g} {value['unit']}"
+            )
+            yield f"{'    ' * depth}{name}: {said}"
+        elif isinstance(value, dict):
+            yield f"{'    ' * depth}{name}:"
+            yield from _system(value, depth + 1)
+        elif not isinstance(value, list):
+            yield f"{'    ' * depth}{name}: {clean(str(value), 160)}"
+
+
+def _told(quantity: Quantity) -> str:
+    if quantity.value is None:
+        return f"unavailable ({clean(quantity.source, 160)})"
+    return f"{quantity.value:.4g} {quantity.unit}"
 
 
 def _shown(value: Value) -> str:

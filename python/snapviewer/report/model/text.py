@@ -15,7 +15,7 @@ from snapviewer.model.recommend import (
     quantization_sensitivity,
 )
 from snapviewer.model.work import Uncounted, kind_of, work_of
-from snapviewer.report.model.console import NARROW, WIDE, node_name, summary, title
+from snapviewer.report.model.console import NARROW, WIDE, node_name, performance, summary, title
 from snapviewer.texts import clean
 
 _MIB = 2**20
@@ -32,7 +32,7 @@ def _lines(analysis: ModelAnalysis) -> Iterator[str]:
     yield from summary(analysis)
     yield from _chapter("PARAMETER ANALYSIS", _parameters(analysis))
     yield from _chapter("NODE ANALYSIS", _nodes(analysis))
-    yield from _chapter("PERFORMANCE PROFILING", iter(["Not run: nothing of the file was run."]))
+    yield from _chapter("PERFORMANCE PROFILING", _profiling(analysis))
     yield from _chapter("OPTIMIZATION RECOMMENDATIONS", _recommendations(analysis))
 
 
@@ -136,6 +136,13 @@ def _node(place: int, node: Node) -> Iterator[str]:
     yield f"  MACs: {work.macs}"
     yield f"  Memory Accesses: {moved} bytes"
     yield f"  Arithmetic Intensity: {f'{work.flops / moved:.1f}' if moved else '–'} FLOPs/byte"
+
+
+def _profiling(analysis: ModelAnalysis) -> Iterator[str]:
+    if analysis.profile is None:
+        yield "Not run: nothing of the file was run."
+    else:
+        yield from performance(analysis.profile)
 
 
 def _recommendations(analysis: ModelAnalysis) -> Iterator[str]:
