@@ -1,1 +1,11 @@
-"""What a model is, what it computes and what that costs."""
+"""What a model is, what it computes and what that costs.
+
+>>> from snapviewer.model import analyze, analyze_file
+>>> analyze_file("model.pt").totals.work.macs                    # doctest: +SKIP
+1814073344
+"""
+
+from snapviewer.model.analysis import ModelAnalysis, analyze, analyze_file
+from snapviewer.model.graph import TensorSpec
+
+__all__ = ["ModelAnalysis", "TensorSpec", "analyze", "analyze_file"]

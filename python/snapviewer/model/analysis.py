@@ -5,7 +5,7 @@ Nothing of the file is run, and its weights are read as a stream, never loaded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from threading import Event
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from snapviewer import Checkpoint, SnapshotError, read_checkpoint
 from snapviewer.model.architecture import Architecture, architecture_of
 from snapviewer.model.graph import Graph, TensorSpec
-from snapviewer.model.parameters import Parameters, parameters_of
+from snapviewer.model.parameters import Parameters, parameters_of, parameters_of_module
 from snapviewer.model.pt2 import read_pt2
 from snapviewer.model.recommend import Known, Recommendation, recommend
 from snapviewer.model.record import document_of
@@ -132,6 +132,55 @@ def _profiled(
         module = inference.load_pt2(path)
     inputs = inference.example_inputs(graph)
     return inference.profile(module, inputs, graph=graph, cancel=cancel)
+
+
+def analyze(
+    module: Any,
+    inputs: Any,
+    *,
+    keywords: Mapping[str, Any] | None = None,
+    has_quality: bool = True,
+    is_run: bool = False,
+    has_system: bool = False,
+    cancel: Event | None = None,
+) -> ModelAnalysis:
+    """Analyze a live module, such as a `torch.nn.Module`.
+
+    Args:
+        module: The model; it is left as it was.
+        inputs: What it is called with: tensors, or `TensorSpec`s that stand for them.
+        keywords: Keyword arguments beside them.
+        has_quality: Whether to find out what fewer bits would cost.
+        is_run: Whether to time runs of it as well.
+        has_system: Whether to look at the machine as well.
+        cancel: Stops it.
+
+    Raises:
+        SnapshotError: torch is not installed, or the model failed with these inputs.
+    """
+    from snapviewer.model import inference
+    from snapviewer.model.live import record
+
+    graph = record(module, inputs, keywords=keywords)
+    parameters = parameters_of_module(module, has_quality=has_quality, cancel=cancel)
+    notes: list[str] = []
+    profile = None
+    if is_run:
+        made = inputs if keywords else inference.example_inputs(graph)
+        profile = inference.profile(module, made, keywords=keywords, graph=graph, cancel=cancel)
+        notes += profile.notes
+    return ModelAnalysis(
+        file=type(module).__name__,
+        format="live module",
+        architecture=architecture_of(graph, parameters.tensors, parameters.count),
+        parameters=parameters,
+        graph=graph,
+        totals=totals_of(graph.nodes),
+        recommendations=recommend(Known(parameters, graph)),
+        notes=(*notes, *graph.notes),
+        profile=profile,
+        system=read_system() if has_system else None,
+    )
 
 
 def _graph_of(

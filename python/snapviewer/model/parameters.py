@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from threading import Event
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from snapviewer import Checkpoint, SnapshotError
+from snapviewer import Checkpoint, SnapshotError, _core
 
 if TYPE_CHECKING:
     from snapviewer._core import Quality, Stats, Tensor
@@ -132,6 +132,58 @@ def parameters_of(
             )
         )
     return Parameters(tuple(found))
+
+
+def parameters_of_module(
+    module: Any, *, has_quality: bool = True, cancel: Event | None = None
+) -> Parameters:
+    """Look at the parameters and buffers of a live `torch.nn.Module`, as `parameters_of` does.
+
+    Tied ones are the same object under several names. What has no storage is not measured.
+    """
+    seen: dict[int, str] = {}
+    buffers = {name for name, _ in module.named_buffers(remove_duplicate=False)}
+    found = []
+    named = [*module.named_parameters(remove_duplicate=False)]
+    named += [*module.named_buffers(remove_duplicate=False)]
+    for name, tensor in named:
+        first = seen.setdefault(id(tensor), name)
+        dtype = str(tensor.dtype).removeprefix("torch.")
+        stats = quality = unmeasured = None
+        if first == name and tensor.device.type == "meta":
+            unmeasured = "it has no elements (device meta)"
+        elif first == name:
+            try:
+                data = _bytes_of(tensor)
+                shape = tuple(tensor.shape)
+                stats = _core.tensor_stats(data, dtype, shape, cancel=cancel)
+                if has_quality and _is_float(dtype):
+                    quality = _core.tensor_quality(data, dtype, shape, cancel=cancel)
+            except (SnapshotError, RuntimeError, TypeError) as error:
+                unmeasured = str(error)
+        found.append(
+            Parameter(
+                name=name,
+                shape=tuple(tensor.shape),
+                dtype=dtype,
+                elements=tensor.numel(),
+                size_bytes=tensor.numel() * tensor.element_size(),
+                is_buffer=name in buffers,
+                tied_to=first if first != name else None,
+                stats=stats,
+                quality=quality,
+                unmeasured=unmeasured,
+            )
+        )
+    return Parameters(tuple(found))
+
+
+def _bytes_of(tensor: Any) -> Any:
+    """Return the bytes of a tensor, without a copy if it lies in this machine's memory as it is."""
+    import torch
+
+    flat = tensor.detach().to("cpu").contiguous().reshape(-1)
+    return flat.view(torch.uint8).numpy() if flat.numel() else b""
 
 
 def is_buffer(name: str, dtype: str) -> bool:

@@ -21,6 +21,8 @@ Topic: TypeAlias = Literal["pruning", "quantization", "fusion", "layout", "stora
 # What a round trip may cost: 8 bits are seldom noticed above 30 dB, 4 bits above 20 dB.
 GOOD_INT8_DB = 30.0
 GOOD_INT4_DB = 20.0
+# What gains less of the model than this is not worth a line.
+LEAST_SHARE = 0.001
 # The part of a tensor's squared norm that pruning may take.
 PRUNABLE_LOSS = 0.01
 
@@ -70,6 +72,7 @@ def recommender(function: Recommender) -> Recommender:
 def recommend(known: Known) -> tuple[Recommendation, ...]:
     """Ask all recommenders, and return what they say, what gains most first."""
     found = [item for ask in _recommenders for item in ask(known)]
+    found = [item for item in found if item.share >= LEAST_SHARE or item.gain.value is None]
     return tuple(sorted(found, key=lambda item: -item.share))
 
 
