@@ -135,7 +135,8 @@ fn check_but_spectrum(case: &Case, found: &Quality) {
         let lost = if total > 0.0 { pruned.iter().map(square).sum::<f64>() / total } else { 0.0 };
         let bound = (threshold * 2f64.powi(-24)).max(1e-314);
         assert!((point.threshold - threshold).abs() <= bound, "{point:?} {threshold}");
-        assert!((point.lost - lost).abs() <= 1e-7, "{point:?} {lost}");
+        // A threshold within 2⁻²⁴ moves squares by twice that.
+        assert!((point.lost - lost).abs() <= 3e-7, "{point:?} {lost}");
     }
     check_channels(case, found, &finite, slice);
 }
