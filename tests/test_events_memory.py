@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import sys
 from itertools import pairwise
@@ -156,14 +157,22 @@ def test_where_nothing_else_is_known_the_peak_stands_for_the_level() -> None:
     assert not ProcessMemory(memories.read_usage).reset_peak()
 
 
+def pages(size_bytes: int) -> mmap.mmap:
+    """Memory that is surely new: what Python frees, it may keep and hand out again."""
+    memory = mmap.mmap(-1, size_bytes)
+    for start in range(0, size_bytes, mmap.PAGESIZE):
+        memory[start] = 1
+    return memory
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 def test_what_a_process_holds_is_seen_at_once_and_its_peak_afterwards() -> None:
     source = ProcessMemory(memories.read_proc)
     before = source.read()
 
-    held = bytearray(b"x") * (64 * MB)
+    held = pages(64 * MB)
     during = source.read()
-    del held
+    held.close()
     after = source.read()
 
     assert during.level_bytes - before.level_bytes > 60 * MB
@@ -174,8 +183,7 @@ def test_what_a_process_holds_is_seen_at_once_and_its_peak_afterwards() -> None:
 @pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="needs Linux")
 def test_the_peak_of_a_process_begins_anew() -> None:
     source = ProcessMemory(memories.read_proc)
-    held = bytearray(b"x") * (64 * MB)
-    del held
+    pages(64 * MB).close()
     before = source.read()
 
     assert source.reset_peak()
