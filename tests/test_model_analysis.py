@@ -10,6 +10,7 @@ import pytest
 
 from program import run_here
 from pth_writer import T, write_pth
+from snapviewer.cli import parser_main
 from snapviewer.model.analysis import ModelAnalysis, analyze_file
 from snapviewer.report.model import console
 from snapviewer.report.model.text import as_text
@@ -158,3 +159,22 @@ def test_a_file_that_is_no_model_is_refused_in_a_sentence(
 
     assert ran.code == 1
     assert ran.err.count("\n") == 1
+
+
+def test_pytorch_parser_writes_its_report_where_it_is_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_pth(tmp_path / "state.pth", {"layer.weight": T("float32", (4, 3))})
+    monkeypatch.chdir(tmp_path)
+
+    assert parser_main(["state.pth"]) == 0
+
+    report = Path("comprehensive_model_analysis.txt").read_text(encoding="utf-8")
+    assert "EXECUTIVE SUMMARY" in report
+    assert "Comprehensive PyTorch Model Analyzer" in capsys.readouterr().out
+
+
+def test_pytorch_parser_marks_its_errors(capsys: pytest.CaptureFixture[str]) -> None:
+    assert parser_main(["no-such-model.pt"]) == 1
+
+    assert capsys.readouterr().err.startswith("[ERROR] ")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from snapviewer.model.graph import Graph, Node, TensorSpec
+from snapviewer.model.graph import Graph, Node
 from snapviewer.model.parameters import Parameter
 from snapviewer.model.work import kind_of
 
@@ -203,13 +203,3 @@ def _kind_of_parameter(item: Parameter) -> str | None:
 def _is_causal_by_name(parameters: Sequence[Parameter]) -> bool:
     names = " ".join(item.name for item in parameters[:2000])
     return bool(re.search(r"\b(wte|lm_head|c_attn)\b", names))
-
-
-def elements(spec: object) -> int:
-    """Count the elements of a tensor; what is not known counts as one."""
-    if not isinstance(spec, TensorSpec):
-        return 0
-    count = 1
-    for size in spec.shape:
-        count *= size if size is not None else 1
-    return count

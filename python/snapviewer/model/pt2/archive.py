@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import json
 import os
-import struct
 import zipfile
-import zlib
 from collections.abc import Sequence
 from os import PathLike
 from typing import Any
 
 from snapviewer._core import SnapshotError, read_checkpoint
+from snapviewer.model.members import members_of, unpacked
 
 # A thousand operations take 2 to 3 MB with some 100,000 values. What has far more values for its
 # length was made to take memory: each takes up to a hundred bytes.
@@ -25,7 +24,6 @@ MOST_BYTES = 128 << 20
 MOST_VALUES = 8_000_000
 
 _OLDER = "serialized_exported_program.json"
-_LOCAL_HEADER = struct.Struct("<4s5H3I2H")
 
 
 def read_description(path: str | PathLike[str]) -> tuple[dict[str, Any], list[str]]:
@@ -38,11 +36,7 @@ def read_description(path: str | PathLike[str]) -> tuple[dict[str, Any], list[st
     # The native reader bounds what a directory may hold; the standard library does not.
     if read_checkpoint(path).format != "pt2":
         raise SnapshotError(f"the file was not written by torch.export: {os.fspath(path)}")
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = archive.infolist()
-    except (zipfile.BadZipFile, ValueError, struct.error, NotImplementedError, EOFError):
-        raise SnapshotError(f"the archive's directory cannot be read: {os.fspath(path)}") from None
+    members = members_of(path)
     found = _programs(members)
     if not found and any("data/aotinductor/" in member.filename for member in members):
         raise SnapshotError(f"the archive holds compiled code and no graph: {os.fspath(path)}")
@@ -53,7 +47,7 @@ def read_description(path: str | PathLike[str]) -> tuple[dict[str, Any], list[st
     if len(found) > 1:
         others = ", ".join(other[:100] for other, _ in found[1:6])
         notes.append(f"of {len(found)} programs in the archive {name[:100]} is shown, not {others}")
-    text = _unpacked(os.fspath(path), member)
+    text = unpacked(os.fspath(path), member, MOST_BYTES)
     if sum(text.count(mark) for mark in (b"{", b"[", b",")) > MOST_VALUES:
         raise SnapshotError(f"the program's description has more than {MOST_VALUES:,} values")
     try:
@@ -75,32 +69,3 @@ def _programs(members: Sequence[zipfile.ZipInfo]) -> list[tuple[str, zipfile.Zip
         if is_program or member.filename.rpartition("/")[2] == _OLDER:
             found.append((member.filename, member))
     return sorted(found, key=lambda one: (not one[0].endswith(("/model.json", _OLDER)), one[0]))
-
-
-def _unpacked(path: str, member: zipfile.ZipInfo) -> bytes:
-    """Unpack a member, up to the limit; checksums are left alone, for torch may not write them."""
-    if member.file_size > MOST_BYTES:
-        raise SnapshotError(f"the program's description is longer than {MOST_BYTES >> 20} MiB")
-    wrong = f"the program's description cannot be unpacked: {member.filename[:200]}"
-    try:
-        with open(path, "rb") as file:
-            file.seek(member.header_offset)
-            header = _LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))
-            file.seek(header[-2] + header[-1], os.SEEK_CUR)
-            packed = file.read(min(member.compress_size, MOST_BYTES + 1))
-    except (struct.error, ValueError, OverflowError):
-        raise SnapshotError(wrong) from None
-    if header[0] != b"PK\3\4":
-        raise SnapshotError(wrong)
-    if member.compress_type == zipfile.ZIP_STORED:
-        return packed
-    if member.compress_type != zipfile.ZIP_DEFLATED:
-        raise SnapshotError(wrong)
-    try:
-        unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
-        text = unpacker.decompress(packed, MOST_BYTES)
-    except zlib.error:
-        raise SnapshotError(wrong) from None
-    if unpacker.unconsumed_tail:
-        raise SnapshotError(f"the program's description is longer than {MOST_BYTES >> 20} MiB")
-    return text

@@ -13,7 +13,6 @@ import os
 import struct
 import tempfile
 import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
@@ -21,12 +20,12 @@ from pathlib import Path
 
 from snapviewer._core import Checkpoint, SnapshotError, read_checkpoint
 from snapviewer._core import Tensor as FileTensor
+from snapviewer.model.members import members_of, unpacked
 
 MOST_CODE_BYTES = 4 << 20  # a file of code; the largest of torchvision's models is 0.3 MB
 MOST_TOTAL_CODE_BYTES = 16 << 20
 _MOST_PICKLE_BYTES = 64 << 20
 _MOST_NUMBERS = 64
-_LOCAL_HEADER = struct.Struct("<4s5H3I2H")
 _CODES = {
     "bool": "?",
     "uint8": "B",
@@ -56,7 +55,7 @@ class Archive:
         Raises:
             SnapshotError: It cannot be read, or is too large.
         """
-        raw = _member(self.path, self.code[name], MOST_CODE_BYTES)
+        raw = unpacked(self.path, self.code[name], MOST_CODE_BYTES)
         try:
             return raw.decode()
         except UnicodeDecodeError:
@@ -66,7 +65,7 @@ class Archive:
         """Return the values that the model was traced with; their elements are not in the file."""
         if self.traced_inputs is None:
             return None
-        raw = _member(self.path, self.traced_inputs, _MOST_PICKLE_BYTES)
+        raw = unpacked(self.path, self.traced_inputs, _MOST_PICKLE_BYTES)
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             file = Path(folder, "traced_inputs.pkl")
             file.write_bytes(raw)
@@ -102,11 +101,7 @@ def open_archive(path: str | PathLike[str]) -> Archive:
     checkpoint = read_checkpoint(path)
     if checkpoint.format != "torchscript":
         raise SnapshotError(f"the file holds no TorchScript code: {os.fspath(path)}")
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = archive.infolist()
-    except (zipfile.BadZipFile, ValueError, struct.error, NotImplementedError, EOFError):
-        raise SnapshotError(f"the archive's directory cannot be read: {os.fspath(path)}") from None
+    members = members_of(path)
     tops = {info.filename.split("/")[0] for info in members if _is_root(info.filename)}
     if len(tops) != 1:
         raise SnapshotError(f"the archive has no single data.pkl: {os.fspath(path)}")
@@ -126,41 +121,10 @@ def open_archive(path: str | PathLike[str]) -> Archive:
         raise SnapshotError(f"the code is larger than {limit} MiB, which no model needs")
     is_little = True
     if "byteorder" in others:
-        is_little = _member(os.fspath(path), others["byteorder"], 64).strip() != b"big"
+        is_little = unpacked(os.fspath(path), others["byteorder"], 64).strip() != b"big"
     traced = others.get("traced_inputs.pkl")
     return Archive(os.fspath(path), checkpoint, code, traced, is_little)
 
 
 def _is_root(name: str) -> bool:
     return name.endswith("/data.pkl") and name.count("/") == 1
-
-
-def _member(path: str, info: zipfile.ZipInfo, limit: int) -> bytes:
-    """Unpack a file, up to a limit; checksums are left alone, for torch may not write them."""
-    try:
-        with open(path, "rb") as file:
-            file.seek(info.header_offset)
-            header = _LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))
-            file.seek(header[-2] + header[-1], os.SEEK_CUR)
-            packed = file.read(min(info.compress_size, limit + 1))
-    except (struct.error, ValueError, OverflowError):
-        raise SnapshotError(
-            f"a file of the archive cannot be read: {info.filename[:200]}"
-        ) from None
-    if header[0] != b"PK\3\4" or info.compress_type not in (
-        zipfile.ZIP_STORED,
-        zipfile.ZIP_DEFLATED,
-    ):
-        raise SnapshotError(f"a file of the archive cannot be read: {info.filename[:200]}")
-    raw = packed
-    if info.compress_type == zipfile.ZIP_DEFLATED:
-        try:
-            raw = zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, limit + 1)
-        except zlib.error:
-            raise SnapshotError(
-                f"a file of the archive is damaged: {info.filename[:200]}"
-            ) from None
-    if len(raw) > limit:
-        size = f"{limit >> 20} MiB" if limit >> 20 else f"{limit} bytes"
-        raise SnapshotError(f"a file of the archive is larger than {size}: {info.filename[:200]}")
-    return raw
