@@ -1,0 +1,1 @@
+"""Browse a model in the terminal: a live module, or any checkpoint."""
