@@ -50,15 +50,15 @@ def format_time(seconds: float) -> str:
 
 
 def format_memory(count: int) -> str:
-    """Say a number of bytes; 1 KB is 1,024 bytes, as in the labels that people know.
+    """Say a number of bytes in decimal units, as the labels that people know do: 1 KB is 1,000.
 
-    >>> [format_memory(n) for n in (0, 147_456, 102_228_128)]
-    ['0B', '144KB', '97.5MB']
+    >>> [format_memory(n) for n in (0, 147_456, 1_500, 102_228_128)]
+    ['0B', '147KB', '1.5KB', '102MB']
     """
     size, units = float(count), ("B", "KB", "MB", "GB", "TB", "PB")
     unit = 0
     while size >= 999.5 and unit < len(units) - 1:
-        size /= 1024
+        size /= 1000
         unit += 1
     digits = 0 if unit == 0 or size >= 99.95 else 1
     return f"{size:.{digits}f}{units[unit]}"
