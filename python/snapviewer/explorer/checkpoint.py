@@ -28,7 +28,7 @@ from snapviewer import CancelledError
 from snapviewer.model.parameters import is_buffer
 from snapviewer.units import count_of
 
-from .assembly import Draft, assembled
+from .assembly import Draft, assembled, collector_paused
 from .saved_modules import SavedModules, saved_modules
 from .saved_types import arguments_of_shapes, guessed_type
 from .tree import TensorEntry, Tree
@@ -74,6 +74,13 @@ def tree_of_checkpoint(
     Raises:
         CancelledError: `cancel` was set.
     """
+    with collector_paused():
+        return _tree(checkpoint, progress, cancel)
+
+
+def _tree(
+    checkpoint: Checkpoint, progress: Callable[[int, int], object] | None, cancel: Event | None
+) -> Tree:
     modules = saved_modules(checkpoint.root)
     parts = _Parts(basename(checkpoint.path))
     for path in modules.types:
