@@ -93,9 +93,10 @@ def _tree(
                 raise CancelledError("looking at the checkpoint was cancelled")
             if progress is not None:
                 progress(number, len(tensors))
-        key, entry = reader.read(number, tensor)
-        if entry is not None:
-            parts.add(key, entry)
+        part, name = parts.of_tensor(tensor.name)
+        found = reader.read(number, tensor, name)
+        if found is not None:
+            part.tensors.append(found)
     for path, first in modules.first.items():
         parts.repeat(first, path)
     drafts = list(_drafts(parts.root, modules))
@@ -118,14 +119,14 @@ class _Parts:
         """Return the module at a path; the last one above it where there is no room for more."""
         return self._down(_names(path))[0] if path else self.root
 
-    def add(self, key: Hashable, entry: TensorEntry) -> None:
-        """Put a tensor into its module; its name is what is left of its path there."""
-        *above, name = _names(entry.path)
+    def of_tensor(self, path: str) -> tuple[_Part, str]:
+        """Return the module of a tensor, and what is left of the tensor's path there: its name."""
+        *above, name = _names(path)
         part, used = self._down(above)
-        if used < len(above):
+        if used < len(above) or len(above) == _MOST_DEPTH:
             self._unsplit += 1
             name = ".".join([*above[used:], name])
-        part.tensors.append((key, replace(entry, name=name)))
+        return part, name
 
     def _down(self, names: list[str]) -> tuple[_Part, int]:
         """Return the module that names lead to, and how many of them were used."""
@@ -193,17 +194,17 @@ class _Reader:
         self._left_out = 0
         self._beside = 0
 
-    def read(self, index: int, tensor: Tensor) -> tuple[Hashable, TensorEntry | None]:
+    def read(self, index: int, tensor: Tensor, name: str) -> tuple[Hashable, TensorEntry] | None:
         """Return what tells a tensor from others, and its entry; None if it is there already."""
         key = _key(index, tensor)
         is_buffer = self._is_buffer(tensor)
         if tensor.name not in self._modules.reached and self._modules.hold(tensor.name):
             if key in self._kept:
                 self._left_out += 1
-                return key, None
+                return None
             is_buffer = True  # an attribute that torch does not know as parameter
         return key, TensorEntry(
-            name="",
+            name=name,
             path=tensor.name,
             shape=tensor.shape,
             dtype=tensor.dtype,
