@@ -103,7 +103,7 @@ def memory_of(node: ModuleNode) -> int:
 
 
 def remarks(node: ModuleNode) -> str:
-    """Say what a module has in common with others: `(weight tied to wte.weight)`; mostly nothing."""
+    """Say what a module has in common with others: `(weight tied to wte.weight)`, or nothing."""
     if node.shared_with is not None:
         return f"(same as {clean(node.shared_with, 80) or 'the root'})"
     tied = [entry for entry in node.tensors if entry.tied_to is not None]
