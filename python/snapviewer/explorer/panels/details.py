@@ -233,6 +233,8 @@ def _hooks(module: Any) -> str:
     own = asked(lambda: vars(module))
     if isinstance(own, Refused):
         return str(own)
-    counts = {words: asked(lambda key=key: len(own.get(key) or ())) for key, words in _HOOKS.items()}
+    counts = {
+        words: asked(lambda key=key: len(own.get(key) or ())) for key, words in _HOOKS.items()
+    }
     told = [f"{count:,} {words}" for words, count in counts.items() if count]
     return ", ".join(told) or "none"

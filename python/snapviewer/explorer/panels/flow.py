@@ -183,9 +183,9 @@ def _as_written(node: ModuleNode, width: int) -> Text | None:
     lines = []
     guides = _guides([0] * min(len(node.children), _MOST_STEPS))
     for guide, child in zip(guides, node.children, strict=False):
-        line = Text(guide, style=QUIET, no_wrap=True, overflow="ellipsis")
-        line.append(shown(child.name, max(12, width // 2)), style="not dim")
-        line.append(f"  {type_text(child)}")
+        line = Text(no_wrap=True, overflow="ellipsis").append(guide, style=QUIET)
+        line.append(shown(child.name, max(12, width // 2)))
+        line.append(f"  {type_text(child)}", style=QUIET)
         lines.append(line)
     if len(node.children) > _MOST_STEPS:
         lines.append(more(len(node.children) - _MOST_STEPS))

@@ -100,7 +100,7 @@ def _line(
     if value:
         head += _padded(value, 3 + _VALUE_CELLS)
     gap = "   "
-    text = Text(guide, style=QUIET)
+    text = Text().append(guide, style=QUIET)
     text.append(what, style="" if guide else "bold")
     text.append(head[len(guide + what) :], style=ACCENT if value else "")
     if cell_len(head) + cell_len(gap.join(parts)) <= width:
