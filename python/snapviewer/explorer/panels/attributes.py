@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from snapviewer.checkpoint_values import plain_values
+from snapviewer.explorer.formats import format_shape
+from snapviewer.explorer.guarded import Refused, asked, kind_of, said, value_text
+from snapviewer.explorer.subject import Subject
+from snapviewer.explorer.tree import ModuleNode, TensorEntry
 from snapviewer.texts import clean
 
-from ..formats import format_shape
-from ..guarded import Refused, asked, kind_of, said, value_text
-from ..subject import Subject
-from ..tree import ModuleNode, TensorEntry
 from .parts import QUIET, WARNING, Column, rows_of, section, sentence, shown, stacked, title
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from ..subject import Item
+    from snapviewer.explorer.subject import Item
 
 _MOST = 60  # rows of a table
 _MOST_KEYS = 10_000  # attributes that are sorted
@@ -73,7 +73,7 @@ def _table(
 ) -> RenderableType | None:
     items = list(items)
     room = max(10, width // 3)
-    rows = [
+    rows: list[list[str | Text]] = [
         [Text(shown(name, room)), Text(shown(kind_of(value), room), style=QUIET), told(value)]
         for name, value in items[:_MOST]
     ]

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 from rich.text import Text
 
+from snapviewer.explorer.formats import format_memory, format_param_count, format_shape, format_time
+from snapviewer.explorer.subject import Subject
+from snapviewer.explorer.timing import ModuleTiming, Spread, TensorShape
+from snapviewer.explorer.tree import ModuleNode
 from snapviewer.units import count_of
 
-from ..formats import format_memory, format_param_count, format_shape, format_time
-from ..subject import Subject
-from ..timing import ModuleTiming, Spread, TensorShape
-from ..tree import ModuleNode
 from .parts import (
     ACCENT,
     MOST_ROWS,
@@ -36,7 +36,7 @@ from .recording_hint import recording_hint
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from ..subject import Item
+    from snapviewer.explorer.subject import Item
 
 _SLOWEST = 10
 _NAME_CELLS = 18
