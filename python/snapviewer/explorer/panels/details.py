@@ -165,7 +165,7 @@ def tensors(subject: Subject, node: ModuleNode, width: int) -> RenderableType | 
     """Set the module's own tensors in a table, and what they share elements with below it."""
     if not node.tensors:
         return None
-    columns = [Column("name"), Column("shape", "right"), Column("size", "right")]
+    columns = [Column("name", shrinks=True), Column("shape", "right"), Column("size", "right")]
     if width >= 60:
         columns[1:1] = [Column("kind", style=QUIET)]
         columns.append(Column("dtype"))
@@ -174,7 +174,7 @@ def tensors(subject: Subject, node: ModuleNode, width: int) -> RenderableType | 
     rows = []
     for entry in node.tensors[:MOST_ROWS]:
         cells: dict[str, str | Text] = {
-            "name": Text(shown(entry.name, max(12, width // 3))),
+            "name": Text(shown(entry.name)),
             "kind": kind_of_tensor(entry),
             "shape": shape_text(entry),
             "size": format_memory(entry.size_bytes),
@@ -182,7 +182,7 @@ def tensors(subject: Subject, node: ModuleNode, width: int) -> RenderableType | 
             "device": shown(entry.device, 16),
         }
         rows.append([cells[column.heading] for column in columns])
-    table = rows_of(columns, rows, total=len(node.tensors))
+    table = rows_of(columns, rows, width, total=len(node.tensors))
     return stacked(table, _ties(subject, node))
 
 

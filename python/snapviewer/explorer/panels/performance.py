@@ -249,7 +249,7 @@ def _slowest(
     for child, its in below[:_SLOWEST]:
         share = its.total.sum_s / whole if whole > 0 else 0.0
         cells: list[str | Text] = [
-            Text(shown(child.path[start:] or child.name, max(12, width // 3))),
+            Text(shown(child.path[start:] or child.name)),
             Text(shown(child.type_name, 24)),
             format_time(its.total.median_s),
             percent(its.total.sum_s, whole),
@@ -257,11 +257,11 @@ def _slowest(
         ]
         rows.append(cells if width >= 60 else [cells[0], *cells[2:4]])
     columns = [
-        Column("module"),
-        Column("class", style=QUIET),
+        Column("module", shrinks=True),
+        Column("class", style=QUIET, shrinks=True),
         Column("a call", "right"),
         Column("share", "right"),
         Column(""),
     ]
     chosen = columns if width >= 60 else [columns[0], *columns[2:4]]
-    return rows_of(chosen, rows, most=_SLOWEST, total=len(below))
+    return rows_of(chosen, rows, width, most=_SLOWEST, total=len(below))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from snapviewer.explorer.labels import format_shape
+from snapviewer.explorer.formats import format_shape
 from snapviewer.explorer.measuring import Measured, Measurement, Summary
 from snapviewer.units import count_of
 
@@ -57,8 +57,12 @@ def _single(measured: Measured, width: int) -> list[RenderableType | None]:
     return [
         section("Distribution", histogram(stats, width)),
         section("Elements", _elements(stats)),
-        section("In fewer bits", None if measured.quality is None else _bits(measured.quality)),
-        section("With fewer values", None if measured.quality is None else _pruned(measured)),
+        section(
+            "In fewer bits", None if measured.quality is None else _bits(measured.quality, width)
+        ),
+        section(
+            "With fewer values", None if measured.quality is None else _pruned(measured, width)
+        ),
     ]
 
 
@@ -71,9 +75,9 @@ def _several(measurement: Measurement, width: int) -> list[RenderableType | None
     start = len(measurement.path) + 1 if measurement.path else 0
     return [
         section("All elements", _summary(summary, len(tensors) - len(missing))),
-        section("Not finite", _named(odd, start, BAD)),
+        section("Not finite", _named(odd, start, width, BAD)),
         section("Tensors", _table(tensors, start, width)),
-        section("Not measured", _named(missing, start, WARNING)),
+        section("Not measured", _named(missing, start, width, WARNING)),
     ]
 
 
@@ -169,14 +173,14 @@ def _alarming(count: int, whole: int) -> Text:
     return Text(f"{count:,}  {percent(count, whole)}", style=f"bold {BAD}")
 
 
-def _bits(quality: Quality) -> RenderableType | None:
+def _bits(quality: Quality, width: int) -> RenderableType | None:
     """Say what is left after storing in fewer bits: above 30 dB little is lost."""
     rows: list[Sequence[str | Text]] = [
         [each.format, _decibels(each.sqnr_db), _decibels(each.channel_sqnr_db)]
         for each in quality.round_trips
     ]
     columns = [Column("format"), Column("SQNR", "right"), Column("by channel", "right")]
-    return rows_of(columns, rows)
+    return rows_of(columns, rows, width)
 
 
 def _decibels(value: float | None) -> Text:
@@ -188,7 +192,7 @@ def _decibels(value: float | None) -> Text:
     return Text(f"{value:.1f} dB", style=GOOD if is_good else BAD if is_poor else WARNING)
 
 
-def _pruned(measured: Measured) -> RenderableType | None:
+def _pruned(measured: Measured, width: int) -> RenderableType | None:
     quality = measured.quality
     if quality is None or not quality.pruning:
         return None
@@ -196,11 +200,7 @@ def _pruned(measured: Measured) -> RenderableType | None:
         [f"{100 * point.share:.0f} %", number(point.threshold), f"{100 * point.lost:.2f} %"]
         for point in quality.pruning[::2]
     ]
-    columns = [
-        Column("set to 0", "right"),
-        Column("below", "right"),
-        Column("energy lost", "right"),
-    ]
+    columns = [Column(name, "right") for name in ("set to 0", "below", "energy lost")]
     channels = quality.channels
     hint = None
     if channels is not None and channels.small:
@@ -208,7 +208,7 @@ def _pruned(measured: Measured) -> RenderableType | None:
         hint = sentence(
             f"{channels.small:,} of {of} have less than a tenth of the median norm.", style=WARNING
         )
-    return stacked(rows_of(columns, rows), hint)
+    return stacked(rows_of(columns, rows, width), hint)
 
 
 def _summary(summary: Summary, tensors: int) -> RenderableType | None:
@@ -224,15 +224,19 @@ def _summary(summary: Summary, tensors: int) -> RenderableType | None:
     )
 
 
-def _named(tensors: Sequence[Measured], start: int, style: str) -> RenderableType | None:
+def _named(
+    tensors: Sequence[Measured], start: int, width: int, style: str
+) -> RenderableType | None:
     if not tensors:
         return None
     rows: list[Sequence[str | Text]] = []
     for each in tensors[:MOST_ROWS]:
         stats = each.stats
         why = each.reason if stats is None else f"{stats.nan:,} NaN, {stats.inf:,} Inf"
-        rows.append([Text(shown(each.entry.path[start:], 40)), Text(shown(why), style=style)])
-    return rows_of([Column("name"), Column("")], rows, total=len(tensors))
+        rows.append([Text(shown(each.entry.path[start:])), Text(shown(why), style=style)])
+    return rows_of(
+        [Column("name", shrinks=True), Column("", shrinks=True)], rows, width, total=len(tensors)
+    )
 
 
 def _table(tensors: Sequence[Measured], start: int, width: int) -> RenderableType | None:
@@ -240,7 +244,7 @@ def _table(tensors: Sequence[Measured], start: int, width: int) -> RenderableTyp
     known = [(each, each.stats) for each in tensors if each.stats is not None]
     for each, stats in known[:MOST_ROWS]:
         cells: dict[str, str | Text] = {
-            "name": Text(shown(each.entry.path[start:], max(12, width // 4))),
+            "name": Text(shown(each.entry.path[start:])),
             "shape": format_shape(each.entry.shape),
             "mean": number(stats.mean),
             "std": number(stats.std),
@@ -251,14 +255,17 @@ def _table(tensors: Sequence[Measured], start: int, width: int) -> RenderableTyp
         }
         rows.append([cells[name] for name in _columns(width)])
     columns = [
-        Column(name, "left" if name in ("name", "") else "right") for name in _columns(width)
+        Column(name, "left" if name in ("name", "") else "right", shrinks=name == "name")
+        for name in _columns(width)
     ]
-    return rows_of(columns, rows, total=len(known))
+    return rows_of(columns, rows, width, total=len(known))
 
 
 def _columns(width: int) -> tuple[str, ...]:
     if width >= 100:
         return ("name", "shape", "mean", "std", "min", "max", "zeros", "")
-    if width >= 60:
+    if width >= 76:
         return ("name", "mean", "std", "zeros", "")
+    if width >= 56:
+        return ("name", "mean", "std", "")
     return ("name", "mean", "std")
