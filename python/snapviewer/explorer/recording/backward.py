@@ -43,7 +43,7 @@ class _Running:
     def __init__(self, task: int) -> None:
         self.task = task
         self.inner_ns = 0
-        self.hidden_before_ns = calls.hidden.hidden_ns
+        self.hidden_before_ns = calls.hidden.ns
         self.began_ns = calls.clock_ns()
 
 
@@ -73,6 +73,16 @@ class Backward:
     """
 
     def __init__(self, wait: Callable[[], None], finished: Finished) -> None:
+        import torch
+
+        # Private names, with no public ones in their place: torch's own checkpoints ask for the
+        # first, its distributed training for the last.
+        self.current_task: Callable[[], int] = torch._C._current_graph_task_id  # noqa: SLF001
+        """The number of the backward pass that runs on this thread, -1 if there is none."""
+        self.next_number: Callable[[], int] = torch._C._autograd._get_sequence_nr  # noqa: SLF001
+        """The number of the node that this thread makes next."""
+        engine = torch.autograd.Variable._execution_engine  # noqa: SLF001
+        self._at_the_end: Callable[[Callable[[], None]], None] = engine.queue_callback
         self._wait = wait
         self._finished = finished
         self._thread = _Thread()
@@ -116,25 +126,25 @@ class Backward:
     def begin_node(self) -> None:
         self._wait()
         asked_ns = calls.clock_ns()
-        task, running = current_task(), self._thread.running
+        task, running = self.current_task(), self._thread.running
         # Nodes of one pass follow each other: what is still there was left by an error.
         while running and running[-1].task >= task:
             running.pop()
         with self._lock:
             if task not in self._tasks:
                 self._tasks[task] = {}
-                _at_the_end(lambda: self._end_task(task))
-        calls.hidden.hidden_ns += calls.clock_ns() - asked_ns
+                self._at_the_end(lambda: self._end_task(task))
+        calls.hidden.ns += calls.clock_ns() - asked_ns
         running.append(_Running(task))
 
     def end_node(self, call: Call) -> None:
         running = self._thread.running
-        if not running or running[-1].task != current_task():
+        if not running or running[-1].task != self.current_task():
             return
         self._wait()
         ended_ns = calls.clock_ns()
         node = running.pop()
-        hidden_ns = calls.hidden.hidden_ns - node.hidden_before_ns
+        hidden_ns = calls.hidden.ns - node.hidden_before_ns
         time_ns = ended_ns - node.began_ns - hidden_ns
         with self._lock:
             shares = self._tasks.get(node.task)
@@ -144,7 +154,7 @@ class Backward:
                 share.inner_ns += node.inner_ns
         if running:
             running[-1].inner_ns += time_ns
-        calls.hidden.hidden_ns += calls.clock_ns() - ended_ns
+        calls.hidden.ns += calls.clock_ns() - ended_ns
 
     def _end_task(self, task: int) -> None:
         with self._lock:
@@ -180,37 +190,3 @@ def _summed(shares: dict[Call, Share]) -> dict[Call, Share]:
             shares.setdefault(around, Share()).total_ns += taken
             around = around.parent
     return shares
-
-
-def is_possible() -> bool:
-    """Tell whether this torch numbers nodes and tells of the end of a backward pass."""
-    import torch
-
-    places: tuple[tuple[Any, str], ...] = (
-        (torch._C, "_current_graph_task_id"),  # noqa: SLF001
-        (torch._C._autograd, "_get_sequence_nr"),  # noqa: SLF001
-        (torch.autograd.Variable, "_execution_engine"),
-    )
-    return all(hasattr(place, name) for place, name in places)
-
-
-def current_task() -> int:
-    """Return the number of the backward pass that runs on this thread, -1 if there is none."""
-    import torch
-
-    return int(torch._C._current_graph_task_id())  # noqa: SLF001 (as torch's own checkpoints ask)
-
-
-def next_number() -> int:
-    """Return the number of the node that this thread makes next."""
-    import torch
-
-    return int(torch._C._autograd._get_sequence_nr())  # noqa: SLF001
-
-
-def _at_the_end(callback: Callable[[], None]) -> None:
-    """Have something called when the backward pass that runs now is over."""
-    import torch
-
-    engine = torch.autograd.Variable._execution_engine  # noqa: SLF001 (as distributed training does)
-    engine.queue_callback(callback)

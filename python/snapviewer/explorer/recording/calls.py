@@ -33,13 +33,13 @@ class Listener(Protocol):
     def leave(self, frame: Any, time_ns: int, result: Any, *, has_failed: bool) -> None: ...
 
 
-class ThreadClock(threading.local):
+class Hidden(threading.local):
     """What recording itself took on this thread so far."""
 
-    hidden_ns = 0
+    ns = 0
 
 
-hidden = ThreadClock()
+hidden = Hidden()
 _listeners: tuple[Listener, ...] = ()
 _lock = threading.Lock()
 _torchs_call: Any = None
@@ -90,7 +90,9 @@ def _call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
     # First: torch.compile takes this for a constant, and leaves out the rest.
     if _is_compiling():
         return _torchs_call(self, *args, **kwargs)
+    asked_ns = clock_ns()
     asked = [(one, known) for one in _listeners if (known := one.find(self)) is not None]
+    hidden.ns += clock_ns() - asked_ns
     if not asked or _is_tracing():
         return _torchs_call(self, *args, **kwargs)
     return _timed(asked, self, args, kwargs)
@@ -102,8 +104,8 @@ def _timed(asked: list[tuple[Listener, Known]], module: Any, args: Any, kwargs: 
     asked_ns = clock_ns()
     frames = [(one, one.enter(known, module, args, kwargs)) for one, known in asked]
     began_ns = clock_ns()
-    hidden.hidden_ns += began_ns - asked_ns
-    hidden_before_ns = hidden.hidden_ns
+    hidden.ns += began_ns - asked_ns
+    hidden_before_ns = hidden.ns
     result, has_failed = None, True
     try:
         result = _torchs_call(module, *args, **kwargs)
@@ -112,8 +114,8 @@ def _timed(asked: list[tuple[Listener, Known]], module: Any, args: Any, kwargs: 
         has_failed = False
     finally:
         ended_ns = clock_ns()
-        time_ns = ended_ns - began_ns - (hidden.hidden_ns - hidden_before_ns)
+        time_ns = ended_ns - began_ns - (hidden.ns - hidden_before_ns)
         for one, frame in reversed(frames):
             one.leave(frame, time_ns, result, has_failed=has_failed)
-        hidden.hidden_ns += clock_ns() - ended_ns
+        hidden.ns += clock_ns() - ended_ns
     return result

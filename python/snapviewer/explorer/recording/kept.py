@@ -16,8 +16,8 @@ from snapviewer.explorer.recording.paths import parts_of
 from snapviewer.explorer.recording.recorder import Recorder
 from snapviewer.explorer.timing import ForwardStats
 
-# By the identity of a module: itself, what was recorded, and its path there. The latest are last.
-_kept: dict[int, tuple[weakref.ref[Any], Recorder, str]] = {}
+# By the identity of a module: itself, and what was recorded. The latest are last.
+_kept: dict[int, tuple[weakref.ref[Any], Recorder]] = {}
 
 
 @contextmanager
@@ -35,8 +35,8 @@ def record_torch_module_forward_stats(
     recorded of the model before, unless it is to be kept. Recordings may be nested.
 
     Args:
-        model: A module; or an object that holds some, such as a pipeline, a mapping or a list, whose
-            names are then the beginnings of the paths.
+        model: A module; or what holds some, such as a pipeline, a mapping or a list, whose names
+            are then the beginnings of the paths.
         keep: Whether to add to what was recorded of this model before.
         resets_peak: Whether the memory that calls take on CUDA devices is counted. This resets
             `torch.cuda.max_memory_allocated()` at each call; the notes say what it would be.
@@ -50,8 +50,8 @@ def record_torch_module_forward_stats(
         recorder = Recorder(parts, resets_peak=resets_peak)
     else:
         recorder.begin(parts)
-    for path, part in parts.items():
-        _keep(part, recorder, path)
+    for part in parts.values():
+        _keep(part, recorder)
     calls.listen(recorder)
     try:
         yield
@@ -70,11 +70,11 @@ def get_forward_stats(model: Any) -> ForwardStats:
     recorder = _earlier(parts)
     if recorder is not None:
         return recorder.stats()
-    part = next(iter(parts.values()))
-    for reference, recorder, _ in reversed(list(_kept.values())):
-        path = recorder.paths.path_of(part)
-        if path is not None and reference() is not None and len(parts) == 1:
-            return below(recorder.stats(), path)
+    if "" in parts:
+        for recorder in reversed([one for _, one in _kept.values()]):
+            path = recorder.paths.path_of(model)
+            if path is not None:
+                return below(recorder.stats(), path)
     return ForwardStats(notes=("nothing was recorded of this model",))
 
 
@@ -89,7 +89,7 @@ def _earlier(parts: Mapping[str, Any]) -> Recorder | None:
     return recorder if is_same and recorder.names == frozenset(parts) else None
 
 
-def _keep(part: Any, recorder: Recorder, path: str) -> None:
+def _keep(part: Any, recorder: Recorder) -> None:
     key = id(part)
 
     def forget(reference: weakref.ref[Any]) -> None:
@@ -98,4 +98,4 @@ def _keep(part: Any, recorder: Recorder, path: str) -> None:
             del _kept[key]
 
     _kept.pop(key, None)
-    _kept[key] = (weakref.ref(part, forget), recorder, path)
+    _kept[key] = (weakref.ref(part, forget), recorder)

@@ -18,6 +18,7 @@ class Notes:
     def __init__(self, *, counts_memory: bool) -> None:
         self.failed = 0
         self.recomputed = 0
+        self.no_backward = ""
         self.flow_is_cut = False
         self.later: set[str] = set()
         self._counts_memory = counts_memory
@@ -42,9 +43,10 @@ class Notes:
 
         if isinstance(module, torch.jit.ScriptModule):
             self._closed[path] = "TorchScript"
-        elif "_orig_mod" in module.__dict__.get("_modules", {}):
-            self._closed[path] = "compiled"
-        elif module.__dict__.get("_compiled_call_impl") is not None:
+        elif (
+            "_orig_mod" in module.__dict__.get("_modules", {})
+            or module.__dict__.get("_compiled_call_impl") is not None
+        ):
             self._closed[path] = "compiled"
 
     def devices(self, devices: Devices) -> None:
@@ -52,7 +54,7 @@ class Notes:
         self._waited = tuple(dict.fromkeys((*self._waited, *devices.names())))
         self._peaks.update(devices.peaks())
 
-    def sentences(self, *, has_calls: bool, has_backward: bool) -> tuple[str, ...]:
+    def sentences(self, *, has_calls: bool) -> tuple[str, ...]:
         """Say it all."""
         said: list[str] = []
         if not has_calls:
@@ -77,10 +79,8 @@ class Notes:
             )
         if self.flow_is_cut:
             said.append("the flow has the first calls of the last run, not all")
-        if not has_backward:
-            said.append(
-                "backward passes are not timed: this version of torch does not number nodes"
-            )
+        if self.no_backward:
+            said.append(f"backward passes are not timed: {self.no_backward}")
         said += self._memory()
         for error, count in self._errors.items():
             said.append(f"{count:,} calls could not be described: {error}")

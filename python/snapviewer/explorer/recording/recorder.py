@@ -13,20 +13,15 @@ module is kept alive.
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import Counter
 from collections.abc import Mapping
+from functools import cache
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any
 
 from snapviewer.explorer.recording.accounts import Account, stats_of
-from snapviewer.explorer.recording.backward import (
-    Backward,
-    Call,
-    Share,
-    current_task,
-    is_possible,
-    next_number,
-)
+from snapviewer.explorer.recording.backward import Backward, Call, Share
 from snapviewer.explorer.recording.devices import Devices, Peak
 from snapviewer.explorer.recording.flow import Producers
 from snapviewer.explorer.recording.notes import Notes
@@ -40,8 +35,10 @@ from snapviewer.explorer.recording.values import (
     storage_of,
 )
 from snapviewer.explorer.timing import FlowStep, ForwardStats, TensorShape
+from snapviewer.texts import MOST_SHOWN, clean
 
 MOST_STEPS = 20_000
+_MOST_SHARED = 5
 
 
 class Frame:
@@ -61,6 +58,7 @@ class Frame:
         "peak",
         "place",
         "repeated_ns",
+        "returned",
         "step",
         "storages",
     )
@@ -80,6 +78,7 @@ class Frame:
         self.call: Call | None = None
         # Those of the outermost call.
         self.made: list[Call] = [] if parent is None else parent.made
+        self.returned: list[weakref.ref[Any]] = [] if parent is None else parent.returned
         self.flow: list[_Step] = [] if parent is None else parent.flow
         self.step: _Step | None = None
 
@@ -124,9 +123,12 @@ class Recorder:
         """Make ready to be told of calls; also of more of them, after an end."""
         self._devices = Devices(resets_peak=self._resets_peak)
         for part in parts.values():
-            for tensor in (*part.parameters(), *part.buffers()):
-                self._devices.see(tensor.device)
-        self._backward = Backward(self.wait, self._add_backward) if is_possible() else None
+            self._notes.guarded(self._see, part)
+        self._backward = None
+        try:
+            self._backward = Backward(self.wait, self._add_backward)
+        except AttributeError as error:
+            self._notes.no_backward = f"this version of torch has no way to ({error})"
 
     def end(self) -> None:
         """Let go of everything that is only needed while modules run."""
@@ -151,7 +153,7 @@ class Recorder:
             for order, step in enumerate(flow)
         ]
         runs = self._runs["whole"] or self._runs["outermost"]
-        notes = self._notes.sentences(has_calls=bool(runs), has_backward=is_possible())
+        notes = self._notes.sentences(has_calls=bool(runs))
         return stats_of(
             self._accounts, steps, runs, (*notes, *_of_shared(self.paths, self._accounts))
         )
@@ -170,7 +172,8 @@ class Recorder:
     def enter(self, known: Known, module: Any, args: Any, kwargs: Any) -> Frame:
         """Begin a call."""
         stack = self._thread.stack
-        is_recomputed = self._backward is not None and current_task() != -1
+        backward = self._backward
+        is_recomputed = backward is not None and backward.current_task() != -1
         around = stack[-1] if stack else None
         parent = around if around is not None and around.is_recomputed == is_recomputed else None
         path = nearest(known.paths, "" if parent is None else parent.account.path)
@@ -181,8 +184,11 @@ class Recorder:
             self._begin_step(frame)
             self._notes.guarded(self._describe_inputs, frame, module, args, kwargs)
             frame.peak = self._notes.guarded(self._devices.begin)
-        if self._backward is not None:
-            frame.call = Call(frame.account, parent and parent.call, next_number())
+        else:
+            self._notes.recomputed += 1
+        if backward is not None:
+            around_call = None if parent is None else parent.call
+            frame.call = Call(frame.account, around_call, backward.next_number())
         stack.append(frame)
         return frame
 
@@ -190,19 +196,28 @@ class Recorder:
         """End a call."""
         stack = self._thread.stack
         del stack[frame.place :]
-        call = frame.call
-        if call is not None:
-            call.end = next_number()
+        call, backward = frame.call, self._backward
+        if call is not None and backward is not None:
+            call.end = backward.next_number()
             if call.end > call.start:
                 frame.made.append(call)
         if not frame.is_recomputed:
-            self._count(frame, time_ns, has_failed=has_failed)
-        tensors: list[Named] = []
+            grown = self._notes.guarded(self._devices.end, frame.peak)
+            self._count(frame, time_ns, grown, has_failed=has_failed)
         if not has_failed:
-            tensors = self._notes.guarded(self._describe_outputs, frame, result) or []
-        if frame.parent is None and self._backward is not None and tensors:
-            outputs = [tensor for _, tensor in tensors]
-            self._notes.guarded(self._backward.follow, outputs, frame.made)
+            self._notes.guarded(self._describe_outputs, frame, result)
+        if frame.parent is None and backward is not None and frame.made:
+            self._notes.guarded(self._follow, backward, frame)
+
+    def _follow(self, backward: Backward, frame: Frame) -> None:
+        # Not only of what the outermost call returned: a loss may be kept aside by a module.
+        with _untold():
+            alive = [tensor for one in frame.returned if (tensor := one()) is not None]
+            backward.follow(alive, frame.made)
+
+    def _see(self, part: Any) -> None:
+        for tensor in (*part.parameters(), *part.buffers()):
+            self._devices.see(tensor.device)
 
     def _account(self, path: str) -> Account:
         account = self._accounts.get(path)
@@ -221,7 +236,7 @@ class Recorder:
         else:
             self._notes.flow_is_cut = True
 
-    def _count(self, frame: Frame, time_ns: int, *, has_failed: bool) -> None:
+    def _count(self, frame: Frame, time_ns: int, grown: int | None, *, has_failed: bool) -> None:
         own_ns = time_ns - frame.inner_ns
         if frame.parent is not None:
             frame.parent.inner_ns += time_ns
@@ -233,6 +248,9 @@ class Recorder:
                 self._notes.failed += 1
                 return
             account.calls += 1
+            account.type_name = _type_of(frame.known.module())
+            if grown is not None:
+                account.allocated_bytes = max(grown, account.allocated_bytes or 0)
             if again is None:
                 account.total.add(time_ns)
                 account.own.add(own_ns + frame.repeated_ns)
@@ -256,27 +274,23 @@ class Recorder:
             for _, tensor in tensors:
                 self._devices.see(tensor.device)
 
-    def _describe_outputs(self, frame: Frame, result: Any) -> list[Named]:
+    def _describe_outputs(self, frame: Frame, result: Any) -> None:
         with _untold():
             tensors = outputs_of(result)
+            if frame.made:
+                graded = (tensor for _, tensor in tensors if tensor.requires_grad)
+                frame.returned.extend(map(weakref.ref, graded))
             if frame.is_recomputed:
-                self._notes.recomputed += 1
-                return tensors
+                return
             outputs = shapes_of(tensors)
             account, module = frame.account, frame.known.module()
             if not tensors and isinstance(result, _LATER):
                 self._notes.later.add(account.path)
-            grown = self._devices.end(frame.peak)
-            with self._lock:
-                account.type_name = _type_of(module)
-                account.inputs, account.outputs = frame.inputs, outputs
-                account.activation_bytes = _new_bytes(tensors, frame.storages, module)
-                if grown is not None:
-                    account.allocated_bytes = max(grown, account.allocated_bytes or 0)
+            account.inputs, account.outputs = frame.inputs, outputs
+            account.activation_bytes = _new_bytes(tensors, frame.storages, module)
             if frame.step is not None:
                 frame.step.outputs = outputs
             self._producers.returned(account.path, tensors)
-        return tensors
 
     def _add_backward(self, shares: dict[Call, Share]) -> None:
         with self._lock:
@@ -322,16 +336,21 @@ def _type_of(module: Any) -> str:
 
 
 def _of_shared(paths: Paths, accounts: Mapping[str, Account]) -> list[str]:
-    return [
-        f"{ways[0]} is the same module as {', '.join(ways[1:])}: a call counts for the path that is "
-        "nearest to the caller, or else for the first"
-        for ways in paths.shared()
-        if any(way in accounts for way in ways)
-    ]
+    shared = [ways for ways in paths.shared() if any(way in accounts for way in ways)]
+    said = [clean(" = ".join(ways), MOST_SHOWN) for ways in shared[:_MOST_SHARED]]
+    if len(shared) > _MOST_SHARED:
+        said.append(f"and {len(shared) - _MOST_SHARED:,} more")
+    rule = "a call counts for the path that is nearest to the caller, or else for the first"
+    return [f"modules with several paths: {', '.join(said)}; {rule}"] if said else []
 
 
 def _untold() -> Any:
     """Look at tensors without their classes or modes, which may be the user's, being told."""
+    return _silence()()
+
+
+@cache
+def _silence() -> Any:
     import torch
 
-    return torch._C.DisableTorchFunction()  # noqa: SLF001 (the public one leaves modes on)
+    return torch._C.DisableTorchFunction  # noqa: SLF001 (the public one leaves modes on)

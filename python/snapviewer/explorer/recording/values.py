@@ -10,12 +10,14 @@ import dataclasses
 import inspect
 from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import islice
 from typing import Any
 
 from snapviewer.explorer.timing import TensorShape
 from snapviewer.texts import MOST_SHOWN, clean
 
 _MOST_TENSORS = 64
+_MOST_ITEMS = 256  # of a list: it may be of a million words
 _DEEPEST = 6
 
 Named = tuple[str, Any]
@@ -77,11 +79,11 @@ def _look(name: str, value: Any, found: list[Named], depth: int) -> None:
             for field in dataclasses.fields(value):
                 _look(f"{name}.{field.name}", getattr(value, field.name, None), found, depth + 1)
         elif isinstance(value, Mapping):
-            for key, item in value.items():
+            for key, item in islice(value.items(), _MOST_ITEMS):
                 _look(f"{name}[{_said(key)}]", item, found, depth + 1)
         elif isinstance(value, tuple | list):
             fields = getattr(value, "_fields", None)
-            for place, item in enumerate(value):
+            for place, item in enumerate(value[:_MOST_ITEMS]):
                 way = f"{name}[{place}]" if fields is None else f"{name}.{fields[place]}"
                 _look(way, item, found, depth + 1)
 
