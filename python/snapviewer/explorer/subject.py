@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from snapviewer.explorer.guarded import Refused, asked
-from snapviewer.explorer.timing import ForwardStats, ModuleTiming
-from snapviewer.explorer.tree import ModuleNode, TensorEntry, Tree
+from .guarded import Refused, asked
+from .live import held_modules, is_module
+from .timing import ForwardStats, ModuleTiming
+from .tree import ModuleNode, TensorEntry, Tree
 
 if TYPE_CHECKING:
     from snapviewer._core import Checkpoint, Tensor
@@ -112,18 +113,25 @@ def places_in(tree: Tree) -> Places:
 
 
 def finder_in(root: Any) -> Callable[[str], Any]:
-    """Return what finds the modules below a live one by their paths.
+    """Return what finds the modules below a live one by their paths in its tree.
 
-    Not `get_submodule`, which scripted modules do not have.
+    Not `get_submodule`, which scripted modules and what only holds modules do not have.
     """
 
     def find(path: str) -> Any:
         found = root
         for name in path.split(".") if path else ():
-            found = vars(found)["_modules"][name]
+            found = _child(found, name)
         return found
 
     return find
+
+
+def _child(owner: Any, name: str) -> Any:
+    modules = getattr(owner, "__dict__", {}).get("_modules")
+    if modules is not None:
+        return modules[name]
+    return dict(owner.named_children() if is_module(owner) else held_modules(owner))[name]
 
 
 def is_missing(answer: Any) -> bool:

@@ -97,9 +97,7 @@ class TensorReader:
             except Exception:  # noqa: BLE001 (see above)
                 texts.append("")
         dtype, device, is_trainable = texts
-        return TensorEntry(
-            name, path, (), dtype, device, 0, 0, is_buffer, is_trainable == "True"
-        )
+        return TensorEntry(name, path, (), dtype, device, 0, 0, is_buffer, is_trainable == "True")
 
 
 def _bytes_of_parts(tensor: Any, layout: str, depth: int) -> int | None:

@@ -71,7 +71,7 @@ def sentence(text: str, style: str = QUIET) -> Text:
 def facts(rows: Iterable[tuple[str, str | Text | None]]) -> Table | None:
     """Set names and values in two columns; what is None or empty is left out."""
     table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(style=QUIET, no_wrap=True)
+    table.add_column(style=QUIET, no_wrap=True, min_width=11)
     table.add_column(overflow="fold")
     for name, value in rows:
         if value is not None and len(value):

@@ -1,0 +1,25 @@
+"""The panel Comparison: a module here and in the other model, with what differs marked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from ..formats import format_memory, format_shape
+from ..labels import type_text
+from ..subject import Subject, places_in
+from ..tree import ModuleNode, TensorEntry
+from .parts import BAD, GOOD, QUIET, WARNING, Column, rows_of, section, sentence, stacked, title
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from ..subject import Item
+
+
+def content(subject: Subject, item: Item, width: int) -> RenderableType:
+    """Set both sides beside each other."""
+    node = subject.node_of(item)
+    head = title(node.path or subject.tree.name, width=width)
+    return stacked(head, sentence("There is nothing to compare with."))
