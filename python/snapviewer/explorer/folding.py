@@ -24,7 +24,7 @@ def subtree_toggled(outline: Outline, view: View, place: int) -> View:
     return _flipped(outline, view, place, [place], has_descendants=True)
 
 
-def all_toggled(outline: Outline, view: View) -> View:
+def all_toggled(outline: Outline, view: View, _place: int = 0) -> View:
     """Unfold the whole tree; if anything but the root is unfolded, fold all but the root."""
     below = range(1, outline.ends[0])
     is_folding = any(view.is_unfolded(place) for place in below)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -27,13 +27,16 @@ _CSS = """
 class HelpScreen(ModalScreen[None]):
     """Every key and what it does."""
 
-    DEFAULT_CSS = _CSS.format(name="HelpScreen") + """
+    DEFAULT_CSS = (
+        _CSS.format(name="HelpScreen")
+        + """
     HelpScreen > VerticalScroll { width: 96%; max-width: 132; }
     HelpScreen .help--group { width: auto; margin: 0 3 1 0; }
     HelpScreen #groups { layout: grid; grid-size: 2; grid-rows: auto; height: auto;
         grid-gutter: 1 3; }
     HelpScreen.-slim #groups { grid-size: 1; }
     """
+    )
     BINDINGS = [  # noqa: RUF012 (Textual's own type)
         Binding("escape,q,question_mark,enter", "dismiss", show=False),
         Binding("down,j", "scroll(1)", show=False),
@@ -84,8 +87,14 @@ class LabelScreen(ModalScreen[None]):
         Binding("K,shift+up", "shift(-1)", show=False),
     ]
 
-    def __init__(self, labels: Sequence[str], switched_on: Sequence[str]) -> None:
+    def __init__(
+        self,
+        labels: Sequence[str],
+        switched_on: Sequence[str],
+        changed: Callable[[tuple[str, ...], tuple[str, ...]], None],
+    ) -> None:
         super().__init__()
+        self._tell = changed
         self._labels = list(labels)
         self._on = set(switched_on)
         self._row = 0
@@ -126,10 +135,8 @@ class LabelScreen(ModalScreen[None]):
 
     def _changed(self) -> None:
         self._show()
-        from snapviewer.explorer.app.program import ExplorerApp
-
-        if isinstance(self.app, ExplorerApp):
-            self.app.set_labels(tuple(self._labels), tuple(self._on))
+        on = tuple(name for name in self._labels if name in self._on)
+        self._tell(tuple(self._labels), on)
 
     def _show(self) -> None:
         text = Text()

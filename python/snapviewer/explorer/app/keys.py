@@ -23,10 +23,10 @@ class Key:
     words: str
     footer: str = ""
 
-    def binding(self) -> Binding:
+    def binding(self, owner: str = "") -> Binding:
         return Binding(
             self.keys,
-            self.action,
+            f"{owner}{self.action}",
             self.footer or self.words,
             show=bool(self.footer),
             key_display=self.shown if self.footer else None,
@@ -73,11 +73,16 @@ LABELS = (
     Key("A", "A", "align", "align the labels of siblings"),
     Key("L", "L", "labels", "choose and reorder labels", "labels"),
 )
-PANELS = (
+TABS = (
     Key("tab", "Tab", "panel(1)", "next panel", "panel"),
     Key("shift+tab", "Shift+Tab", "panel(-1)", "panel before"),
-    Key("1,2,3,4,5,6", "1 … 6", "panel_key", "one of the panels"),
-    Key("c", "c", "show_panel('Source')", "source code"),
+)
+PANELS = (
+    *(
+        Key(str(number), str(number), f"panel_number({number})", f"panel {number}")
+        for number in range(1, 7)
+    ),
+    Key("c", "c", "show_panel('Source Code')", "source code"),
     Key("a", "a", "show_panel('Attributes')", "attributes"),
     Key("i", "i", "statistics", "statistics of the values, with a histogram"),
     Key("J", "J", "scroll_panel(1)", "scroll the panel down"),
@@ -99,9 +104,11 @@ GROUPS: dict[str, tuple[Key, ...]] = {
     "Fold": FOLDING,
     "Find": SEARCHING,
     "Labels": LABELS,
-    "Panel": PANELS,
+    "Panel": (*TABS, *PANELS),
     "Program": OTHER,
 }
+# Those that Textual takes for itself unless the tree, which has the focus, does.
+FOCUSED = (*MOVING, *TABS)
 MOUSE = (
     ("click", "select; on an arrow: fold or unfold"),
     ("double click", "fold or unfold"),

@@ -154,7 +154,7 @@ class Painter:
 
     def _share(self, place: int) -> Text:
         share, styles = self._browsing.share(place), self._styles
-        if share is None:
+        if not share:
             return Text(" " * SHARE_CELLS)
         halves = round(2 * BAR_CELLS * min(share, 1.0))
         filled = "━" * (halves // 2) + "╸" * (halves % 2)

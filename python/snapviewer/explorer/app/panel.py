@@ -7,8 +7,6 @@ dropped.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -21,35 +19,27 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static
 
+from snapviewer.explorer.app.tabs import TABS
 from snapviewer.explorer.outline import Item, shown
+from snapviewer.explorer.panels import Panel
 from snapviewer.explorer.subject import Subject
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-Content = Callable[[Subject, Item, int], "RenderableType"]
 # Longer than a held key repeats, shorter than anyone notices.
 SECONDS_BEFORE = 0.04
-
-
-@dataclass(frozen=True, slots=True)
-class Tab:
-    """A tab: its title, and what it tells of a module or tensor in so many columns."""
-
-    title: str
-    content: Content
 
 
 class TabLine(Widget):
     """The titles of the tabs, on one line."""
 
     ALLOW_SELECT = False
-    COMPONENT_CLASSES = {"tabs--on", "tabs--off", "tabs--number"}  # noqa: RUF012 (Textual's type)
+    COMPONENT_CLASSES = {"tabs--on", "tabs--off"}  # noqa: RUF012 (Textual's type)
     DEFAULT_CSS = """
     TabLine { height: 1; color: $quiet; }
     TabLine > .tabs--on { color: $accent; text-style: bold underline; }
     TabLine > .tabs--off { color: $quiet; }
-    TabLine > .tabs--number { color: $quiet 60%; }
     """
 
     class Chosen(Message):
@@ -59,9 +49,8 @@ class TabLine(Widget):
             super().__init__()
             self.number = number
 
-    def __init__(self, titles: Sequence[str]) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._titles = titles
         self._chosen = 0
 
     def choose(self, number: int) -> None:
@@ -83,16 +72,14 @@ class TabLine(Widget):
                 self.post_message(self.Chosen(number))
 
     def _places(self) -> list[tuple[int, str]]:
-        """Return where each title begins, and as much of it as there is room for."""
-        room = self.size.width
-        most = max(map(len, self._titles), default=0)
-        while most > 3 and sum(min(len(title), most) + 2 for title in self._titles) > room:
-            most -= 1
+        """Return where each title begins, and the title: short ones if there is little room."""
+        for titles in zip(*(tab.titles for tab in TABS), strict=True):
+            if sum(len(title) + 2 for title in titles) <= self.size.width:
+                break
         places, start = [], 0
-        for number, title in enumerate(self._titles):
-            is_whole = len(title) <= most or number == self._chosen
-            places.append((start, title if is_whole else f"{title[: most - 1]}…"))
-            start += len(places[-1][1]) + 2
+        for title in titles:
+            places.append((start, title))
+            start += len(title) + 2
         return places
 
 
@@ -101,53 +88,50 @@ class SidePanel(Vertical):
 
     DEFAULT_CSS = """
     SidePanel { background: $background; }
-    SidePanel > #of { height: 1; color: $quiet; padding: 0 1; text-wrap: nowrap;
-                      text-overflow: ellipsis; }
+    SidePanel > #kept { height: 1; display: none; color: $warning; padding: 0 1; }
+    SidePanel.-kept > #kept { display: block; }
     SidePanel > VerticalScroll { scrollbar-size-vertical: 1; padding: 1 1 0 1; }
     SidePanel > VerticalScroll > Static { width: 100%; height: auto; }
     """
 
-    def __init__(self, tabs: Sequence[Tab], *, id: str | None = None) -> None:  # noqa: A002
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 (Textual's name for it)
         super().__init__(id=id)
-        self._tabs = tabs
         self.number = 0
         self._subject: Subject | None = None
         self._item: Item | None = None
-        self._note = ""
         self._timer: Timer | None = None
 
     def compose(self) -> ComposeResult:
-        yield TabLine([tab.title for tab in self._tabs])
-        yield Static(id="of")
+        yield TabLine()
+        yield Static("kept here · Space lets go", id="kept")
         with VerticalScroll(can_focus=False):
             yield Static(id="content")
 
     @property
     def title(self) -> str:
         """The chosen tab's title."""
-        return self._tabs[self.number].title
+        return TABS[self.number].panel.name
 
     def choose(self, number: int) -> None:
         """Show another tab."""
-        self.number = number % len(self._tabs)
+        self.number = number % len(TABS)
         self.query_one(TabLine).choose(self.number)
         self._fill_soon()
 
     def choose_by_title(self, title: str) -> bool:
         """Show the tab of a title; tell whether there is one."""
-        for number, tab in enumerate(self._tabs):
-            if tab.title == title:
+        for number, tab in enumerate(TABS):
+            if tab.panel.name == title:
                 self.choose(number)
                 return True
         return False
 
-    def show(self, subject: Subject, item: Item, note: str = "") -> None:
+    def show(self, subject: Subject, item: Item, *, is_kept: bool = False) -> None:
         """Tell of a module or a tensor; soon, if it is still the one then."""
+        self.set_class(is_kept, "-kept")
         if self._item is not item:
             self.query_one(VerticalScroll).scroll_home(animate=False)
-        self._subject, self._item, self._note = subject, item, note
-        path = shown(item.path) or shown(subject.tree.name)
-        self.query_one("#of", Static).update(Text(f"{path}  {note}"))
+        self._subject, self._item = subject, item
         self._fill_soon()
 
     def scroll_lines(self, lines: int) -> None:
@@ -163,18 +147,18 @@ class SidePanel(Vertical):
 
     @work(exclusive=True, group="panel")
     async def _fill(self) -> None:
-        subject, item, tab = self._subject, self._item, self._tabs[self.number]
+        subject, item, panel = self._subject, self._item, TABS[self.number].panel
         body = self.query_one("#content", Static)
         width = self.query_one(VerticalScroll).scrollable_content_region.width
         if subject is None or item is None or not self.display or width < 1:
             return
-        content = await asyncio.to_thread(_content, tab, subject, item, width)
+        content = await asyncio.to_thread(_content, panel, subject, item, width)
         # A worker that is exclusive is cancelled before the next begins: this is the newest.
         body.update(content)
 
 
-def _content(tab: Tab, subject: Subject, item: Item, width: int) -> RenderableType:
+def _content(panel: Panel, subject: Subject, item: Item, width: int) -> RenderableType:
     try:
-        return tab.content(subject, item, width)
+        return panel.content(subject, item, width)
     except Exception as error:  # noqa: BLE001 (whatever goes wrong is told where it concerns)
-        return Text(f"{tab.title} cannot be shown: {type(error).__name__}: {shown(str(error))}")
+        return Text(f"{panel.name} cannot be shown: {type(error).__name__}: {shown(str(error))}")

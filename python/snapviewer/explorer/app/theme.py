@@ -11,6 +11,7 @@ PREFIX = "snapviewer-"
 
 
 def hex_of(color: Color) -> str:
+    """Write a colour as style sheets do."""
     return "#{:02x}{:02x}{:02x}".format(*color)
 
 
@@ -58,7 +59,23 @@ def textual_theme(name: str) -> Theme:
 def variables(name: str) -> dict[str, str]:
     """Return the names that our styles use beside Textual's own."""
     colors = THEMES[name]
-    return {"quiet": hex_of(colors.secondary), "grid": hex_of(colors.grid), "good": _GOOD[name]}
+    return {
+        "quiet": hex_of(colors.secondary),
+        "grid": hex_of(colors.grid),
+        "good": _GOOD[name],
+        "guide": _mixed(colors.secondary, colors.background, 0.5),
+        "cursor": _mixed(colors.accent, colors.background, 0.28),
+        "same": _mixed(colors.accent, colors.background, 0.1),
+    }
+
+
+def _mixed(color: Color, background: Color, share: float) -> str:
+    """Lay a colour thinly over another; styles of single letters know no transparency."""
+    red, green, blue = (
+        round(share * over + (1 - share) * under)
+        for over, under in zip(color, background, strict=True)
+    )
+    return hex_of((red, green, blue))
 
 
 def ansi_theme(name: str) -> TerminalTheme:

@@ -11,7 +11,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from snapviewer.explorer.app.keys import MOVING
+from snapviewer.explorer.app.keys import FOCUSED
 from snapviewer.explorer.app.line import STYLES, Labels, Painter
 from snapviewer.explorer.browsing import Browsing
 from snapviewer.explorer.pieces import Facts
@@ -22,7 +22,7 @@ class TreeView(ScrollView, can_focus=True):
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES = {f"tree--{name}" for name in STYLES}  # noqa: RUF012 (Textual's own type)
-    BINDINGS = [key.binding() for key in MOVING]  # noqa: RUF012 (as above)
+    BINDINGS = [key.binding("app.") for key in FOCUSED]  # noqa: RUF012 (as above)
     DEFAULT_CSS = """
     TreeView {
         background: $background;
@@ -30,15 +30,15 @@ class TreeView(ScrollView, can_focus=True):
         scrollbar-size-vertical: 1;
         scrollbar-gutter: stable;
     }
-    TreeView > .tree--cursor { background: $accent 28%; text-style: bold; }
-    TreeView > .tree--same { background: $accent 10%; }
-    TreeView > .tree--guide { color: $quiet 60%; }
+    TreeView > .tree--cursor { background: $cursor; text-style: bold; }
+    TreeView > .tree--same { background: $same; }
+    TreeView > .tree--guide { color: $guide; }
     TreeView > .tree--arrow { color: $accent; }
     TreeView > .tree--name { color: $foreground; }
     TreeView > .tree--tensor { color: $quiet; }
     TreeView > .tree--type { color: $accent; }
     TreeView > .tree--arguments { color: $quiet; }
-    TreeView > .tree--piece { color: $foreground 85%; }
+    TreeView > .tree--piece { color: $foreground; }
     TreeView > .tree--note { color: $warning; text-style: italic; }
     TreeView > .tree--match { color: $background; background: $warning; }
     TreeView > .tree--bar { color: $accent; }
