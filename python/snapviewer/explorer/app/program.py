@@ -94,7 +94,7 @@ class ExplorerApp(App[None]):
         self.settings: Settings = load_settings() if config is None else settings_from(config)
         super().__init__()
         self._source = source
-        self._name = name
+        self._model_name = name
         self._max_depth = None if config is None else config.max_depth
         self._cancel = Event()
         self._wanted: Query | None = None
@@ -126,7 +126,7 @@ class ExplorerApp(App[None]):
         self.theme = f"{PREFIX}{self.settings.theme}"
         self.title = "snapviewer explore"
         self._lay_out()
-        self.query_one("#title", Static).update(Text(shown(self._name)))
+        self.query_one("#title", Static).update(Text(shown(self._model_name)))
         if isinstance(self._source, Subject):
             self._begin(self._source, outline_of(self._source.tree))
         else:
@@ -165,7 +165,7 @@ class ExplorerApp(App[None]):
             return
         share = done / total if total else 0.0
         filled = round(30 * min(share, 1.0))
-        text = Text(f"Reading {shown(self._name) or 'the model'} …\n\n", justify="center")
+        text = Text(f"Reading {shown(self._model_name) or 'the model'} …\n\n", justify="center")
         text.append("━" * filled, "blue")
         text.append("─" * (30 - filled), "dim")
         text.append(f" {share:4.0%}" if total else "     ")
@@ -174,7 +174,7 @@ class ExplorerApp(App[None]):
 
     def _fail(self, error: Exception) -> None:
         self.failure = error
-        text = Text(f"{shown(self._name) or 'This'} cannot be explored\n\n", justify="center")
+        text = Text(f"{shown(self._model_name) or 'This'} cannot be explored\n\n", justify="center")
         text.append(shown(str(error) or type(error).__name__), "red").append("\n\nq quits", "dim")
         self.query_one("#reading", Static).update(text)
 
