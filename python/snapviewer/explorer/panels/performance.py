@@ -1,0 +1,267 @@
+"""The panel Performance Stats: where the time and the memory of recorded runs went."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from snapviewer.explorer.formats import format_memory, format_param_count, format_shape, format_time
+from snapviewer.explorer.subject import Subject
+from snapviewer.explorer.timing import ModuleTiming, Spread, TensorShape
+from snapviewer.explorer.tree import ModuleNode
+from snapviewer.units import count_of
+
+from .parts import (
+    ACCENT,
+    MOST_ROWS,
+    QUIET,
+    WARNING,
+    Column,
+    bar,
+    facts,
+    percent,
+    rows_of,
+    section,
+    sentence,
+    shown,
+    stacked,
+    title,
+)
+from .recording_hint import recording_hint
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from snapviewer.explorer.subject import Item
+
+_SLOWEST = 10
+_NAME_CELLS = 18
+_VALUE_CELLS = 11
+_MOST_SHAPES = 4
+
+
+def content(subject: Subject, item: Item, width: int) -> RenderableType:
+    """Tell what was recorded of a module, or how to record it."""
+    node = subject.node_of(item)
+    timing = subject.timing_of(node)
+    if timing is None:
+        return stacked(
+            title(node.path or subject.tree.name, width=width),
+            overlay(subject, node, None, width),
+            recording_hint(subject, node),
+        )
+    return stacked(
+        overlay(subject, node, timing, width),
+        section("Forward", _forward(subject, node, timing, width)),
+        section("Backward", _backward(timing)),
+        section("Memory", _memory(node, timing)),
+        section("Slowest inside", _slowest(subject, node, timing, width)),
+        *(sentence(note, style=WARNING) for note in subject.stats.notes[:MOST_ROWS])
+        if subject.stats
+        else (),
+    )
+
+
+def overlay(subject: Subject, node: ModuleNode, timing: ModuleTiming | None, width: int) -> Text:
+    """Say a module's costs in four lines; in more where there is no room for four."""
+    memory = format_memory(node.sums.parameter_bytes)
+    head = [f"{format_param_count(node.sums.parameters)} params"]
+    shape = next((entry.shape for entry in node.tensors if not entry.is_buffer), ())
+    head += [f"Shape: {format_shape(shape)}"] if shape else []
+    head += [f"Time: {format_time(_whole_s(timing))}"] if timing else []
+    head += [f"Mem: {memory}"]
+    name = shown(node.path or subject.tree.name, max(_NAME_CELLS, width // 2))
+    lines = [("", name, "", head)]
+    if timing is not None:
+        shapes = [f"Input: {_shapes(timing.inputs)}", f"Output: {_shapes(timing.outputs)}"]
+        lines.append(("├─ ", "forward()", f"⚡ {format_time(timing.total.median_s)}", shapes))
+        lines.append(("├─ ", "backward()", *_backward_parts(timing)))
+    lines.append(("└─ ", "memory", f"📊 {memory}", [f"Parameters: {_element_sizes(node)}"]))
+    if timing is None:
+        lines = lines[-1:]
+    text = Text(overflow="fold")
+    for number, (guide, what, value, parts) in enumerate(lines):
+        text.append("\n" if number else "")
+        is_last = number == len(lines) - 1
+        text.append_text(_line(guide, what, value, parts, width, is_last=is_last))
+    return text
+
+
+def _line(
+    guide: str, what: str, value: str, parts: list[str], width: int, *, is_last: bool
+) -> Text:
+    """Set a line of the overlay: what it is about, its value, and parts that may go below."""
+    # The first line has no guide, and its parts come right after the name.
+    head = _padded(guide + what, _NAME_CELLS)
+    if value:
+        head += _padded(value, 3 + _VALUE_CELLS)
+    gap = "   "
+    text = Text().append(guide, style=QUIET)
+    text.append(what, style="" if guide else "bold")
+    text.append(head[len(guide + what) :], style=ACCENT if value else "")
+    if cell_len(head) + cell_len(gap.join(parts)) <= width:
+        return text.append(gap.join(parts))
+    text.rstrip()
+    below = "     " if is_last else "│    " if guide else "  "
+    room = ""
+    for part in parts:
+        if room and cell_len(below + room + gap + part) <= width:
+            room += gap + part
+            text.append(gap + part)
+        else:
+            room = part
+            text.append(f"\n{below}", style=QUIET).append(part)
+    return text
+
+
+def _padded(text: str, cells: int) -> str:
+    """Fill up to a number of cells, with two blanks at least; emoji take two cells each."""
+    return text + " " * max(2, cells - cell_len(text))
+
+
+def _whole_s(timing: ModuleTiming) -> float:
+    """Return the time of a call forward and backward."""
+    return timing.total.median_s + (timing.backward.median_s if timing.backward else 0.0)
+
+
+def _backward_parts(timing: ModuleTiming) -> tuple[str, list[str]]:
+    gradient = f"Gradient: {'computed' if timing.has_gradient else 'none'}"
+    if timing.backward is None:
+        return "⚡ –", [gradient]
+    return f"⚡ {format_time(timing.backward.median_s)}", [gradient]
+
+
+def _shapes(tensors: tuple[TensorShape, ...]) -> str:
+    if not tensors:
+        return "none"
+    parts = [format_shape(tensor.shape) or "scalar" for tensor in tensors[:_MOST_SHAPES]]
+    left = len(tensors) - _MOST_SHAPES
+    return ", ".join(parts) + (f" and {left:,} more" if left > 0 else "")
+
+
+def _element_sizes(node: ModuleNode) -> str:
+    """Say how many parameters there are of which size: `36,864 × 4 bytes`."""
+    counts: Counter[int] = Counter()
+    met: set[str] = set()
+    for entry in (entry for below in node.walk() for entry in below.tensors):
+        first = entry.tied_to or entry.path
+        if not entry.is_buffer and first not in met and entry.elements:
+            met.add(first)
+            counts[entry.size_bytes // entry.elements] += entry.elements
+    parts = [f"{count:,} × {count_of(size, 'byte')}" for size, count in counts.most_common(4)]
+    return " + ".join(parts) or "none"
+
+
+def _forward(
+    subject: Subject, node: ModuleNode, timing: ModuleTiming, width: int
+) -> RenderableType | None:
+    runs = subject.stats.runs if subject.stats else 0
+    calls = count_of(timing.calls, "call") + (f" in {count_of(runs, 'run')}" if runs else "")
+    cells = 16 if width >= 60 else 8
+    rows: list[tuple[str, str | Text | None]] = [
+        ("calls", calls),
+        ("a call", _spread(timing.total)),
+        ("own", _shared(timing.own.sum_s, timing.total.sum_s, cells, "of it")),
+    ]
+    above = _called_above(subject, node)
+    whole = subject.timing_of(subject.tree.root)
+    if above is not None:
+        parent, its = above
+        of = f"of {shown(parent.path or subject.tree.name, 24)}"
+        if parent is not subject.tree.root:
+            rows.append(("share", _shared(timing.total.sum_s, its.total.sum_s, cells, of)))
+    if whole is not None and node is not subject.tree.root:
+        rows.append(("", _shared(timing.total.sum_s, whole.total.sum_s, cells, "of the model")))
+    return facts(rows)
+
+
+def _spread(times: Spread) -> Text:
+    text = Text(f"{format_time(times.median_s)} ± {format_time(times.deviation_s)}")
+    limits = f"{format_time(times.min_s)} to {format_time(times.max_s)}"
+    return text.append(f"  {limits}", style=QUIET) if times.count > 1 else text
+
+
+def _shared(part_s: float, whole_s: float, cells: int, of: str) -> Text:
+    text = bar(part_s / whole_s if whole_s > 0 else 0.0, cells)
+    share = percent(part_s, whole_s).rjust(7)
+    return text.append(f" {share}", style="default").append(f" {of}", style=QUIET)
+
+
+def _called_above(subject: Subject, node: ModuleNode) -> tuple[ModuleNode, ModuleTiming] | None:
+    """Return the nearest module above that was called; a list of modules, say, never is."""
+    above = subject.places.parents.get(node.path)
+    while above is not None:
+        timing = subject.timing_of(above)
+        if timing is not None:
+            return above, timing
+        above = subject.places.parents.get(above.path)
+    return None
+
+
+def _called_below(subject: Subject, node: ModuleNode) -> Iterator[tuple[ModuleNode, ModuleTiming]]:
+    """Yield the nearest modules below that were called."""
+    waiting = [*reversed(node.children)]
+    while waiting:
+        below = waiting.pop()
+        timing = subject.timing_of(below)
+        if timing is None:
+            waiting.extend(reversed(below.children))
+        else:
+            yield below, timing
+
+
+def _backward(timing: ModuleTiming) -> RenderableType | None:
+    if timing.backward is None:
+        return None
+    own = timing.backward_own
+    return facts(
+        [
+            ("a call", _spread(timing.backward)),
+            ("own", None if own is None else _spread(own)),
+            ("gradient", "computed" if timing.has_gradient else "none"),
+        ]
+    )
+
+
+def _memory(node: ModuleNode, timing: ModuleTiming) -> RenderableType | None:
+    grown = timing.allocated_bytes
+    return facts(
+        [
+            ("parameters", format_memory(node.sums.parameter_bytes)),
+            ("buffers", format_memory(node.sums.buffer_bytes) if node.sums.buffer_bytes else None),
+            ("activations", f"{format_memory(timing.activation_bytes)} a call"),
+            ("allocated", "not counted here" if grown is None else f"{format_memory(grown)} more"),
+        ]
+    )
+
+
+def _slowest(
+    subject: Subject, node: ModuleNode, timing: ModuleTiming, width: int
+) -> RenderableType | None:
+    below = sorted(_called_below(subject, node), key=lambda pair: -pair[1].total.sum_s)
+    start = len(node.path) + 1 if node.path else 0
+    whole = timing.total.sum_s
+    rows = []
+    for child, its in below[:_SLOWEST]:
+        share = its.total.sum_s / whole if whole > 0 else 0.0
+        cells: list[str | Text] = [
+            Text(shown(child.path[start:] or child.name)),
+            Text(shown(child.type_name, 24)),
+            format_time(its.total.median_s),
+            percent(its.total.sum_s, whole),
+            bar(share, 12),
+        ]
+        rows.append(cells if width >= 60 else [cells[0], *cells[2:4]])
+    columns = [
+        Column("module", shrinks=True),
+        Column("class", style=QUIET, shrinks=True),
+        Column("a call", "right"),
+        Column("share", "right"),
+        Column(""),
+    ]
+    chosen = columns if width >= 60 else [columns[0], *columns[2:4]]
+    return rows_of(chosen, rows, width, most=_SLOWEST, total=len(below))
