@@ -132,7 +132,7 @@ def test_words_mean_what_one_expects(text: str, expected: list[str]) -> None:
 def test_a_regex_with_capitals_minds_case() -> None:
     assert found_in_resnet("RELU", is_regex=True) == []
     assert len(found_in_resnet("ReLU", is_regex=True)) == 5
-    assert found_in_resnet(r"^FC|\Sool$".lower(), is_regex=True)[0] == "maxpool"
+    assert found_in_resnet(r"^.*\Sool$", is_regex=True) == ["maxpool"]
 
 
 @pytest.mark.parametrize("text", ["(", "[a", "*", "a{9999999999999}", "(?P<n>a)(?P<n>b)"])
