@@ -14,13 +14,34 @@ was entered before it, so the lowest is found by bisection of the way from the r
 
 from __future__ import annotations
 
+import gc
 from bisect import bisect_right
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from .tree import ModuleNode, Sums, TensorEntry
 
-_LEAF = Sums(1, 0, 0, 0, 0, 0)
+# What most modules add: themselves. They share it, and nothing is ever taken off there, because the
+# lowest module that holds two others is no leaf.
+_ONE = [1, 0, 0, 0, 0, 0]
+_LEAF = Sums(*_ONE)
+_NOBODY: list[ModuleNode] = []
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Keep Python from looking for garbage while a tree is made: all of it stays.
+
+    With 50,000 modules, looking took as long as everything else together.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 @dataclass(slots=True)
@@ -52,28 +73,28 @@ def assembled(drafts: Sequence[Draft]) -> ModuleNode:
     """
     parents, counts, tensors = _counted(drafts)
     for number in range(len(drafts) - 1, 0, -1):
-        above = counts[parents[number]]
-        for place, value in enumerate(counts[number]):
-            if value:
-                above[place] += value
-    children: list[list[ModuleNode]] = [[] for _ in drafts]
+        count, above = counts[number], counts[parents[number]]
+        above[0] += count[0]
+        if count is not _ONE:
+            for place in range(1, 6):
+                above[place] += count[place]
+    children: dict[int, list[ModuleNode]] = {}
     for number in range(len(drafts) - 1, -1, -1):
         draft = drafts[number]
         count = counts[number if draft.repeats is None else draft.repeats]
-        below = children[number]
-        below.reverse()  # the last one was made first
+        below = children.pop(number, _NOBODY)
         node = ModuleNode(
             draft.name,
             draft.path,
             draft.type_name,
             draft.arguments,
             tensors[number],
-            tuple(below),
-            Sums(*count) if below or draft.tensors or draft.repeats is not None else _LEAF,
+            tuple(reversed(below)) if below else (),  # the last one was made first
+            _LEAF if count is _ONE else Sums(*count),
             draft.is_type_guessed,
             draft.shared_with,
         )
-        children[parents[number]].append(node)
+        children.setdefault(parents[number], []).append(node)
     return node
 
 
@@ -95,12 +116,14 @@ def _counted(
         del way[draft.depth :]
         parents.append(way[-1] if way else 0)
         way.append(number)
-        count = [0, 0, 0, 0, 0, 0]
+        is_leaf = number + 1 == len(drafts) or drafts[number + 1].depth <= draft.depth
+        is_counted = draft.repeats is None
+        is_plain = is_leaf and is_counted and not draft.tensors
+        count = _ONE if is_plain else [int(is_counted), 0, 0, 0, 0, 0]
         counts.append(count)
         tensors.append(())
-        if draft.repeats is not None:
+        if not is_counted:
             continue
-        count[0] = 1
         if draft.key is not None:
             before = last.get(draft.key)
             if before is not None:
@@ -116,9 +139,8 @@ def _counted(
                 first_path[key] = entry.path
             else:
                 _add(counts[way[bisect_right(way, before) - 1]], entry, -1)
-                entry = replace(entry, tied_to=first_path[key])
             last[key] = number
-            entries.append(entry)
+            entries.append(entry if before is None else replace(entry, tied_to=first_path[key]))
         tensors[-1] = tuple(entries)
     return parents, counts, tensors
 

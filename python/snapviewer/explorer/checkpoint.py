@@ -28,7 +28,7 @@ from snapviewer import CancelledError
 from snapviewer.model.parameters import is_buffer
 from snapviewer.units import count_of
 
-from .assembly import Draft, assembled
+from .assembly import Draft, assembled, collector_paused
 from .saved_modules import SavedModules, saved_modules
 from .saved_types import arguments_of_shapes, guessed_type
 from .tree import TensorEntry, Tree
@@ -74,6 +74,13 @@ def tree_of_checkpoint(
     Raises:
         CancelledError: `cancel` was set.
     """
+    with collector_paused():
+        return _tree(checkpoint, progress, cancel)
+
+
+def _tree(
+    checkpoint: Checkpoint, progress: Callable[[int, int], object] | None, cancel: Event | None
+) -> Tree:
     modules = saved_modules(checkpoint.root)
     parts = _Parts(basename(checkpoint.path))
     for path in modules.types:
@@ -86,9 +93,10 @@ def tree_of_checkpoint(
                 raise CancelledError("looking at the checkpoint was cancelled")
             if progress is not None:
                 progress(number, len(tensors))
-        key, entry = reader.read(number, tensor)
-        if entry is not None:
-            parts.add(key, entry)
+        part, name = parts.of_tensor(tensor.name)
+        found = reader.read(number, tensor, name)
+        if found is not None:
+            part.tensors.append(found)
     for path, first in modules.first.items():
         parts.repeat(first, path)
     drafts = list(_drafts(parts.root, modules))
@@ -111,14 +119,14 @@ class _Parts:
         """Return the module at a path; the last one above it where there is no room for more."""
         return self._down(_names(path))[0] if path else self.root
 
-    def add(self, key: Hashable, entry: TensorEntry) -> None:
-        """Put a tensor into its module; its name is what is left of its path there."""
-        *above, name = _names(entry.path)
+    def of_tensor(self, path: str) -> tuple[_Part, str]:
+        """Return the module of a tensor, and what is left of the tensor's path there: its name."""
+        *above, name = _names(path)
         part, used = self._down(above)
-        if used < len(above):
+        if used < len(above) or len(above) == _MOST_DEPTH:
             self._unsplit += 1
             name = ".".join([*above[used:], name])
-        part.tensors.append((key, replace(entry, name=name)))
+        return part, name
 
     def _down(self, names: list[str]) -> tuple[_Part, int]:
         """Return the module that names lead to, and how many of them were used."""
@@ -186,17 +194,17 @@ class _Reader:
         self._left_out = 0
         self._beside = 0
 
-    def read(self, index: int, tensor: Tensor) -> tuple[Hashable, TensorEntry | None]:
+    def read(self, index: int, tensor: Tensor, name: str) -> tuple[Hashable, TensorEntry] | None:
         """Return what tells a tensor from others, and its entry; None if it is there already."""
         key = _key(index, tensor)
         is_buffer = self._is_buffer(tensor)
         if tensor.name not in self._modules.reached and self._modules.hold(tensor.name):
             if key in self._kept:
                 self._left_out += 1
-                return key, None
+                return None
             is_buffer = True  # an attribute that torch does not know as parameter
         return key, TensorEntry(
-            name="",
+            name=name,
             path=tensor.name,
             shape=tensor.shape,
             dtype=tensor.dtype,

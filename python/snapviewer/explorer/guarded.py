@@ -31,14 +31,14 @@ class Refused:
         return f"({self.reason})"
 
 
-def asked(question: Callable[[], Answer]) -> Answer | Refused:
+def asked(question: Callable[..., Answer], *about: Any) -> Answer | Refused:
     """Ask something that may raise.
 
-    >>> asked(lambda: 1 + 1), str(asked(lambda: 1 / 0))
+    >>> asked(len, "ab"), str(asked(lambda: 1 / 0))
     (2, '(raised ZeroDivisionError: division by zero)')
     """
     try:
-        return question()
+        return question(*about)
     # A module's own code may raise anything, and leaving is not for a property to decide.
     except (Exception, SystemExit) as error:  # noqa: BLE001
         return Refused(_told(error))
@@ -54,9 +54,9 @@ def _told(error: BaseException) -> str:
 
 
 def said(question: Callable[[], Any], most: int = MOST_OF_A_VALUE) -> str:
-    """Ask for a text: on one line, short, empty if there is none.
+    r"""Ask for a text: on one line, short, empty if there is none.
 
-    >>> said(lambda: "in_features=3\\n"), said(lambda: None), said(lambda: 3)
+    >>> said(lambda: "in_features=3\n"), said(lambda: None), said(lambda: 3)
     ('in_features=3', '', '(not a text: 3)')
     """
     answer = asked(question)

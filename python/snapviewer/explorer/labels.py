@@ -47,33 +47,20 @@ def arguments_of_module(module: Any) -> str:
 
 
 def described(describe: Describe, module: Any) -> str:
-    """Let a module be described by what `describer_of` returned for its class."""
-    try:
-        return describe(module)
-    except Exception:  # noqa: BLE001 (a stranger's attributes and methods raise anything)
-        return ""
-
-
-def describer_of(kind: type) -> Describe:
-    """Return what describes modules of a class, by the first of its bases that is known.
+    """Let a module be described by what `describer_of` returned for its class.
 
     What is known but lacks an attribute says what its `extra_repr` says, as others do.
     """
-    for base in kind.__mro__:
-        describe = _KNOWN.get(base.__name__)
-        if describe is not None:
-            return _with_extra_repr(describe)
-    return _extra_repr
+    try:
+        return describe(module)
+    except Exception:  # noqa: BLE001 (a stranger's attributes and methods raise anything)
+        return "" if describe is _extra_repr else described(_extra_repr, module)
 
 
-def _with_extra_repr(describe: Describe) -> Describe:
-    def careful(module: Any) -> str:
-        try:
-            return describe(module)
-        except (AttributeError, TypeError, ValueError):
-            return _extra_repr(module)
-
-    return careful
+def describer_of(kind: type) -> Describe:
+    """Return what describes modules of a class, by the first of its bases that is known."""
+    known = (_KNOWN.get(base.__name__) for base in kind.__mro__)
+    return next((describe for describe in known if describe is not None), _extra_repr)
 
 
 _DEFAULTS = re.compile(r"(?:^|(?<=, ))(?:inplace=False|affine=True|bias=True)(?:, |$)")

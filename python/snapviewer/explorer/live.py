@@ -24,8 +24,8 @@ from snapviewer import CancelledError, SnapshotError
 from snapviewer.texts import clean
 from snapviewer.units import count_of
 
-from .assembly import Draft, assembled
-from .labels import Describe, describer_of, described
+from .assembly import Draft, assembled, collector_paused
+from .labels import Describe, described, describer_of
 from .tensors import TensorReader
 from .tree import TensorEntry, Tree
 
@@ -56,9 +56,10 @@ def tree_of_module(
         CancelledError: `cancel` was set.
     """
     walk = _Walk(progress, cancel)
-    walk.run(module)
-    kind = type_name_of(module)
-    return Tree(kind, "live module", assembled(walk.drafts), tuple(walk.notes()))
+    with collector_paused():
+        walk.run(module)
+        root = assembled(walk.drafts)
+    return Tree(root.type_name, "live module", root, tuple(walk.notes()))
 
 
 def type_name_of(module: Any) -> str:
@@ -79,16 +80,6 @@ def is_module(value: Any) -> bool:
 
 
 @dataclass(slots=True)
-class _Place:
-    """A module that is still to be entered, and where."""
-
-    name: str
-    path: str
-    depth: int
-    module: Any
-
-
-@dataclass(slots=True)
 class _Walk:
     progress: Callable[[int, int], object] | None
     cancel: Event | None
@@ -98,7 +89,7 @@ class _Walk:
     """From the id of a module to the number of its first draft."""
     alive: list[Any] = field(default_factory=list)
     """The modules met: an id is nobody else's only as long as the object lives."""
-    describers: dict[type, Describe] = field(default_factory=dict)
+    kinds: dict[type, tuple[str, Describe]] = field(default_factory=dict)
     repeated: int = 0
     closed: int = 0
     cyclic: list[str] = field(default_factory=list)
@@ -106,61 +97,66 @@ class _Walk:
 
     def run(self, module: Any) -> None:
         """Walk through a module, parents first."""
-        waiting = [_Place("", "", 0, module)]
+        waiting: list[tuple[str, str, int, Any]] = [("", "", 0, module)]
         way: list[int] = []  # the ids of the modules from the root to the present one
         entered: set[int] = set()
         while waiting:
-            place = waiting.pop()
-            entered.difference_update(way[place.depth :])
-            del way[place.depth :]
-            children = self._visit(place, is_cycle=id(place.module) in entered)
-            way.append(id(place.module))
-            entered.add(id(place.module))
-            for name, child in reversed(children):
-                path = f"{place.path}.{name}" if place.path else name
-                waiting.append(_Place(name, path, place.depth + 1, child))
+            name, path, depth, module = waiting.pop()
+            entered.difference_update(way[depth:])
+            del way[depth:]
+            children = self._visit(name, path, depth, module, is_cycle=id(module) in entered)
+            if children:
+                way.append(id(module))
+                entered.add(id(module))
+                prefix = f"{path}." if path else ""
+                depth += 1
+                waiting += [(each, prefix + each, depth, part) for each, part in children[::-1]]
             if not len(self.drafts) % _BETWEEN_REPORTS:
                 self._report(len(waiting))
 
-    def _visit(self, place: _Place, *, is_cycle: bool) -> list[tuple[str, Any]]:
+    def _visit(self, name: str, path: str, depth: int, module: Any, *, is_cycle: bool) -> _Children:
         """Add a module, and return its children."""
-        module = place.module
         number = len(self.drafts)
         before = self.first.setdefault(id(module), number)
+        shared_with = is_closed = None
         if before == number:
             self.alive.append(module)
         else:
+            shared_with = self.drafts[before].path
             self.repeated += 1
-        is_closed = is_cycle or self.repeated > MOST_REPEATED
-        if is_cycle:
-            self.cyclic.append(place.path)
-        elif is_closed:
-            self.closed += 1
-        children, tensors = ([], []) if is_closed else self._read(place)
+            if is_cycle:
+                is_closed = True
+                self.cyclic.append(path)
+            elif self.repeated > MOST_REPEATED:
+                is_closed = True
+                self.closed += 1
+        children, tensors = ([], []) if is_closed else self._read(path, module)
         kind = type(module)
-        describe = self.describers.get(kind)
-        if describe is None:
-            describe = self.describers[kind] = describer_of(kind)
+        known = self.kinds.get(kind)
+        if known is None:
+            known = self.kinds[kind] = (type_name_of(module), describer_of(kind))
+        type_name, describe = known
+        if type_name.endswith("ScriptModule"):
+            type_name = type_name_of(module)
         self.drafts.append(
             Draft(
-                place.name,
-                place.path,
-                type_name_of(module),
+                name,
+                path,
+                type_name,
                 described(describe, module),
                 tensors,
-                place.depth,
+                depth,
                 id(module),
                 False,
-                self.drafts[before].path if before < number else None,
+                shared_with,
                 before if is_closed else None,
             )
         )
         return children
 
-    def _read(self, place: _Place) -> tuple[_Children, _Tensors]:
+    def _read(self, path: str, module: Any) -> tuple[_Children, _Tensors]:
         """Return the children and the tensors of a module."""
-        module, path = place.module, place.path
-        if place.depth == 0 and not is_module(module):
+        if not path and not is_module(module):
             return held_modules(module), []
         try:
             parameters, buffers, children = _parts(module)
@@ -169,13 +165,15 @@ class _Walk:
             self.failures.append(f"{clean(path, 80) or 'the root'} could not be read ({said})")
             return [], []
         tensors = []
-        prefix = f"{path}." if path else ""
-        for name, tensor in parameters:
-            if tensor is not None:
-                tensors.append(self.reader.read(name, prefix + name, tensor, is_buffer=False))
-        for name, tensor in buffers:
-            if tensor is not None:
-                tensors.append(self.reader.read(name, prefix + name, tensor, is_buffer=True))
+        if parameters or buffers:
+            prefix = f"{path}." if path else ""
+            read = self.reader.read
+            for name, tensor in parameters:
+                if tensor is not None:
+                    tensors.append(read(name, prefix + name, tensor, is_buffer=False))
+            for name, tensor in buffers:
+                if tensor is not None:
+                    tensors.append(read(name, prefix + name, tensor, is_buffer=True))
         return [(name, child) for name, child in children if child is not None], tensors
 
     def _report(self, waiting: int) -> None:

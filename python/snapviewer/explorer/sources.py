@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ from snapviewer import SnapshotError
 from snapviewer.model.torchscript.archive import open_archive
 from snapviewer.texts import clean
 
-from .guarded import Refused, asked, said
+from .guarded import Refused, asked
 from .subject import Subject
 from .tree import ModuleNode
 
@@ -77,7 +76,7 @@ def _of_class(kind: type) -> Codes:
     for name, thing in (("forward", _forward_of(kind)), (f"class {kind.__name__}", kind)):
         if thing is None:
             continue
-        found = asked(lambda thing=thing: _looked_up(thing))
+        found = asked(_looked_up, thing)
         if isinstance(found, Refused):
             reasons.append(f"Python does not find the code of {name} {found}.")
         else:
@@ -91,7 +90,7 @@ def _forward_of(kind: type) -> Any:
         found = base.__dict__.get("forward")
         if found is not None:
             # What it wraps, if it is wrapped, says more than the wrapper; and never a method.
-            return asked(lambda found=found: inspect.unwrap(found))
+            return asked(inspect.unwrap, found)
     return None
 
 
@@ -136,7 +135,7 @@ def _of_archive(subject: Subject, node: ModuleNode) -> Codes:
             return Codes(reason=f"The archive has no code of {clean(value.type, 200)}.")
         source = archive.source(where)
     except (SnapshotError, OSError) as error:
-        return Codes(reason=said(lambda: str(error)))
+        return Codes(reason=clean(str(error), 400))
     found = _class_in(source, kind)
     if found is None:
         return Codes(reason=f"The archive has no code of {clean(value.type, 200)}.")
@@ -148,7 +147,7 @@ def value_at(root: Value, path: str) -> Value | None:
     """Find a value of a file by the path that it has in the tree; None if it is not there."""
     value = root
     while path:
-        found = _item_of(value, lambda label: path == label or path.startswith(f"{label}."))
+        found = _item_on(value, path)
         if found is None:
             return None
         label, value = found
@@ -156,14 +155,18 @@ def value_at(root: Value, path: str) -> Value | None:
     return value
 
 
-def _item_of(value: Value, fits: Callable[[str], bool]) -> tuple[str, Value] | None:
-    return next(((label, item) for label, item in value.items(0, _MOST_ITEMS) if fits(label)), None)
+def _item_on(value: Value, path: str) -> tuple[str, Value] | None:
+    """Return the item of a value through which a path leads."""
+    for label, item in value.items(0, _MOST_ITEMS):
+        if path == label or path.startswith(f"{label}."):
+            return label, item
+    return None
 
 
 def _class_in(source: str, name: str) -> tuple[int, list[str]] | None:
-    """Cut a class out of a file of TorchScript; return its first line's number and its lines.
+    r"""Cut a class out of a file of TorchScript; return its first line's number and its lines.
 
-    >>> _class_in("class A(Module):\\n  x : int\\nclass B(Module):\\n  y : int\\n", "B")
+    >>> _class_in("class A(Module):\n  x : int\nclass B(Module):\n  y : int\n", "B")
     (3, ['class B(Module):', '  y : int'])
     """
     lines = source.splitlines()

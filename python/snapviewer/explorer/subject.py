@@ -66,6 +66,12 @@ class Subject:
         table = "_buffers" if entry.is_buffer else "_parameters"
         return asked(lambda: vars(find(owner.path))[table][entry.name])
 
+    def file_tensor_of(self, entry: TensorEntry) -> tuple[int, Tensor] | None:
+        """Return the tensor of the file with its index; None if there is none."""
+        kept = self.file_tensors.get(entry.path)
+        # A module that is shown in several places has its tensors in the first.
+        return self.file_tensors.get(entry.tied_to) if kept is None and entry.tied_to else kept
+
     def node_of(self, item: Item) -> ModuleNode:
         """Return the module itself, or the one that has the tensor."""
         if isinstance(item, ModuleNode):

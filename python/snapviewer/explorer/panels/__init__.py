@@ -10,7 +10,7 @@ from . import attributes, comparison, details, flow, performance, source
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from ..subject import Item, Subject
+    from snapviewer.explorer.subject import Item, Subject
 
 
 class Panel(NamedTuple):

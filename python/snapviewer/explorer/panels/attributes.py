@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
 from snapviewer.checkpoint_values import plain_values
+from snapviewer.explorer.formats import format_shape
+from snapviewer.explorer.guarded import Refused, asked, kind_of, said, value_text
+from snapviewer.explorer.subject import Subject
+from snapviewer.explorer.tree import ModuleNode, TensorEntry
 from snapviewer.texts import clean
 
-from ..formats import format_shape
-from ..guarded import Refused, asked, kind_of, said, value_text
-from ..subject import Subject
-from ..tree import ModuleNode, TensorEntry
 from .parts import QUIET, WARNING, Column, rows_of, section, sentence, shown, stacked, title
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from ..subject import Item
+    from snapviewer.explorer.subject import Item
 
 _MOST = 60  # rows of a table
+_NARROW = 60  # cells, in which there is no room for types
 _MOST_KEYS = 10_000  # attributes that are sorted
 _TABLES = {"_parameters": "Parameters", "_buffers": "Buffers", "_modules": "Modules"}
 
@@ -54,9 +56,24 @@ def _of_object(live: Any, width: int) -> list[RenderableType | None]:
     return [
         section("Attributes", _table([(name, own[name]) for name in public], width)),
         *tables,
-        section("Internal", _table([(name, own[name]) for name in private], width, style=QUIET)),
+        section("Internal", _internal({name: own[name] for name in private}, width)),
         section("Properties, not asked", _properties(type(live))),
     ]
+
+
+def _internal(private: dict[str, Any], width: int) -> RenderableType | None:
+    """List what a module keeps for itself; of what is empty only the names."""
+    empty = [name for name, value in private.items() if _is_empty(value)]
+    full = [(name, value) for name, value in private.items() if not _is_empty(value)]
+    names = ", ".join(shown(name) for name in empty[:_MOST])
+    words = sentence(f"empty: {names}{', …' if len(empty) > _MOST else ''}") if empty else None
+    if not private:
+        return None
+    return stacked(_table(full, width, style=QUIET), words)
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or (type(value) in (dict, OrderedDict, list, set, tuple) and not value)
 
 
 def _order(name: str) -> tuple[bool, str]:
@@ -72,13 +89,25 @@ def _table(
     items: Iterable[tuple[str, Any]], width: int, *, style: str = ""
 ) -> RenderableType | None:
     items = list(items)
-    room = max(10, width // 3)
-    rows = [
-        [Text(shown(name, room)), Text(shown(kind_of(value), room), style=QUIET), told(value)]
+    rows: list[list[str | Text]] = [
+        [shown(name), Text(shown(kind_of(value), 20), style=QUIET), told(value)]
         for name, value in items[:_MOST]
     ]
-    columns = [Column("name", style=style), Column("type"), Column("value", style=style)]
-    return rows_of(columns, rows, most=_MOST, total=len(items))
+    columns = [
+        Column("name", style=style, shrinks=True),
+        Column("type", shrinks=True),
+        Column("value", style=style, shrinks=True),
+    ]
+    return _fitting(columns, rows, width, len(items))
+
+
+def _fitting(
+    columns: list[Column], rows: Sequence[Sequence[str | Text]], width: int, total: int
+) -> RenderableType | None:
+    """Set a table, without the types where there is no room for them."""
+    if width < _NARROW:
+        columns, rows = columns[::2], [row[::2] for row in rows]
+    return rows_of(columns, rows, width, most=_MOST, total=total)
 
 
 def told(value: Any) -> str:
@@ -118,23 +147,24 @@ def _in_file(subject: Subject, item: Item, width: int) -> list[RenderableType | 
     if checkpoint is None or not isinstance(item, ModuleNode) or item is not subject.tree.root:
         where = "the plain values of the file are at the root" if checkpoint else "no live module"
         return [sentence(f"Nothing is kept here beside tensors: {where}.")]
-    room = max(10, width // 3)
-    columns = [Column("name"), Column("type", style=QUIET), Column("value")]
+    columns = [
+        Column("name", shrinks=True),
+        Column("type", style=QUIET, shrinks=True),
+        Column("value", shrinks=True),
+    ]
     values = asked(lambda: plain_values(checkpoint.root))
     plain = () if isinstance(values, Refused) else values
     rows = [
-        [shown(value.name, room), shown(value.type, 24), clean(value.preview, 200)]
+        [shown(value.name), shown(value.type, 24), clean(value.preview, 200)]
         for value in plain[:_MOST]
     ]
     metadata = checkpoint.metadata
-    said_rows = [
-        [shown(name, room), clean(text, 200)] for name, text in list(metadata.items())[:_MOST]
-    ]
+    said_rows = [[shown(name), clean(text, 200)] for name, text in list(metadata.items())[:_MOST]]
     parts = [
-        section("Values", rows_of(columns, rows, most=_MOST, total=len(plain))),
+        section("Values", _fitting(columns, rows, width, len(plain))),
         section(
             "Metadata",
-            rows_of(columns[::2], said_rows, most=_MOST, total=len(metadata)),
+            rows_of(columns[::2], said_rows, width, most=_MOST, total=len(metadata)),
         ),
     ]
     if not any(parts):

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.text import Text
+from snapviewer.explorer.subject import Subject
 
-from ..formats import format_memory, format_shape
-from ..labels import type_text
-from ..subject import Subject, places_in
-from ..tree import ModuleNode, TensorEntry
-from .parts import BAD, GOOD, QUIET, WARNING, Column, rows_of, section, sentence, stacked, title
+from .parts import sentence, stacked, title
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from ..subject import Item
+    from snapviewer.explorer.subject import Item
 
 
 def content(subject: Subject, item: Item, width: int) -> RenderableType:

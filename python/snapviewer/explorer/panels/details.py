@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from snapviewer.explorer.formats import format_memory, format_param_count, format_shape
+from snapviewer.explorer.guarded import Refused, asked, said
+from snapviewer.explorer.labels import label
+from snapviewer.explorer.subject import Subject, is_missing
+from snapviewer.explorer.tree import ModuleNode, TensorEntry
 from snapviewer.units import count_of
 
-from ..formats import format_memory, format_param_count, format_shape
-from ..guarded import Refused, asked, said
-from ..labels import label
-from ..subject import Subject, is_missing
-from ..tree import ModuleNode, TensorEntry
 from . import tensor
 from .parts import (
     ACCENT,
@@ -37,7 +37,7 @@ from .parts import (
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from ..subject import Item
+    from snapviewer.explorer.subject import Item
 
 _MOST_CLASSES = 12
 _MOST_TIES = 5
@@ -91,7 +91,7 @@ def _type(node: ModuleNode, module: Any) -> RenderableType | None:
             ("class", shown(node.type_name)),
             ("inheritance", Text(way, overflow="fold")),
             ("defined in", said(lambda: kind.__module__)),
-            ("made with", said(lambda: module.extra_repr())),
+            ("made with", said(lambda: module.extra_repr())),  # noqa: PLW0108 (it may have none)
             ("about", said(lambda: _first_line(kind.__doc__))),
         ]
     )
@@ -109,7 +109,7 @@ def _amounts(subject: Subject, node: ModuleNode, width: int) -> RenderableType |
     sums, model = node.sums, subject.tree.root.sums
     own = sum(entry.elements for entry in node.tensors if not entry.is_buffer)
     share = Text(f"{sums.parameters:,}")
-    if 0 < model.parameters and node is not subject.tree.root:
+    if model.parameters > 0 and node is not subject.tree.root:
         share.append(f"  {percent(sums.parameters, model.parameters)} of the model  ", style=QUIET)
         if width >= 60:
             share.append_text(bar(sums.parameters / model.parameters, 12))
@@ -165,7 +165,7 @@ def tensors(subject: Subject, node: ModuleNode, width: int) -> RenderableType | 
     """Set the module's own tensors in a table, and what they share elements with below it."""
     if not node.tensors:
         return None
-    columns = [Column("name"), Column("shape", "right"), Column("size", "right")]
+    columns = [Column("name", shrinks=True), Column("shape", "right"), Column("size", "right")]
     if width >= 60:
         columns[1:1] = [Column("kind", style=QUIET)]
         columns.append(Column("dtype"))
@@ -173,8 +173,8 @@ def tensors(subject: Subject, node: ModuleNode, width: int) -> RenderableType | 
         columns.append(Column("device"))
     rows = []
     for entry in node.tensors[:MOST_ROWS]:
-        cells = {
-            "name": Text(shown(entry.name, max(12, width // 3))),
+        cells: dict[str, str | Text] = {
+            "name": Text(shown(entry.name)),
             "kind": kind_of_tensor(entry),
             "shape": shape_text(entry),
             "size": format_memory(entry.size_bytes),
@@ -182,7 +182,7 @@ def tensors(subject: Subject, node: ModuleNode, width: int) -> RenderableType | 
             "device": shown(entry.device, 16),
         }
         rows.append([cells[column.heading] for column in columns])
-    table = rows_of(columns, rows, total=len(node.tensors))
+    table = rows_of(columns, rows, width, total=len(node.tensors))
     return stacked(table, _ties(subject, node))
 
 
@@ -229,12 +229,14 @@ def _state(module: Any) -> RenderableType | None:
     return facts([("mode", mode), ("hooks", _hooks(module))])
 
 
+def _count_of_hooks(own: dict[str, Any], key: str) -> int:
+    return len(own.get(key) or ())
+
+
 def _hooks(module: Any) -> str:
     own = asked(lambda: vars(module))
     if isinstance(own, Refused):
         return str(own)
-    counts = {
-        words: asked(lambda key=key: len(own.get(key) or ())) for key, words in _HOOKS.items()
-    }
+    counts = {words: asked(_count_of_hooks, own, key) for key, words in _HOOKS.items()}
     told = [f"{count:,} {words}" for words, count in counts.items() if count]
     return ", ".join(told) or "none"

@@ -8,25 +8,26 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 from rich.text import Text
 
+from snapviewer.explorer.formats import format_shape
+from snapviewer.explorer.labels import type_text
+from snapviewer.explorer.subject import Subject
+from snapviewer.explorer.timing import FlowStep, TensorShape
+from snapviewer.explorer.tree import ModuleNode
 from snapviewer.units import count_of
 
-from ..formats import format_shape
-from ..labels import type_text
-from ..subject import Subject
-from ..timing import FlowStep, TensorShape
-from ..tree import ModuleNode
 from .parts import ACCENT, QUIET, more, section, shown, stacked, title
 from .recording_hint import recording_hint
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from ..subject import Item
+    from snapviewer.explorer.subject import Item
 
 _MOST_CALLS = 3  # of one module that are drawn
 _MOST_STEPS = 100  # lines
 _MOST_NESTED = 40  # steps inside, above which only the outer ones are drawn
 _MOST_TENSORS = 4
+_MOST_DEPTH = 12  # that is indented
 _INPUT = "the model's input"
 _OUTPUT = "the model's output"
 
@@ -160,8 +161,7 @@ def _guides(depths: Sequence[int]) -> list[str]:
     """
     guides = []
     open_below: set[int] = set()  # depths at which something follows
-    for depth in reversed(depths):
-        depth = max(0, min(depth, 12))
+    for depth in (max(0, min(depth, _MOST_DEPTH)) for depth in reversed(depths)):
         start = "".join("│  " if level in open_below else "   " for level in range(depth))
         guides.append(start + ("├─ " if depth in open_below else "└─ "))
         open_below = {level for level in open_below if level < depth} | {depth}

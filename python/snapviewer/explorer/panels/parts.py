@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from rich.cells import cell_len
 from rich.console import Group
 from rich.padding import Padding
 from rich.table import Table
@@ -27,15 +28,20 @@ GOOD = "green"
 
 MOST_ROWS = 20
 _MOST_OF_A_NAME = 300  # characters
+_NARROWEST = 8  # cells
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
 class Column(NamedTuple):
-    """A column of a table: what it is called, where its cells stand, how they look."""
+    """A column of a table: what it is called, where its cells stand, how they look.
+
+    One that `shrinks` gives way where there is no room for all: names are cut in their middle.
+    """
 
     heading: str
     justify: Literal["left", "right"] = "left"
     style: str = ""
+    shrinks: bool = False
 
 
 def stacked(*parts: RenderableType | None) -> Group:
@@ -82,6 +88,7 @@ def facts(rows: Iterable[tuple[str, str | Text | None]]) -> Table | None:
 def rows_of(
     columns: Sequence[Column],
     rows: Sequence[Sequence[str | Text]],
+    width: int,
     *,
     most: int = MOST_ROWS,
     total: int | None = None,
@@ -91,20 +98,55 @@ def rows_of(
     Args:
         columns: What is in a row.
         rows: The rows; those beyond `most` are not shown.
+        width: How many cells there are for a row.
         most: How many are shown.
         total: How many there are, if `rows` has not all of them.
     """
     if not rows:
         return None
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style=QUIET)
-    for column in columns:
-        table.add_column(
-            Text(column.heading), justify=column.justify, style=column.style, no_wrap=True
-        )
-    for row in rows[:most]:
-        table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
+    cells = [[_as_text(cell) for cell in row] for row in rows[:most]]
+    widths = _widths(columns, cells, width)
+    text = Text(no_wrap=True, overflow="ellipsis")
+    if any(column.heading for column in columns):
+        heads = [Text(column.heading, style=QUIET) for column in columns]
+        cells.insert(0, heads)
+    for number, row in enumerate(cells):
+        text.append("\n" if number else "")
+        for place, (column, cell) in enumerate(zip(columns, row, strict=True)):
+            text.append("  " if place else "")
+            text.append_text(_set(cell, column, widths[place]))
+        text.rstrip()
     left = (len(rows) if total is None else total) - min(most, len(rows))
-    return Group(table, more(left)) if left else table
+    return Group(text, more(left)) if left else text
+
+
+def _as_text(cell: str | Text) -> Text:
+    return Text(cell) if isinstance(cell, str) else cell.copy()
+
+
+def _widths(columns: Sequence[Column], cells: list[list[Text]], width: int) -> list[int]:
+    """Return the cells of each column: as many as it needs, or fewer where it shrinks."""
+    widths = [
+        max(cell_len(column.heading), *(row[place].cell_len for row in cells))
+        for place, column in enumerate(columns)
+    ]
+    excess = sum(widths) + 2 * (len(columns) - 1) - width
+    for place in sorted(range(len(columns)), key=lambda place: -widths[place]):
+        if columns[place].shrinks and excess > 0:
+            narrow = max(_NARROWEST, widths[place] - excess)
+            excess -= widths[place] - min(narrow, widths[place])
+            widths[place] = min(narrow, widths[place])
+    return widths
+
+
+def _set(cell: Text, column: Column, cells: int) -> Text:
+    """Make a cell as wide as its column."""
+    if cell.cell_len > cells and len(cell.plain) == cell.cell_len:
+        cell = Text(shortened_in_middle(cell.plain, cells), style=cell.style)
+    cell.truncate(cells, overflow="ellipsis")  # what has letters of two cells is cut at its end
+    cell.style = cell.style or column.style
+    cell.align(column.justify, cells)
+    return cell
 
 
 def more(left: int) -> Text:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 from rich.text import Text
 
+from snapviewer.explorer.formats import format_memory, format_param_count, format_shape, format_time
+from snapviewer.explorer.subject import Subject
+from snapviewer.explorer.timing import ModuleTiming, Spread, TensorShape
+from snapviewer.explorer.tree import ModuleNode
 from snapviewer.units import count_of
 
-from ..formats import format_memory, format_param_count, format_shape, format_time
-from ..subject import Subject
-from ..timing import ModuleTiming, Spread, TensorShape
-from ..tree import ModuleNode
 from .parts import (
     ACCENT,
     MOST_ROWS,
@@ -36,7 +36,7 @@ from .recording_hint import recording_hint
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from ..subject import Item
+    from snapviewer.explorer.subject import Item
 
 _SLOWEST = 10
 _NAME_CELLS = 18
@@ -249,7 +249,7 @@ def _slowest(
     for child, its in below[:_SLOWEST]:
         share = its.total.sum_s / whole if whole > 0 else 0.0
         cells: list[str | Text] = [
-            Text(shown(child.path[start:] or child.name, max(12, width // 3))),
+            Text(shown(child.path[start:] or child.name)),
             Text(shown(child.type_name, 24)),
             format_time(its.total.median_s),
             percent(its.total.sum_s, whole),
@@ -257,11 +257,11 @@ def _slowest(
         ]
         rows.append(cells if width >= 60 else [cells[0], *cells[2:4]])
     columns = [
-        Column("module"),
-        Column("class", style=QUIET),
+        Column("module", shrinks=True),
+        Column("class", style=QUIET, shrinks=True),
         Column("a call", "right"),
         Column("share", "right"),
         Column(""),
     ]
     chosen = columns if width >= 60 else [columns[0], *columns[2:4]]
-    return rows_of(chosen, rows, most=_SLOWEST, total=len(below))
+    return rows_of(chosen, rows, width, most=_SLOWEST, total=len(below))

@@ -13,8 +13,8 @@ from .parts import ACCENT, QUIET
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from ..subject import Subject
-    from ..tree import ModuleNode
+    from snapviewer.explorer.subject import Subject
+    from snapviewer.explorer.tree import ModuleNode
 
 _LINES = """\
 from snapviewer.explorer import explore_model, record_torch_module_forward_stats

@@ -8,15 +8,16 @@ from pygments.token import Comment, Keyword, Name, Number, Operator, String, Tok
 from rich.style import Style
 from rich.syntax import ANSISyntaxTheme, Syntax
 
-from ..labels import type_text
-from ..sources import Code, codes_of
-from ..subject import Subject
+from snapviewer.explorer.labels import type_text
+from snapviewer.explorer.sources import Code, codes_of
+from snapviewer.explorer.subject import Subject
+
 from .parts import QUIET, more, section, sentence, shown, stacked, title
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from ..subject import Item
+    from snapviewer.explorer.subject import Item
 
 # Of a terminal's own colours, so that it can be read in the dark and in the light.
 _THEME = ANSISyntaxTheme(

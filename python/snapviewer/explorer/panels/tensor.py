@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from snapviewer.explorer.formats import format_memory, format_shape
+from snapviewer.explorer.guarded import Refused, asked
+from snapviewer.explorer.subject import Subject, is_missing
+from snapviewer.explorer.tree import TensorEntry
 from snapviewer.units import count_of
 
-from ..formats import format_memory, format_shape
-from ..guarded import Refused, asked
-from ..subject import Subject, is_missing
-from ..tree import TensorEntry
 from .parts import QUIET, WARNING, facts, percent, section, sentence, shown, stacked, title
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _Rows = list[tuple[str, "str | Text | None"]]
 
 def content(subject: Subject, entry: TensorEntry, width: int) -> RenderableType:
     """Tell all that is known of a tensor without reading its elements."""
-    live, kept = subject.tensor_of(entry), subject.file_tensors.get(entry.path)
+    live, kept = subject.tensor_of(entry), subject.file_tensor_of(entry)
     model = subject.tree.root.sums
     whole = model.buffers if entry.is_buffer else model.parameters
     of = "buffers" if entry.is_buffer else "parameters"
