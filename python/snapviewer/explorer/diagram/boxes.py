@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -47,7 +48,7 @@ class Box:
 def boxes_of(tree: Tree, stats: ForwardStats | None, limits: Limits) -> Box:
     """Return the box of the root, with those in it."""
     alike = _signatures(tree.root)
-    order = _first_calls(stats)
+    order = first_calls(stats)
     root = Box(tree.root, (tree.root,))
     by_path = {"": root}
     room = limits.boxes
@@ -89,27 +90,23 @@ def _signatures(root: ModuleNode) -> dict[int, int]:
     return found
 
 
-def _first_calls(stats: ForwardStats | None) -> dict[str, int]:
-    """Return when each module was first called in the recorded run, by its path."""
+def first_calls(stats: ForwardStats | None) -> dict[str, int]:
+    """Return when each module, or the first in it, was called in the recorded run, by its path.
+
+    A list of blocks, say, is never called itself.
+    """
     first: dict[str, int] = {}
     for step in stats.flow if stats else ():
-        first.setdefault(step.path, step.order)
+        path = step.path
+        while path not in first:
+            first[path] = step.order
+            path = path.rpartition(".")[0]
     return first
 
 
-def _ordered(children: Iterable[ModuleNode], order: Mapping[str, int]) -> list[ModuleNode]:
+def _ordered(children: Sequence[ModuleNode], order: Mapping[str, int]) -> list[ModuleNode]:
     """Return modules in the order in which they ran; those that did not come last."""
-    # A container is often not called itself, such as a list of blocks; then its first part tells.
-    if not order:
-        return list(children)
-    return sorted(children, key=lambda node: _called(node, order))
-
-
-def _called(node: ModuleNode, order: Mapping[str, int]) -> float:
-    if node.path in order:
-        return order[node.path]
-    calls = (order[child.path] for child in node.children if child.path in order)
-    return min(calls, default=float("inf"))
+    return sorted(children, key=lambda node: order.get(node.path, math.inf))
 
 
 def _groups(nodes: Sequence[ModuleNode], alike: Mapping[int, int]) -> list[list[ModuleNode]]:

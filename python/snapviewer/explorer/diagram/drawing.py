@@ -11,13 +11,13 @@ from snapviewer.explorer.diagram.kinds import kind_of
 from snapviewer.explorer.formats import format_memory, format_param_count
 from snapviewer.explorer.labels import type_text
 from snapviewer.explorer.tree import Tree
-from snapviewer.units import format_share
+from snapviewer.units import count_of, format_share
 
 _WIDTH = 860.0
 _MARGIN = 28.0
-_ROW = 28.0  # height of a module without parts, and of the head of one with parts
+_ROW = 26.0  # height of a module without parts, and of the head of one with parts
 _PAD = 12.0
-_GAP, _ARROW_GAP = 6.0, 18.0
+_GAP, _ARROW_GAP = 5.0, 14.0
 _LANE = 12.0
 _MOST_LANES = 5
 _CARD = 4.0  # how far the cards of a row of like modules lie apart
@@ -131,35 +131,46 @@ class _Canvas:
 
     def _line(self, box: Box, x: float, y: float, width: float) -> None:
         """Write what a box is and how much it has."""
-        node, count = box.node, len(box.members)
-        baseline = y + 18.5
+        node = box.node
+        baseline = y + _ROW / 2 + 4.5
         parameters = sum(member.sums.parameters for member in box.members)
         right = x + width - 12
         if parameters:
             bar = right - _BAR
-            self._rect(bar, y + 11.5, _BAR, 5, "fill-grid", radius=2.5)
+            self._rect(bar, y + _ROW / 2 - 2.5, _BAR, 5, "fill-grid", radius=2.5)
             filled = max(2.0, _BAR * min(1.0, parameters / self._whole))
-            self._rect(bar, y + 11.5, filled, 5, "fill-plain", radius=2.5)
+            self._rect(bar, y + _ROW / 2 - 2.5, filled, 5, "fill-plain", radius=2.5)
             said = format_param_count(parameters)
             self._text(bar - 10, baseline, said, _SMALL, "fill-secondary", "end")
-        edge = right - _BAR - 66
-        name = node.name if count == 1 else f"{node.name}…{box.members[-1].name}"
-        left = x + 14
-        if name and box.level:
-            name = fitted(name, edge - left, _FONT)
-            self._text(left, baseline, name, _FONT, "name fill-text")
-            left += width_px(name, _FONT) * 1.06 + 9
+        self._words(box, x + 14, baseline, right - _BAR - 66 - x - 14)
+        tip = f"{node.path or node.type_name}: {parameters:,} parameters"
+        tip = f"{tip} ({format_share(parameters, self._whole)})"
+        self.shapes[-1] = f"<g><title>{_escaped(tip)}</title>{self.shapes[-1]}</g>"
+
+    def _words(self, box: Box, x: float, y: float, room: float) -> None:
+        """Write the name of a box, how often it is there, and what it is."""
+        node, count = box.node, len(box.members)
+        words = []
+        if box.level:
+            name = node.name if count == 1 else f"{node.name}…{box.members[-1].name}"
+            words.append((name, "name fill-text"))
         if count > 1:
-            self._text(left, baseline, f"×{count}", _FONT, "name fill-plain")
-            left += width_px(f"×{count}", _FONT) + 12
+            words.append((f"×{count}", "name fill-plain"))
         what = type_text(node)
         if box.hidden and not box.children:
-            what = f"{what}  ({node.sums.modules - 1:,} modules)"
-        what = fitted(what, edge - left, _FONT)
-        self._text(left, baseline, what, _FONT, "fill-secondary" if box.level else "name fill-text")
-        tip = f"{node.path or node.type_name}: {parameters:,} parameters"
-        share = format_share(parameters, self._whole)
-        self.shapes[-1] = f"<g><title>{_escaped(tip)} ({share})</title>{self.shapes[-1]}</g>"
+            what = f"{what}  ({count_of(node.sums.modules - 1, 'module')})"
+        words.append((what, "fill-secondary" if box.level else "name fill-text"))
+        spans: list[str] = []
+        for said, style in words:
+            # Bold letters are wider than the estimate.
+            fits = fitted(said, room / 1.1, _FONT)
+            room -= 1.1 * width_px(fits, _FONT) + 9
+            if fits:
+                shift = ' dx="9"' if spans else ""
+                spans.append(f'<tspan{shift} class="{style}">{_escaped(fits)}</tspan>')
+        self.shapes.append(
+            f'<text x="{x:.1f}" y="{y:.1f}" font-size="{_FONT:g}">{"".join(spans)}</text>'
+        )
 
     def _arrows(
         self,

@@ -141,7 +141,7 @@ def _sums(node: ModuleNode, whole: int) -> str:
     width = round(100 * count / whole, 1)
     return (
         f'{text}<svg class="share" viewBox="0 0 100 6" preserveAspectRatio="none">'
-        f"<title>{share}</title>"
+        f"<title>{escape(share)}</title>"
         '<rect width="100" height="6" class="fill-grid"/>'
         f'<rect width="{width:g}" height="6" class="fill-plain"/></svg>'
     )
