@@ -7,8 +7,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from snapviewer import _core
+from snapviewer import SnapshotError, _core
 from snapviewer.aside import written_aside
+from snapviewer.checkpoint_files import expanded
 from snapviewer.explorer.checkpoint import tree_of_checkpoint
 from snapviewer.explorer.compare import as_text as comparison_text
 from snapviewer.explorer.compare import compare_trees
@@ -39,7 +40,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "tree is printed. For live models: snapviewer.explorer.explore_model(model) in Python."
     )
     parser.add_argument(
-        "file", metavar="FILE", help=".pth, .pt, .pt2, .safetensors, or an index of shards"
+        "file",
+        metavar="FILE",
+        help=".pth, .pt, .pt2, .safetensors, an index of shards, or its directory",
     )
     parser.add_argument("--compare", metavar="OTHER", help="mark what differs in OTHER")
     parser.add_argument(
@@ -77,6 +80,9 @@ def _count(text: str) -> int:
 
 
 def _explore(options: argparse.Namespace) -> None:
+    options.file = _one_file(options.file)
+    if options.compare is not None:
+        options.compare = _one_file(options.compare)
     form = options.export
     if form is None and options.output is not None:
         form = _form_of(options.output)
@@ -94,6 +100,16 @@ def _explore(options: argparse.Namespace) -> None:
         return
     seen = Seen(max_depth=options.depth, hide_below=options.hide_below, sort=options.sort)
     _write(_EXPORTS[form or "text"](_tree(options.file), seen), options.output)
+
+
+def _one_file(name: str) -> str:
+    """Return the checkpoint that a name stands for: itself, or the one in a directory."""
+    files, failed = expanded([name])
+    if failed:
+        raise SnapshotError(f"{failed[0].reason}: {name}")
+    if len(files) > 1:
+        raise SnapshotError(f"{len(files):,} checkpoints are there, and one can be opened: {name}")
+    return files[0]
 
 
 def _form_of(output: Path) -> str | None:
