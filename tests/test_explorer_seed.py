@@ -1,4 +1,4 @@
-"""The functions that scripts know by name, and the command (X01–X05, X09–X12, X14–X16, X18, X19)."""
+"""The functions that scripts know by name, and the command (X01, X02, X04–X19)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,34 @@ from snapviewer import SnapshotError, explorer
 from snapviewer.explorer import opening, seed
 from snapviewer.explorer.subject import Subject
 
-NAMES = ["explore_torch_module", "explore_model", "explore_module", "record_torch_module_forward_stats", "get_forward_stats", "display_timing_in_explorer", "ModuleInfo", "ExplorerConfig", "format_shape", "format_param_count", "format_time", "analyze_memory_usage", "get_parameter_statistics", "export_model_summary", "generate_text_summary", "generate_json_summary", "generate_html_summary", "generate_model_summary", "lazy_parameter_analysis", "get_module_by_path", "analyze_module", "analyze_module_detailed", "generate_architecture_diagram", "extract_model_graph", "EMA", "explore_torch_module_with_stats"]
+NAMES = (
+    "explore_torch_module",
+    "explore_model",
+    "explore_module",
+    "record_torch_module_forward_stats",
+    "get_forward_stats",
+    "display_timing_in_explorer",
+    "ModuleInfo",
+    "ExplorerConfig",
+    "format_shape",
+    "format_param_count",
+    "format_time",
+    "analyze_memory_usage",
+    "get_parameter_statistics",
+    "export_model_summary",
+    "generate_text_summary",
+    "generate_json_summary",
+    "generate_html_summary",
+    "generate_model_summary",
+    "lazy_parameter_analysis",
+    "get_module_by_path",
+    "analyze_module",
+    "analyze_module_detailed",
+    "generate_architecture_diagram",
+    "extract_model_graph",
+    "EMA",
+    "explore_torch_module_with_stats",
+)
 
 
 def test_every_promised_name_is_there_and_documented() -> None:
@@ -109,16 +136,13 @@ def test_x18_a_graph_has_every_module_and_what_it_is_in(file: Path) -> None:
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Any]]:
     """What would be opened, as if there were a terminal."""
-    from snapviewer.explorer import app
-
     opened: list[tuple[Any, Any]] = []
 
     def explore(read: Callable[[], Subject], *, config: Any, name: str) -> None:
         opened.append((read(), config))
 
-    monkeypatch.setattr(app, "explore", explore)
+    monkeypatch.setattr("snapviewer.explorer.app.explore", explore)
     monkeypatch.setattr(opening, "is_watched", lambda: True)
-    monkeypatch.setattr("snapviewer.cli.explore.is_watched", lambda: True)
     return opened
 
 
@@ -152,17 +176,23 @@ def test_without_a_terminal_the_tree_is_written(
     assert capsys.readouterr().out.startswith("model.pth(\n├── 9.4K parameters\n")
 
 
-def test_without_textual_a_sentence_says_what_to_install(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(opening, "is_watched", lambda: True)
-    for name in list(sys.modules):
-        if name.startswith(("snapviewer.explorer.app", "textual")):
-            monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "textual", None)
+def test_without_textual_a_sentence_says_what_to_install(file: Path) -> None:
+    code = (
+        "import sys\n"
+        "sys.modules['textual'] = None\n"
+        "from snapviewer import SnapshotError\n"
+        "from snapviewer.explorer import explore_model, opening\n"
+        "opening.is_watched = lambda: True\n"
+        "try:\n"
+        "    explore_model(sys.argv[1])\n"
+        "except SnapshotError as error:\n"
+        "    print(error)\n"
+    )
+    command = [sys.executable, "-c", code, str(file)]
 
-    with pytest.raises(SnapshotError, match=r"needs Textual: pip install 'snapviewer\[tui\]'"):
-        explorer.explore_model(file)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert done.stdout.startswith("the explorer needs Textual: pip install 'snapviewer[tui]'")
 
 
 def test_streams_that_are_gone_are_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,7 +238,7 @@ def test_x16_modules_are_found_by_path_and_analyzed_when_asked_for(model: Any) -
     assert (info.name, info.module_type, info.parameter_count) == ("blocks.0", "Linear", 72)
     assert info.shapes == {"weight": (8, 8), "bias": (8,)}
     assert info.memory_usage == 4 * 72
-    with pytest.raises(AttributeError, match="no module at 'blocks.9'"):
+    with pytest.raises(AttributeError, match=r"no module at 'blocks\.9'"):
         get_module_info("blocks.9")
 
 
