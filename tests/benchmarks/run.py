@@ -19,6 +19,7 @@ from pathlib import Path
 import checkpoints
 import drawing
 import events
+import explorer
 import inference
 import models
 import window
@@ -57,6 +58,7 @@ def main() -> None:
     checkpoints.run(FOLDER)
     events.run(FOLDER)
     models.run(FOLDER)
+    explorer.run(FOLDER)
     inference.run()
 
 
