@@ -7,10 +7,9 @@ import gc
 import io
 import sys
 import weakref
-from collections import namedtuple
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -30,6 +29,7 @@ from snapviewer.explorer.tree import ModuleNode, Sums, TensorEntry, Tree
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from torch import nn  # noqa: E402 (after the line that skips)
+from torch.overrides import TorchFunctionMode  # noqa: E402
 
 from recorded_models import Block, Does  # noqa: E402 (it needs torch)
 
@@ -64,7 +64,9 @@ class Net(nn.Module):
         return Answer(x + 1, (x, {"deep": [torch.zeros(5)]}))
 
 
-Pair = namedtuple("Pair", "first second")
+class Pair(NamedTuple):
+    first: Any
+    second: Any
 
 
 def test_tensors_have_the_names_of_arguments_and_their_way_in_outputs() -> None:
@@ -384,8 +386,10 @@ def test_a_model_is_traced_as_if_nobody_recorded() -> None:
 def test_modes_and_tensors_of_the_user_are_not_told_what_is_looked_at() -> None:
     told: list[Any] = []
 
-    class Told(torch.overrides.TorchFunctionMode):  # type: ignore[misc] # its base is torch's
-        def __torch_function__(self, function: Any, _: Any, args: Any = (), kwargs: Any = None) -> Any:
+    class Told(TorchFunctionMode):
+        def __torch_function__(
+            self, function: Any, _: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
             told.append(function)
             return function(*args, **(kwargs or {}))
 
@@ -442,7 +446,10 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
     made = FakeGpu()
 
     def see(self: devices.Devices, _: Any) -> None:
-        self._waits["cuda:0"] = lambda: made.waits.append("wait")
+        if self.names():
+            return
+        self._names.append("cuda:0")
+        self.waits.append(lambda: made.waits.append("wait"))
         if self._resets_peak:
             self._counters["cuda:0"] = made
 
