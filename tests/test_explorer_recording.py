@@ -474,7 +474,7 @@ def test_a_model_with_operations_in_place_gets_the_same_gradients() -> None:
     assert Counter(one.calls for one in stats.timings.values()) == {1: 7, 2: 2}
 
 
-IMAGES = torch.zeros(2, 3, 64, 64)
+IMAGES = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(2))
 
 
 @pytest.mark.exhaustive
