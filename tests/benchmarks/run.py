@@ -22,6 +22,7 @@ import events
 import explorer
 import inference
 import models
+import recording
 import window
 from baseline import REPEATS, best, pickle_load
 
@@ -60,6 +61,7 @@ def main() -> None:
     models.run(FOLDER)
     explorer.run(FOLDER)
     inference.run()
+    recording.run()
 
 
 def _sizes(size: int) -> float:

@@ -15,12 +15,12 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any
 
-from snapviewer.explorer.recording.accounts import Account, stats_of
+from snapviewer.explorer.recording.accounts import Account, below, is_within
 from snapviewer.explorer.recording.backward import Backward, Call, Share
 from snapviewer.explorer.recording.devices import Devices, Peak
 from snapviewer.explorer.recording.flow import Producers
@@ -28,13 +28,15 @@ from snapviewer.explorer.recording.notes import Notes
 from snapviewer.explorer.recording.paths import Known, Paths, nearest
 from snapviewer.explorer.recording.values import (
     Named,
+    Seen,
     argument_names,
     inputs_of,
     outputs_of,
+    seen_in,
     shapes_of,
     storage_of,
 )
-from snapviewer.explorer.timing import FlowStep, ForwardStats, TensorShape
+from snapviewer.explorer.timing import FlowStep, ForwardStats
 from snapviewer.texts import MOST_SHOWN, clean
 
 MOST_STEPS = 20_000
@@ -48,6 +50,7 @@ class Frame:
         "account",
         "again",
         "call",
+        "done",
         "flow",
         "inner_ns",
         "inputs",
@@ -72,10 +75,11 @@ class Frame:
         self.is_recomputed = is_recomputed
         self.again: Frame | None = None
         self.inner_ns = self.repeated_ns = self.place = 0
-        self.inputs: tuple[TensorShape, ...] = ()
+        self.inputs: Sequence[Seen] = ()
         self.storages: frozenset[int] = frozenset()
         self.peak: Peak | None = None
         self.call: Call | None = None
+        self.done: list[Call] = []
         # Those of the outermost call.
         self.made: list[Call] = [] if parent is None else parent.made
         self.returned: list[weakref.ref[Any]] = [] if parent is None else parent.returned
@@ -92,8 +96,8 @@ class _Step:
         self.account = account
         self.depth = depth
         self.sources: tuple[str, ...] = ()
-        self.inputs: tuple[TensorShape, ...] = ()
-        self.outputs: tuple[TensorShape, ...] = ()
+        self.inputs: Sequence[Seen] = ()
+        self.outputs: Sequence[Seen] = ()
 
 
 class _Thread(threading.local):
@@ -107,8 +111,9 @@ class Recorder:
     def __init__(self, parts: Mapping[str, Any], *, resets_peak: bool) -> None:
         self.paths = Paths(parts)
         self.names = frozenset(parts)
+        self.is_listening = False
         self._thread = _Thread()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._accounts: dict[str, Account] = {}
         self._flow: list[_Step] = []
         self._runs: Counter[str] = Counter()
@@ -116,30 +121,34 @@ class Recorder:
         self._notes = Notes(counts_memory=resets_peak)
         self._resets_peak = resets_peak
         self._devices = Devices(resets_peak=resets_peak)
+        self.waits = self._devices.waits
         self._backward: Backward | None = None
         self.begin(parts)
 
     def begin(self, parts: Mapping[str, Any]) -> None:
         """Make ready to be told of calls; also of more of them, after an end."""
+        self.is_listening = True
         self._devices = Devices(resets_peak=self._resets_peak)
+        self.waits = self._devices.waits
         for part in parts.values():
             self._notes.guarded(self._see, part)
         self._backward = None
         try:
-            self._backward = Backward(self.wait, self._add_backward)
+            self._backward = Backward(self.waits, self._add_backward)
         except AttributeError as error:
             self._notes.no_backward = f"this version of torch has no way to ({error})"
 
     def end(self) -> None:
         """Let go of everything that is only needed while modules run."""
+        self.is_listening = False
         if self._backward is not None:
             self._backward.forget()
         self._producers = Producers()
         self._notes.devices(self._devices)
 
-    def stats(self) -> ForwardStats:
-        """Return what was recorded so far."""
-        flow = list(self._flow)
+    def stats(self, path: str = "") -> ForwardStats:
+        """Return what was recorded so far, of the module with a path and those below it."""
+        flow = [step for step in list(self._flow) if is_within(step.account.path, path)]
         steps = [
             FlowStep(
                 order,
@@ -147,15 +156,23 @@ class Recorder:
                 step.account.type_name,
                 step.depth,
                 step.sources,
-                step.inputs,
-                step.outputs,
+                shapes_of(step.inputs),
+                shapes_of(step.outputs),
             )
             for order, step in enumerate(flow)
         ]
         runs = self._runs["whole"] or self._runs["outermost"]
         notes = self._notes.sentences(has_calls=bool(runs))
-        return stats_of(
-            self._accounts, steps, runs, (*notes, *_of_shared(self.paths, self._accounts))
+        accounts = [one for one in list(self._accounts.values()) if is_within(one.path, path)]
+        timings = ((one.path, one.timing()) for one in accounts)
+        return below(
+            ForwardStats(
+                {way: timing for way, timing in timings if timing is not None},
+                tuple(steps),
+                runs,
+                (*notes, *_of_shared(self.paths, self._accounts)),
+            ),
+            path,
         )
 
     def find(self, module: Any) -> Known | None:
@@ -165,9 +182,6 @@ class Recorder:
             return known
         running = ((one.account.path, one.known.module()) for one in reversed(self._thread.stack))
         return self.paths.learn(module, running)
-
-    def wait(self) -> None:
-        self._devices.wait()
 
     def enter(self, known: Known, module: Any, args: Any, kwargs: Any) -> Frame:
         """Begin a call."""
@@ -201,6 +215,8 @@ class Recorder:
             call.end = backward.next_number()
             if call.end > call.start:
                 frame.made.append(call)
+                if frame.parent is not None:
+                    frame.parent.done.append(call)
         if not frame.is_recomputed:
             grown = self._notes.guarded(self._devices.end, frame.peak)
             self._count(frame, time_ns, grown, has_failed=has_failed)
@@ -248,7 +264,7 @@ class Recorder:
                 self._notes.failed += 1
                 return
             account.calls += 1
-            account.type_name = _type_of(frame.known.module())
+            account.type_name = _type_of(frame.known.module()) or account.type_name
             if grown is not None:
                 account.allocated_bytes = max(grown, account.allocated_bytes or 0)
             if again is None:
@@ -265,12 +281,12 @@ class Recorder:
             self._notes.of_module(frame.account.path, module)
         with _untold():
             tensors = inputs_of(known.argument_names, args, kwargs)
-            frame.inputs = shapes_of(tensors)
+            frame.inputs = seen_in(tensors)
             storages = (storage_of(tensor) for _, tensor in tensors)
             frame.storages = frozenset(one[0] for one in storages if one is not None)
             if frame.step is not None:
                 frame.step.inputs = frame.inputs
-                frame.step.sources = self._producers.sources(tensors)
+                frame.step.sources = self._producers.sources(tensors, _done(frame.parent))
             for _, tensor in tensors:
                 self._devices.see(tensor.device)
 
@@ -282,7 +298,7 @@ class Recorder:
                 frame.returned.extend(map(weakref.ref, graded))
             if frame.is_recomputed:
                 return
-            outputs = shapes_of(tensors)
+            outputs = seen_in(tensors)
             account, module = frame.account, frame.known.module()
             if not tensors and isinstance(result, _LATER):
                 self._notes.later.add(account.path)
@@ -305,6 +321,15 @@ class Recorder:
 
 
 _LATER = (GeneratorType, CoroutineType, AsyncGeneratorType)
+
+
+def _done(frame: Frame | None) -> list[list[Call]]:
+    """Return the calls that each running call has made, the innermost first."""
+    levels = []
+    while frame is not None:
+        levels.append(frame.done)
+        frame = frame.parent
+    return levels
 
 
 def _outermost(call: Call) -> Call:
@@ -331,6 +356,8 @@ def _new_bytes(tensors: list[Named], old: frozenset[int], module: Any) -> int:
 
 
 def _type_of(module: Any) -> str:
+    if module is None:
+        return ""  # a copy of it ran, and it is gone
     # Of a script, the class that it was made of.
     return str(module.__dict__.get("original_name", type(module).__name__))
 
