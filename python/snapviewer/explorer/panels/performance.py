@@ -19,7 +19,6 @@ from .parts import (
     ACCENT,
     MOST_ROWS,
     QUIET,
-    WARNING,
     Column,
     bar,
     facts,
@@ -29,7 +28,6 @@ from .parts import (
     sentence,
     shown,
     stacked,
-    title,
 )
 from .recording_hint import recording_hint
 
@@ -49,21 +47,20 @@ def content(subject: Subject, item: Item, width: int) -> RenderableType:
     node = subject.node_of(item)
     timing = subject.timing_of(node)
     if timing is None:
-        return stacked(
-            title(node.path or subject.tree.name, width=width),
-            overlay(subject, node, None, width),
-            recording_hint(subject, node),
-        )
+        return stacked(overlay(subject, node, None, width), recording_hint(subject))
     return stacked(
         overlay(subject, node, timing, width),
         section("Forward", _forward(subject, node, timing, width)),
         section("Backward", _backward(timing)),
         section("Memory", _memory(node, timing)),
         section("Slowest inside", _slowest(subject, node, timing, width)),
-        *(sentence(note, style=WARNING) for note in subject.stats.notes[:MOST_ROWS])
-        if subject.stats
-        else (),
+        section("Notes", _notes(subject)),
     )
+
+
+def _notes(subject: Subject) -> RenderableType | None:
+    notes = subject.stats.notes[:MOST_ROWS] if subject.stats else ()
+    return stacked(*map(sentence, notes)) if notes else None
 
 
 def overlay(subject: Subject, node: ModuleNode, timing: ModuleTiming | None, width: int) -> Text:
@@ -81,8 +78,6 @@ def overlay(subject: Subject, node: ModuleNode, timing: ModuleTiming | None, wid
         lines.append(("├─ ", "forward()", f"⚡ {format_time(timing.total.median_s)}", shapes))
         lines.append(("├─ ", "backward()", *_backward_parts(timing)))
     lines.append(("└─ ", "memory", f"📊 {memory}", [f"Parameters: {_element_sizes(node)}"]))
-    if timing is None:
-        lines = lines[-1:]
     text = Text(overflow="fold")
     for number, (guide, what, value, parts) in enumerate(lines):
         text.append("\n" if number else "")
@@ -129,10 +124,14 @@ def _whole_s(timing: ModuleTiming) -> float:
 
 
 def _backward_parts(timing: ModuleTiming) -> tuple[str, list[str]]:
-    gradient = f"Gradient: {'computed' if timing.has_gradient else 'none'}"
+    gradient = f"Gradient: {_gradient(timing)}"
     if timing.backward is None:
         return "⚡ –", [gradient]
     return f"⚡ {format_time(timing.backward.median_s)}", [gradient]
+
+
+def _gradient(timing: ModuleTiming) -> str:
+    return "computed" if timing.has_gradient else "not computed"
 
 
 def _shapes(tensors: tuple[TensorShape, ...]) -> str:
@@ -161,28 +160,34 @@ def _forward(
 ) -> RenderableType | None:
     runs = subject.stats.runs if subject.stats else 0
     calls = count_of(timing.calls, "call") + (f" in {count_of(runs, 'run')}" if runs else "")
-    cells = 16 if width >= 60 else 8
+    cells = 16 if width >= 60 else 6
     rows: list[tuple[str, str | Text | None]] = [
         ("calls", calls),
         ("a call", _spread(timing.total)),
+        ("range", _range(timing.total)),
         ("own", _shared(timing.own.sum_s, timing.total.sum_s, cells, "of it")),
     ]
+    root = subject.tree.root
     above = _called_above(subject, node)
-    whole = subject.timing_of(subject.tree.root)
-    if above is not None:
-        parent, its = above
-        of = f"of {shown(parent.path or subject.tree.name, 24)}"
-        if parent is not subject.tree.root:
-            rows.append(("share", _shared(timing.total.sum_s, its.total.sum_s, cells, of)))
-    if whole is not None and node is not subject.tree.root:
-        rows.append(("", _shared(timing.total.sum_s, whole.total.sum_s, cells, "of the model")))
+    if above is not None and above[0] is not root:
+        of = f"of {shown(above[0].path, 24)}"
+        rows.append(("share", _shared(timing.total.sum_s, above[1].total.sum_s, cells, of)))
+    whole = subject.timing_of(root)
+    if whole is not None and node is not root:
+        name = "" if len(rows) > 4 else "share"
+        rows.append((name, _shared(timing.total.sum_s, whole.total.sum_s, cells, "of the model")))
     return facts(rows)
 
 
-def _spread(times: Spread) -> Text:
-    text = Text(f"{format_time(times.median_s)} ± {format_time(times.deviation_s)}")
-    limits = f"{format_time(times.min_s)} to {format_time(times.max_s)}"
-    return text.append(f"  {limits}", style=QUIET) if times.count > 1 else text
+def _spread(times: Spread) -> str:
+    median = format_time(times.median_s)
+    return f"{median} ± {format_time(times.deviation_s)}" if times.count > 1 else median
+
+
+def _range(times: Spread) -> str | None:
+    if times.count < 2:
+        return None
+    return f"{format_time(times.min_s)} to {format_time(times.max_s)}"
 
 
 def _shared(part_s: float, whole_s: float, cells: int, of: str) -> Text:
@@ -221,8 +226,9 @@ def _backward(timing: ModuleTiming) -> RenderableType | None:
     return facts(
         [
             ("a call", _spread(timing.backward)),
+            ("range", _range(timing.backward)),
             ("own", None if own is None else _spread(own)),
-            ("gradient", "computed" if timing.has_gradient else "none"),
+            ("gradient", _gradient(timing)),
         ]
     )
 
