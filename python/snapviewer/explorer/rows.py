@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from snapviewer.explorer.outline import Outline, bytes_of, elements_of
 
@@ -146,7 +146,7 @@ def neighbour(places: Sequence[int], wanted: Collection[int], start: int, step: 
 
 def _key(
     outline: Outline, order: Order, seconds: Mapping[str, float]
-) -> Callable[[int], object] | None:
+) -> Callable[[int], Any] | None:
     items = outline.items
     if order == "name":
         return lambda place: natural_key(items[place].name)

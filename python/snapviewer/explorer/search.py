@@ -186,7 +186,7 @@ def _by_regex(texts: Texts, query: Query) -> Found:
     if isinstance(pattern, str):
         return Found(query, (), error=pattern)
     by_type = {name: pattern.search(name) is not None for name in set(texts.types) if name}
-    matches = []
+    matches: list[int] = []
     deadline = time.monotonic() + MOST_SECONDS
     for at, (path, start, type_name) in enumerate(
         zip(texts.paths, texts.starts, texts.types, strict=True)

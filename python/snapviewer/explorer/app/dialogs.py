@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from rich.table import Table
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import Container, Vertical, VerticalScroll
 from textual.events import Click
 from textual.screen import ModalScreen
 from textual.widgets import Static
@@ -30,11 +31,11 @@ class HelpScreen(ModalScreen[None]):
     DEFAULT_CSS = (
         _CSS.format(name="HelpScreen")
         + """
-    HelpScreen > VerticalScroll { width: 96%; max-width: 132; }
-    HelpScreen .help--group { width: auto; margin: 0 3 1 0; }
-    HelpScreen #groups { layout: grid; grid-size: 2; grid-rows: auto; height: auto;
-        grid-gutter: 1 3; }
-    HelpScreen.-slim #groups { grid-size: 1; }
+    HelpScreen > VerticalScroll { width: 96%; max-width: 130; padding: 0 1; }
+    HelpScreen Static { width: 1fr; margin: 1 1 0 0; }
+    HelpScreen #groups { layout: horizontal; height: auto; width: 100%; }
+    HelpScreen #groups > Vertical { width: 1fr; height: auto; }
+    HelpScreen.-slim #groups { layout: vertical; }
     """
     )
     BINDINGS = [  # noqa: RUF012 (Textual's own type)
@@ -49,11 +50,16 @@ class HelpScreen(ModalScreen[None]):
         with VerticalScroll(can_focus=False) as box:
             box.border_title = "Keys"
             box.border_subtitle = "↑ ↓ scroll · Esc closes"
-            with Vertical(id="groups"):
-                for title, keys in GROUPS.items():
-                    lines = [(key.shown, key.words) for key in keys]
-                    yield Static(_table(title, lines), classes="help--group")
-                yield Static(_table("Mouse", MOUSE), classes="help--group")
+            tables = [
+                _table(title, [(key.shown, key.words) for key in keys])
+                for title, keys in GROUPS.items()
+            ]
+            half = len(tables) // 2
+            with Container(id="groups"):
+                with Vertical():
+                    yield from map(Static, tables[:half])
+                with Vertical():
+                    yield from map(Static, [*tables[half:], _table("Mouse", MOUSE)])
 
     def on_resize(self) -> None:
         self.set_class(self.app.size.width < 110, "-slim")
@@ -66,12 +72,14 @@ class HelpScreen(ModalScreen[None]):
             self.dismiss()
 
 
-def _table(title: str, lines: Sequence[tuple[str, str]]) -> Text:
-    text = Text(title, "bold")
+def _table(title: str, lines: Sequence[tuple[str, str]]) -> Table:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(width=9, justify="right", no_wrap=True)
+    table.add_column()
+    table.add_row("", Text(title, "bold"))
     for key, words in lines:
-        text.append(f"\n{key:>15}", "cyan")
-        text.append(f"  {words}", "not bold")
-    return text
+        table.add_row(Text(key, "bold cyan"), Text(words))
+    return table
 
 
 class LabelScreen(ModalScreen[None]):
@@ -142,7 +150,7 @@ class LabelScreen(ModalScreen[None]):
         text = Text()
         for row, name in enumerate(self._labels):
             mark = "✓" if name in self._on else " "
-            line = f" {mark} {PIECES[name].title:<28}{PIECES[name].letter} "
+            line = f" {mark} {PIECES[name].title:<34}{PIECES[name].letter} "
             text.append(line, "bold reverse" if row == self._row else "")
             text.append("\n" if row < len(self._labels) - 1 else "")
         self.query_one("#labels", Static).update(text)

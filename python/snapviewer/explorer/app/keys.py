@@ -78,10 +78,7 @@ TABS = (
     Key("shift+tab", "Shift+Tab", "panel(-1)", "panel before"),
 )
 PANELS = (
-    *(
-        Key(str(number), str(number), f"panel_number({number})", f"panel {number}")
-        for number in range(1, 7)
-    ),
+    *(Key(str(number), str(number), f"panel_number({number})", "") for number in range(1, 7)),
     Key("c", "c", "show_panel('Source Code')", "source code"),
     Key("a", "a", "show_panel('Attributes')", "attributes"),
     Key("i", "i", "statistics", "statistics of the values, with a histogram"),
@@ -104,14 +101,14 @@ GROUPS: dict[str, tuple[Key, ...]] = {
     "Fold": FOLDING,
     "Find": SEARCHING,
     "Labels": LABELS,
-    "Panel": (*TABS, *PANELS),
+    "Panel": (*TABS, Key("", "1 … 6", "", "one of the panels"), *PANELS[6:]),
     "Program": OTHER,
 }
 # Those that Textual takes for itself unless the tree, which has the focus, does.
 FOCUSED = (*MOVING, *TABS)
 MOUSE = (
     ("click", "select; on an arrow: fold or unfold"),
-    ("double click", "fold or unfold"),
+    ("click ×2", "fold or unfold"),
     ("wheel", "scroll"),
-    ("drag the border", "change the panel's size"),
+    ("drag", "the border beside the panel: its size"),
 )

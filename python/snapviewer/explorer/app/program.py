@@ -67,13 +67,13 @@ class ExplorerApp(App[None]):
 
     ENABLE_COMMAND_PALETTE = False
     CSS = """
-    Screen { background: $background; }
     #title { height: 1; color: $quiet; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
     #main { height: 1fr; layout: horizontal; }
     #main > #tree { width: 1fr; height: 1fr; }
     #main > #panel { height: 1fr; }
     #main.-narrow { layout: vertical; }
     #main.-narrow > #panel { width: 1fr; }
+    #main.-narrow > #panel > VerticalScroll { padding-top: 0; }
     #main.-alone > #panel, #main.-alone > Splitter { display: none; }
     #reading { display: none; width: 1fr; height: 1fr; content-align: center middle;
                color: $quiet; }

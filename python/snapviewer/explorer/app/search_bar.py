@@ -16,10 +16,11 @@ class SearchInput(Input):
     """Where one types; up and down go to matches."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own type)
-        Binding("escape", "app.escape", show=False),
-        Binding("down", "app.next_match(1)", show=False),
-        Binding("up", "app.next_match(-1)", show=False),
-        Binding("ctrl+r,f2", "app.switch_regex", show=False),
+        Binding("enter", "submit", "keep the filter", key_display="Enter"),
+        Binding("escape", "app.escape", "clear", key_display="Esc"),
+        Binding("down", "app.next_match(1)", "next match", key_display="↓"),
+        Binding("up", "app.next_match(-1)", "match before", key_display="↑"),
+        Binding("ctrl+r,f2", "app.switch_regex", "fuzzy or regex", key_display="Ctrl+R"),
     ]
 
 
@@ -83,7 +84,7 @@ class SearchBar(Horizontal):
         has_text = bool(self.asked.text.strip())
         count = "no match" if not matches else f"{matches:,} match{'es' * (matches > 1)}"
         said = error or (count if has_text else "")
-        hint = f"{way} · ctrl+r {other}"
+        hint = f"{way} · Ctrl+R {other}"
         self.query_one("#found", Static).update(Text(f"{said} · {hint}" if said else hint))
 
     def on_input_changed(self, event: Input.Changed) -> None:

@@ -77,14 +77,14 @@ class TreeView(ScrollView, can_focus=True):
         self._browsing, self._labels, self._facts = browsing, labels, facts
         self._marks = marks
         self._painter = None
-        self.virtual_size = Size(self.size.width, len(browsing.rows.places))
+        self._measure()
         self.scroll_to_region(
             Region(0, browsing.row, 1, 1), animate=False, force=True, x_axis=False
         )
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        width, base = self.size.width, self.rich_style
+        width, base = self.scrollable_content_region.width, self.rich_style
         row = self.scroll_offset.y + y
         browsing = self._browsing
         if browsing is None or row >= len(browsing.rows.places):
@@ -113,8 +113,12 @@ class TreeView(ScrollView, can_focus=True):
         self._styles = self._painter = None
 
     def on_resize(self, _event: Resize) -> None:
+        self._measure()
+
+    def _measure(self) -> None:
         if self._browsing is not None:
-            self.virtual_size = Size(self.size.width, len(self._browsing.rows.places))
+            width = self.scrollable_content_region.width
+            self.virtual_size = Size(width, len(self._browsing.rows.places))
 
     def on_click(self, event: Click) -> None:
         if self._browsing is None:

@@ -95,11 +95,12 @@ class Backward:
 
         Args:
             outputs: Tensors that the outermost call returned.
-            made: It, and all calls in it that made nodes.
+            made: It, and all calls in it that made nodes, in the order in which they ended.
         """
         if not made:
             return
-        in_order = sorted(made, key=lambda call: (call.start, -call.end))
+        # Of two that made the same nodes, the one that ended last is around the other.
+        in_order = sorted(reversed(made), key=lambda call: (call.start, -call.end))
         starts = [call.start for call in in_order]
         first, last = in_order[0].start, max(call.end for call in in_order)
         waiting = [one.grad_fn for one in outputs if one.grad_fn is not None]

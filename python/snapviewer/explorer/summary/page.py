@@ -51,9 +51,10 @@ main { max-width: 1100px; }
 .tree summary:focus-visible { outline: 2px solid var(--plain); }
 .tree .name { font-weight: 600; }
 .tree .type { color: var(--plain); }
-.tree .remark, .tree .more, .tree .sum small { color: var(--secondary); }
+.tree .remark, .tree .more, .tree .memory { color: var(--secondary); }
 .tree .guessed { font-style: italic; }
-.tree .sum { margin-left: auto; white-space: nowrap; text-align: right; }
+.tree .sum { margin-left: auto; white-space: nowrap; }
+.tree .memory { flex: none; width: 5em; text-align: right; font-size: 13px; }
 .tree .share { flex: none; width: 90px; height: 6px; align-self: center; }
 .tree table { width: auto; margin: 2px 0 10px 34px; font-size: 12.5px; }
 .tree td, .tree th { min-width: 0; padding: 3px 14px 3px 0; }
@@ -132,8 +133,11 @@ def _sums(node: ModuleNode, whole: int) -> str:
     """Say how much a module has, and draw its share of all parameters."""
     count = node.sums.parameters
     share = format_share(count, whole) if count else ""
-    memory = f" · {format_memory(memory_of(node))}" if memory_of(node) else ""
-    text = f'<span class="sum">{format_param_count(count)} params<small>{memory}</small></span>'
+    memory = format_memory(memory_of(node)) if memory_of(node) else ""
+    text = (
+        f'<span class="sum">{format_param_count(count)} params</span>'
+        f'<span class="memory">{memory}</span>'
+    )
     width = round(100 * count / whole, 1)
     return (
         f'{text}<svg class="share" viewBox="0 0 100 6" preserveAspectRatio="none">'

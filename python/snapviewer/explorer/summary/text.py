@@ -10,7 +10,7 @@ from snapviewer.explorer.summary.view import EVERYTHING, More, View, remarks, ro
 from snapviewer.explorer.tree import ModuleNode, Tree
 from snapviewer.texts import clean
 
-_MOST_GUIDES = 60  # levels that are drawn; what is deeper is told by a number
+MOST_GUIDES = 60  # levels that are drawn; what is deeper is told by a number
 
 
 def as_text(tree: Tree, view: View = EVERYTHING) -> str:
@@ -67,8 +67,8 @@ def guides_text(guides: tuple[bool, ...]) -> str:
     if not guides:
         return ""
     far = ""
-    if len(guides) > _MOST_GUIDES:
+    if len(guides) > MOST_GUIDES:
         far = f"(level {len(guides)}) "
-        guides = guides[-_MOST_GUIDES:]
+        guides = guides[-MOST_GUIDES:]
     lines = ("│   " if more else "    " for more in guides[:-1])
     return f"{''.join(lines)}{'├── ' if guides[-1] else '└── '}{far}"
