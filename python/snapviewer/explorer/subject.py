@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from .compare import ModuleComparison, TreeComparison, compare
 from .guarded import Refused, asked
 from .live import held_modules, is_module
 from .timing import ForwardStats, ModuleTiming
@@ -52,6 +53,17 @@ class Subject:
         for index, tensor in enumerate(self.checkpoint.tensors if self.checkpoint else ()):
             found.setdefault(tensor.name, (index, tensor))
         return found
+
+    @cached_property
+    def comparison(self) -> TreeComparison | None:
+        """The tree beside the other one; None if there is none."""
+        return None if self.other is None else compare(self.tree, self.other)
+
+    @cached_property
+    def compared(self) -> Mapping[str, ModuleComparison]:
+        """What the comparison says of the modules of this tree, by path."""
+        whole = self.comparison.root.walk() if self.comparison else ()
+        return {each.before.path: each for each in whole if each.before is not None}
 
     def module_of(self, node: ModuleNode) -> Any:
         """Return the live module; a `Refused` if it cannot be had, None if there is none."""
