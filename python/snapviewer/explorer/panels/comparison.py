@@ -113,7 +113,7 @@ def _sides(
     names = [shown(tree.name, 24) for tree in (comparison.before, comparison.after)]
     if names[0] == names[1]:
         names = ["here", "there"]
-    columns = [Column(""), Column(""), *(Column(name, shrinks=True) for name in names)]
+    columns = [Column(""), Column(""), *(Column(name, "right", shrinks=True) for name in names)]
     return rows_of(columns, rows, width)
 
 

@@ -117,8 +117,7 @@ def _amounts(subject: Subject, node: ModuleNode, width: int) -> RenderableType |
     dtypes, devices = _kinds(node)
     memory = Text(format_memory(sums.parameter_bytes + sums.buffer_bytes))
     if sums.buffer_bytes:
-        parts = (format_memory(sums.parameter_bytes), format_memory(sums.buffer_bytes))
-        memory.append(f"  {parts[0]} parameters, {parts[1]} buffers", style=QUIET)
+        memory.append(f"  with {format_memory(sums.buffer_bytes)} of buffers", style=QUIET)
     return facts(
         [
             ("in all", share),

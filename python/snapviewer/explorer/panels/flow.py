@@ -120,7 +120,7 @@ def _steps(inside: Sequence[FlowStep], outer: FlowStep, width: int) -> list[Text
     left, chosen = len(chosen) - _MOST_STEPS, chosen[:_MOST_STEPS]
     names = [
         guide + shown(_within(inside[place].path, _around(inside, place, outer)), 60)
-        for place, guide in zip(chosen, _guides(depths), strict=False)
+        for place, guide in zip(chosen, _guides([*depths, 0]), strict=False)
     ]
     shapes = [_shapes(inside[place].outputs) for place in chosen]
     # Below each other, as far as there is room.

@@ -191,9 +191,8 @@ def _range(times: Spread) -> str | None:
 
 
 def _shared(part_s: float, whole_s: float, cells: int, of: str) -> Text:
-    text = bar(part_s / whole_s if whole_s > 0 else 0.0, cells)
-    share = percent(part_s, whole_s).rjust(7)
-    return text.append(f" {share}", style="default").append(f" {of}", style=QUIET)
+    text = Text().append_text(bar(part_s / whole_s if whole_s > 0 else 0.0, cells))
+    return text.append(f" {percent(part_s, whole_s):>7}").append(f" {of}", style=QUIET)
 
 
 def _called_above(subject: Subject, node: ModuleNode) -> tuple[ModuleNode, ModuleTiming] | None:
