@@ -22,6 +22,7 @@ from snapviewer.explorer.tree import ModuleNode, TensorEntry
 from snapviewer.units import count_of
 
 from .parts import (
+    ACCENT,
     BAD,
     GOOD,
     MOST_ROWS,
@@ -64,7 +65,7 @@ def content(subject: Subject, item: Item, width: int) -> RenderableType:
     head = title(node.path or subject.tree.name, width=width)
     compared = subject.compared.get(node.path)
     if subject.comparison is None or compared is None:
-        return stacked(head, sentence(_HINT))
+        return stacked(head, *_hint())
     is_root = node is subject.tree.root
     return stacked(
         head,
@@ -76,10 +77,11 @@ def content(subject: Subject, item: Item, width: int) -> RenderableType:
     )
 
 
-_HINT = (
-    "There is nothing to compare with. To compare two checkpoints: "
-    "snapviewer explore FILE --compare OTHER."
-)
+def _hint() -> tuple[Text, Text]:
+    return (
+        sentence("There is nothing to compare with. For a second checkpoint, start with:"),
+        Text("snapviewer explore FILE --compare OTHER", style=ACCENT),
+    )
 
 
 def _verdict(compared: ModuleComparison) -> Text:
