@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from .compare import ModuleComparison, TreeComparison, compare
+from .compare import ModuleComparison, TreeComparison, compare_trees
 from .guarded import Refused, asked
 from .live import held_modules, is_module
 from .timing import ForwardStats, ModuleTiming
@@ -57,7 +57,7 @@ class Subject:
     @cached_property
     def comparison(self) -> TreeComparison | None:
         """The tree beside the other one; None if there is none."""
-        return None if self.other is None else compare(self.tree, self.other)
+        return None if self.other is None else compare_trees(self.tree, self.other)
 
     @cached_property
     def compared(self) -> Mapping[str, ModuleComparison]:
