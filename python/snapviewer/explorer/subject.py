@@ -6,7 +6,7 @@ Trees are plain. A live module behind one, or the file, is only asked when a pan
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -128,6 +128,16 @@ def places_in(tree: Tree) -> Places:
             if tensor.tied_to is not None:
                 ties[tensor.tied_to].append(tensor.path)
     return Places(nodes, parents, owners, {first: tuple(rest) for first, rest in ties.items()})
+
+
+def tensors_once(node: ModuleNode) -> Iterator[TensorEntry]:
+    """Yield all tensors of a module and of those below it; of tied ones the first."""
+    met: set[str] = set()
+    for entry in (entry for below in node.walk() for entry in below.tensors):
+        first = entry.tied_to or entry.path
+        if first not in met:
+            met.add(first)
+            yield entry
 
 
 def finder_in(root: Any) -> Callable[[str], Any]:

@@ -11,7 +11,7 @@ from rich.text import Text
 from snapviewer.explorer.formats import format_memory, format_param_count, format_shape
 from snapviewer.explorer.guarded import Refused, asked, said
 from snapviewer.explorer.labels import label
-from snapviewer.explorer.subject import Subject, is_missing
+from snapviewer.explorer.subject import Subject, is_missing, tensors_once
 from snapviewer.explorer.tree import ModuleNode, TensorEntry
 from snapviewer.units import count_of
 
@@ -146,10 +146,9 @@ def _kinds(node: ModuleNode) -> tuple[str, str]:
     """Say which dtypes and devices the tensors below have, the most frequent first."""
     dtypes: Counter[str] = Counter()
     devices: Counter[str] = Counter()
-    for below in node.walk():
-        for entry in below.tensors:
-            dtypes[entry.dtype] += 1
-            devices[entry.device] += 1
+    for entry in tensors_once(node):
+        dtypes[entry.dtype] += 1
+        devices[entry.device] += 1
     return _counted(dtypes), _counted(devices)
 
 

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from snapviewer.explorer.formats import format_memory, format_param_count, format_shape, format_time
-from snapviewer.explorer.subject import Subject
+from snapviewer.explorer.subject import Subject, tensors_once
 from snapviewer.explorer.timing import ModuleTiming, Spread, TensorShape
 from snapviewer.explorer.tree import ModuleNode
 from snapviewer.units import count_of
@@ -145,11 +145,8 @@ def _shapes(tensors: tuple[TensorShape, ...]) -> str:
 def _element_sizes(node: ModuleNode) -> str:
     """Say how many parameters there are of which size: `36,864 × 4 bytes`."""
     counts: Counter[int] = Counter()
-    met: set[str] = set()
-    for entry in (entry for below in node.walk() for entry in below.tensors):
-        first = entry.tied_to or entry.path
-        if not entry.is_buffer and first not in met and entry.elements:
-            met.add(first)
+    for entry in tensors_once(node):
+        if not entry.is_buffer and entry.elements:
             counts[entry.size_bytes // entry.elements] += entry.elements
     parts = [f"{count:,} × {count_of(size, 'byte')}" for size, count in counts.most_common(4)]
     return " + ".join(parts) or "none"
