@@ -14,6 +14,7 @@ from rich.text import Text
 
 from snapviewer.explorer.browsing import Browsing
 from snapviewer.explorer.folding import same_class
+from snapviewer.explorer.marks import Mark
 from snapviewer.explorer.outline import shown
 from snapviewer.explorer.pieces import PIECES, Facts, notes_on, words_of
 from snapviewer.explorer.rows import can_unfold, shown_children
@@ -29,6 +30,7 @@ STYLES = (
     *("match", "bar", "rest", "share", "added", "removed", "changed"),
 )
 MARKS = {"+": "added", "-": "removed", "~": "changed"}
+_NO_MARK = Mark(" ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ class Painter:
         labels: Labels,
         facts: Facts,
         styles: Mapping[str, Style],
-        marks: Mapping[int, str] | None = None,
+        marks: Mapping[int, Mark] | None = None,
     ) -> None:
         self._browsing = browsing
         self._labels = labels
@@ -67,8 +69,9 @@ class Painter:
         is_cursor = row == browsing.row
         text = Text("▌" if is_cursor else " ", styles["arrow"], no_wrap=True, end="")
         if self._marks is not None:
-            mark = self._marks.get(place, " ")
-            text.append(f"{mark} ", styles.get(MARKS.get(mark, ""), styles["guide"]))
+            mark = self._marks.get(place, _NO_MARK)
+            is_own = mark.sign in MARKS and not mark.is_inside
+            text.append(f"{mark.sign} ", styles[MARKS[mark.sign] if is_own else "guide"])
         text.append_text(self._label(row, place))
         has_shares = self._labels.has_bars and width >= NARROWEST_WITH_SHARES
         room = width - (SHARE_CELLS + 1 if has_shares else 0)
@@ -112,6 +115,9 @@ class Painter:
             for piece in pieces:
                 if piece:
                     text.append(f" {piece}" if piece[0] == "[" else f"  {piece}", styles["piece"])
+        if self._marks is not None and place in self._marks:
+            mark = self._marks[place]
+            text.append(f"  {shown(mark.words)}" if mark.words else "", styles[MARKS[mark.sign]])
         for note in notes_on(item):
             text.append(f"  {shown(note)}", styles["note"])
         return text
