@@ -8,8 +8,8 @@ from pathlib import Path
 from snapviewer.aside import written_aside
 from snapviewer.explorer.browsing import Browsing
 from snapviewer.explorer.rows import Order
-from snapviewer.explorer.summary.page import as_html
 from snapviewer.explorer.summary.document import as_json
+from snapviewer.explorer.summary.page import as_html
 from snapviewer.explorer.summary.text import as_text
 from snapviewer.explorer.summary.view import Sort, View
 from snapviewer.explorer.tree import ModuleNode

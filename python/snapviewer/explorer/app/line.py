@@ -22,8 +22,8 @@ from snapviewer.explorer.search import highlights
 from snapviewer.explorer.tree import ModuleNode
 
 BAR_CELLS = 8
-SHARE_CELLS = BAR_CELLS + 8  # with " 100.0 %"
-NARROWEST_WITH_SHARES = 56
+PERCENT_CELLS = 8  # " 100.0 %"
+NARROWEST_WITH_PERCENT, NARROWEST_WITH_BARS = 44, 66
 MOST_ALIGNED = 300  # siblings that are looked at for the widths of columns
 STYLES = (
     *("cursor", "same", "guide", "arrow", "name", "tensor", "type", "arguments", "piece", "note"),
@@ -73,12 +73,9 @@ class Painter:
             is_own = mark.sign in MARKS and not mark.is_inside
             text.append(f"{mark.sign} ", styles[MARKS[mark.sign] if is_own else "guide"])
         text.append_text(self._label(row, place))
-        has_shares = self._labels.has_bars and width >= NARROWEST_WITH_SHARES
-        room = width - (SHARE_CELLS + 1 if has_shares else 0)
-        text.truncate(room, overflow="ellipsis", pad=True)
-        if has_shares:
-            text.append(" ")
-            text.append_text(self._share(place))
+        share = self._share(place, width) if self._labels.has_bars else Text()
+        text.truncate(width - share.cell_len, overflow="ellipsis", pad=True)
+        text.append_text(share)
         text.truncate(width, pad=True)
         if is_cursor:
             text.stylize(styles["cursor"])
@@ -101,6 +98,9 @@ class Painter:
             text.append("─ " if place else "  ", styles["guide"])
         title = self._title(place)
         text.append_text(title)
+        if self._marks is not None and place in self._marks:
+            mark = self._marks[place]
+            text.append(f"  {shown(mark.words)}" if mark.words else "", styles[MARKS[mark.sign]])
         pieces = self._pieces(place)
         parent = browsing.outline.parents[place]
         if self._labels.is_aligned and parent >= 0:
@@ -115,9 +115,6 @@ class Painter:
             for piece in pieces:
                 if piece:
                     text.append(f" {piece}" if piece[0] == "[" else f"  {piece}", styles["piece"])
-        if self._marks is not None and place in self._marks:
-            mark = self._marks[place]
-            text.append(f"  {shown(mark.words)}" if mark.words else "", styles[MARKS[mark.sign]])
         for note in notes_on(item):
             text.append(f"  {shown(note)}", styles["note"])
         return text
@@ -158,13 +155,17 @@ class Painter:
             ]
         return self._widths[parent]
 
-    def _share(self, place: int) -> Text:
-        share, styles = self._browsing.share(place), self._styles
-        if not share:
-            return Text(" " * SHARE_CELLS)
-        halves = round(2 * BAR_CELLS * min(share, 1.0))
-        filled = "━" * (halves // 2) + "╸" * (halves % 2)
-        text = Text(filled, styles["bar"])
-        text.append("─" * (BAR_CELLS - len(filled)), styles["rest"])
-        said = "< 0.1 %" if 0 < share < 0.0005 else f"{100 * share:.1f} %"
-        return text.append(f"{said:>8}", styles["share"])
+    def _share(self, place: int, width: int) -> Text:
+        """Say which part of the whole a row is, as far as there is room for it."""
+        share, styles = self._browsing.share(place) or 0.0, self._styles
+        text = Text()
+        if width >= NARROWEST_WITH_BARS:
+            halves = round(2 * BAR_CELLS * min(share, 1.0))
+            filled = "━" * (halves // 2) + "╸" * (halves % 2)
+            rest = BAR_CELLS - len(filled)
+            text.append(" ").append(filled, styles["bar"])
+            text.append(("─" if share else " ") * rest, styles["rest"])
+        if width >= NARROWEST_WITH_PERCENT:
+            said = "< 0.1 %" if 0 < share < 0.0005 else f"{100 * share:.1f} %"
+            text.append(f"{said if share else '':>{PERCENT_CELLS}}", styles["share"])
+        return text

@@ -136,8 +136,9 @@ class SidePanel(Vertical):
     def show(self, subject: Subject, item: Item, *, is_kept: bool = False) -> None:
         """Tell of a module or a tensor; soon, if it is still the one then."""
         self.set_class(is_kept, "-kept")
-        if self._item is not item:
-            self.query_one(VerticalScroll).scroll_home(animate=False)
+        if self._item is item and self._subject is subject:
+            return
+        self.query_one(VerticalScroll).scroll_home(animate=False)
         self._subject, self._item = subject, item
         self._fill_soon()
 
