@@ -14,6 +14,7 @@ from rich.text import Text
 
 from snapviewer.explorer.browsing import Browsing
 from snapviewer.explorer.folding import same_class
+from snapviewer.explorer.marks import Mark
 from snapviewer.explorer.outline import shown
 from snapviewer.explorer.pieces import PIECES, Facts, notes_on, words_of
 from snapviewer.explorer.rows import can_unfold, shown_children
@@ -21,14 +22,15 @@ from snapviewer.explorer.search import highlights
 from snapviewer.explorer.tree import ModuleNode
 
 BAR_CELLS = 8
-SHARE_CELLS = BAR_CELLS + 8  # with " 100.0 %"
-NARROWEST_WITH_SHARES = 56
+PERCENT_CELLS = 8  # " 100.0 %"
+NARROWEST_WITH_PERCENT, NARROWEST_WITH_BARS = 44, 66
 MOST_ALIGNED = 300  # siblings that are looked at for the widths of columns
 STYLES = (
     *("cursor", "same", "guide", "arrow", "name", "tensor", "type", "arguments", "piece", "note"),
     *("match", "bar", "rest", "share", "added", "removed", "changed"),
 )
 MARKS = {"+": "added", "-": "removed", "~": "changed"}
+_NO_MARK = Mark(" ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ class Painter:
         labels: Labels,
         facts: Facts,
         styles: Mapping[str, Style],
-        marks: Mapping[int, str] | None = None,
+        marks: Mapping[int, Mark] | None = None,
     ) -> None:
         self._browsing = browsing
         self._labels = labels
@@ -67,15 +69,13 @@ class Painter:
         is_cursor = row == browsing.row
         text = Text("▌" if is_cursor else " ", styles["arrow"], no_wrap=True, end="")
         if self._marks is not None:
-            mark = self._marks.get(place, " ")
-            text.append(f"{mark} ", styles.get(MARKS.get(mark, ""), styles["guide"]))
+            mark = self._marks.get(place, _NO_MARK)
+            is_own = mark.sign in MARKS and not mark.is_inside
+            text.append(f"{mark.sign} ", styles[MARKS[mark.sign] if is_own else "guide"])
         text.append_text(self._label(row, place))
-        has_shares = self._labels.has_bars and width >= NARROWEST_WITH_SHARES
-        room = width - (SHARE_CELLS + 1 if has_shares else 0)
-        text.truncate(room, overflow="ellipsis", pad=True)
-        if has_shares:
-            text.append(" ")
-            text.append_text(self._share(place))
+        share = self._share(place, width) if self._labels.has_bars else Text()
+        text.truncate(width - share.cell_len, overflow="ellipsis", pad=True)
+        text.append_text(share)
         text.truncate(width, pad=True)
         if is_cursor:
             text.stylize(styles["cursor"])
@@ -98,6 +98,9 @@ class Painter:
             text.append("─ " if place else "  ", styles["guide"])
         title = self._title(place)
         text.append_text(title)
+        if self._marks is not None and place in self._marks:
+            mark = self._marks[place]
+            text.append(f"  {shown(mark.words)}" if mark.words else "", styles[MARKS[mark.sign]])
         pieces = self._pieces(place)
         parent = browsing.outline.parents[place]
         if self._labels.is_aligned and parent >= 0:
@@ -152,13 +155,17 @@ class Painter:
             ]
         return self._widths[parent]
 
-    def _share(self, place: int) -> Text:
-        share, styles = self._browsing.share(place), self._styles
-        if not share:
-            return Text(" " * SHARE_CELLS)
-        halves = round(2 * BAR_CELLS * min(share, 1.0))
-        filled = "━" * (halves // 2) + "╸" * (halves % 2)
-        text = Text(filled, styles["bar"])
-        text.append("─" * (BAR_CELLS - len(filled)), styles["rest"])
-        said = "< 0.1 %" if 0 < share < 0.0005 else f"{100 * share:.1f} %"
-        return text.append(f"{said:>8}", styles["share"])
+    def _share(self, place: int, width: int) -> Text:
+        """Say which part of the whole a row is, as far as there is room for it."""
+        share, styles = self._browsing.share(place) or 0.0, self._styles
+        text = Text()
+        if width >= NARROWEST_WITH_BARS:
+            halves = round(2 * BAR_CELLS * min(share, 1.0))
+            filled = "━" * (halves // 2) + "╸" * (halves % 2)
+            rest = BAR_CELLS - len(filled)
+            text.append(" ").append(filled, styles["bar"])
+            text.append(("─" if share else " ") * rest, styles["rest"])
+        if width >= NARROWEST_WITH_PERCENT:
+            said = "< 0.1 %" if 0 < share < 0.0005 else f"{100 * share:.1f} %"
+            text.append(f"{said if share else '':>{PERCENT_CELLS}}", styles["share"])
+        return text

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,9 @@ from snapviewer.explorer.app.splitter import Splitter
 from snapviewer.explorer.app.theme import PREFIX, ansi_theme, textual_theme, variables
 from snapviewer.explorer.app.tree_view import TreeView
 from snapviewer.explorer.browsing import SMALL, Browsing
+from snapviewer.explorer.exporting import write_export
 from snapviewer.explorer.formats import format_memory, format_param_count
+from snapviewer.explorer.marks import Mark, merged
 from snapviewer.explorer.outline import Item, Outline, bytes_of, outline_of, shown
 from snapviewer.explorer.pieces import Facts, kinds_of
 from snapviewer.explorer.search import Query
@@ -51,6 +54,7 @@ if TYPE_CHECKING:
 
 Report = Callable[[int, int], object]
 Reading = Callable[[Report, Event], Subject]
+Marks = Mapping[int, Mark] | None
 
 NARROW = 100  # columns below which the panel lies under the tree
 _LINES_AROUND = 3
@@ -102,7 +106,7 @@ class ExplorerApp(App[None]):
         self._kinds: list[str] = []
         self.subject: Subject | None = None
         self.browsing: Browsing | None = None
-        self.marks: Mapping[int, str] | None = None
+        self.marks: Mapping[int, Mark] | None = None
         self.failure: Exception | None = None
         for theme in ("dark", "light"):
             self.register_theme(textual_theme(theme))
@@ -128,7 +132,7 @@ class ExplorerApp(App[None]):
         self._lay_out()
         self.query_one("#title", Static).update(Text(shown(self._model_name)))
         if isinstance(self._source, Subject):
-            self._begin(self._source, outline_of(self._source.tree))
+            self._begin(self._source, *_looked_at(self._source))
         else:
             self._tell_progress(0, 0)
             self.analyze_model_async(self._source)
@@ -143,13 +147,13 @@ class ExplorerApp(App[None]):
         def report(done: int, total: int) -> None:
             loop.call_soon_threadsafe(self._tell_progress, done, total)
 
-        def read_aside() -> tuple[Subject, Outline]:
+        def read_aside() -> tuple[Subject, Outline, Marks]:
             subject = read(report, cancel)
-            return subject, outline_of(subject.tree)
+            return subject, *_looked_at(subject)
 
         loop = asyncio.get_running_loop()
         try:
-            subject, outline = await asyncio.to_thread(read_aside)
+            subject, outline, marks = await asyncio.to_thread(read_aside)
         except asyncio.CancelledError:
             cancel.set()
             raise
@@ -158,7 +162,7 @@ class ExplorerApp(App[None]):
         except Exception as error:  # noqa: BLE001 (told on the screen, and after it by `explore`)
             self._fail(error)
         else:
-            self._begin(subject, outline)
+            self._begin(subject, outline, marks)
 
     def _tell_progress(self, done: int, total: int) -> None:
         if self.browsing is not None or self.failure or not self.is_running:
@@ -178,8 +182,8 @@ class ExplorerApp(App[None]):
         text.append(shown(str(error) or type(error).__name__), "red").append("\n\nq quits", "dim")
         self.query_one("#reading", Static).update(text)
 
-    def _begin(self, subject: Subject, outline: Outline) -> None:
-        self.subject = subject
+    def _begin(self, subject: Subject, outline: Outline, marks: Marks) -> None:
+        self.subject, self.marks = subject, marks
         room = max(self.size.height - _LINES_AROUND, 10)
         self.browsing = Browsing(outline, stats=subject.stats, max_depth=self._max_depth, room=room)
         self.query_one("#main").remove_class("-reading")
@@ -344,7 +348,8 @@ class ExplorerApp(App[None]):
 
     def action_next_difference(self) -> None:
         def go(browsing: Browsing) -> None:
-            changed = {place for place, mark in (self.marks or {}).items() if mark != "="}
+            marks = self.marks or {}
+            changed = {place for place, mark in marks.items() if not mark.is_inside}
             if not browsing.go_to_next(changed, 1):
                 self.notify("Nothing is compared, or nothing differs.", timeout=2)
 
@@ -399,6 +404,13 @@ class ExplorerApp(App[None]):
     def on_tab_line_chosen(self, event: TabLine.Chosen) -> None:
         self._choose_panel(event.number)
 
+    def action_statistics(self) -> None:
+        """Measure what the panel tells of; Esc, or moving on, cancels."""
+        panel = self.query_one(SidePanel)
+        if self.browsing is not None:
+            self._choose_panel(0)
+            panel.measure()
+
     def action_scroll_panel(self, lines: int) -> None:
         self.query_one(SidePanel).scroll_lines(3 * lines)
 
@@ -444,11 +456,20 @@ class ExplorerApp(App[None]):
 
     def action_export(self) -> None:
         if self.browsing is not None:
-            self.push_screen(ExportScreen(), self._export)
+            self.push_screen(ExportScreen(), self._export_as)
 
-    def _export(self, form: str | None) -> None:
-        if form is not None:
-            self.notify(form)
+    def _export_as(self, form: str | None) -> None:
+        if form is not None and self.browsing is not None:
+            self._export(self.browsing, form)
+
+    @work(group="export")
+    async def _export(self, browsing: Browsing, form: str) -> None:
+        try:
+            path = await asyncio.to_thread(write_export, browsing, form, Path.cwd())
+        except OSError as error:
+            self.notify(str(error), title="Not written", severity="error", markup=False)
+        else:
+            self.notify(str(path), title="Written", markup=False)
 
     def action_escape(self) -> None:
         """Cancel reading; or clear the search; or let go of what is kept."""
@@ -456,6 +477,8 @@ class ExplorerApp(App[None]):
             self._cancel.set()
             if self.failure:
                 self.exit()
+            return
+        if self.query_one(SidePanel).cancel():
             return
         bar = self.query_one(SearchBar)
         if bar.has_class("-open") or self.browsing.view.filter is not None:
@@ -470,3 +493,10 @@ class ExplorerApp(App[None]):
     async def action_quit(self) -> None:
         self._cancel.set()
         self.exit()
+
+
+def _looked_at(subject: Subject) -> tuple[Outline, Marks]:
+    """List a subject's tree; with the other one in it, and marked, if it is compared."""
+    if subject.other is None:
+        return outline_of(subject.tree), None
+    return merged(subject.other, subject.tree)

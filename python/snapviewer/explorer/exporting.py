@@ -1,0 +1,50 @@
+"""What is seen of a tree, written to a file beside others: never over one that is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from snapviewer.aside import written_aside
+from snapviewer.explorer.browsing import Browsing
+from snapviewer.explorer.rows import Order
+from snapviewer.explorer.summary.document import as_json
+from snapviewer.explorer.summary.page import as_html
+from snapviewer.explorer.summary.text import as_text
+from snapviewer.explorer.summary.view import Sort, View
+from snapviewer.explorer.tree import ModuleNode
+
+SUFFIXES = {"text": "txt", "json": "json", "html": "html", "svg": "svg"}
+_SORTS: dict[Order, Sort] = {"name": "name", "params": "parameters", "memory": "memory"}
+
+
+def exported(browsing: Browsing, form: str) -> str:
+    """Render the modules that have a row now, in the order in which they have them."""
+    outline = browsing.outline
+    items = (outline.items[place] for place in browsing.rows.places)
+    shown = frozenset(item.path for item in items if isinstance(item, ModuleNode))
+    view = View(shown=shown, sort=_SORTS.get(browsing.view.order, "model"))
+    tree = outline.tree
+    if form == "svg":
+        from snapviewer.explorer.diagram import as_svg
+
+        return as_svg(tree)
+    return {"text": as_text, "json": as_json, "html": as_html}[form](tree, view)
+
+
+def write_export(browsing: Browsing, form: str, folder: Path) -> Path:
+    """Write what is seen into a folder, under a name that is free there; return where.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    text = exported(browsing, form)
+    stem = re.sub(r"[^\w.-]+", "-", browsing.outline.tree.name).strip("-.")[:80] or "model"
+    path = folder / f"{stem}-summary.{SUFFIXES[form]}"
+    number = 2
+    while path.exists():
+        path = folder / f"{stem}-summary-{number}.{SUFFIXES[form]}"
+        number += 1
+    with written_aside(path) as file:
+        file.write(text.encode("utf-8", errors="replace"))
+    return path
