@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 _MOST = 60  # rows of a table
 _NARROW = 60  # cells, in which there is no room for types
-_MOST_KEYS = 10_000  # attributes that are sorted
 _TABLES = {"_parameters": "Parameters", "_buffers": "Buffers", "_modules": "Modules"}
 
 
@@ -47,7 +46,7 @@ def _of_object(live: Any, width: int) -> list[RenderableType | None]:
     own = asked(lambda: dict(object.__getattribute__(live, "__dict__")))
     if isinstance(own, Refused):
         own = {}
-    names = sorted((name for name in list(own)[:_MOST_KEYS] if type(name) is str), key=_order)
+    names = sorted((name for name in own if type(name) is str), key=_order)
     public = [name for name in names if not name.startswith("_")]
     private = [name for name in names if name.startswith("_") and name not in _TABLES]
     tables = [

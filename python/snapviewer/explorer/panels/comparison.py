@@ -187,7 +187,7 @@ def _children(children: Sequence[ModuleComparison], width: int) -> RenderableTyp
         verdict: Verdict = "changed" if child.verdict == "equal" else child.verdict
         line = Text(no_wrap=True, overflow="ellipsis")
         line.append(f"{MARKS[verdict]} ", style=_STYLES[verdict])
-        line.append(label_without_sums(child.node))
+        line.append(shown(label_without_sums(child.node)))
         if child.more_parameters or child.more_bytes:
             line.append(f"  {difference_text(child)}", style=QUIET)
         lines.append(line)

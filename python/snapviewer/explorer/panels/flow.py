@@ -214,7 +214,7 @@ def _as_written(node: ModuleNode, width: int) -> Text | None:
     for guide, child in zip(guides, node.children, strict=False):
         line = Text(no_wrap=True, overflow="ellipsis").append(guide, style=QUIET)
         line.append(shown(child.name, max(12, width // 2)))
-        line.append(f"  {type_text(child)}", style=QUIET)
+        line.append(f"  {shown(type_text(child))}", style=QUIET)
         lines.append(line)
     if len(node.children) > _MOST_STEPS:
         lines.append(more(len(node.children) - _MOST_STEPS))
