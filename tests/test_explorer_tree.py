@@ -121,7 +121,8 @@ def agree_with_torch(model: nn.Module) -> None:
 
 
 @pytest.mark.torch
-def test_sums_are_those_of_torch_in_a_network_of_torchvision() -> None:
+@pytest.mark.exhaustive  # importing torchvision takes eight seconds
+def test_sums_are_those_of_torch_in_resnet50() -> None:
     torchvision = pytest.importorskip("torchvision")
 
     model = torchvision.models.resnet50(weights=None)
