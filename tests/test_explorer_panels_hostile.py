@@ -97,7 +97,7 @@ class Hostile(nn.Module):  # type: ignore[misc]
 
 
 def hostile(error: BaseException) -> Any:
-    """Make one whose class has no documentation that could be had; tools that read this file do."""
+    """Make one whose class refuses its documentation, which tools that read this file ask for."""
     return type("Hostile", (Hostile,), {"__doc__": RaisingDoc()})(error)
 
 

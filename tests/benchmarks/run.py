@@ -21,6 +21,7 @@ import drawing
 import events
 import inference
 import models
+import recording
 import window
 from baseline import REPEATS, best, pickle_load
 
@@ -58,6 +59,7 @@ def main() -> None:
     events.run(FOLDER)
     models.run(FOLDER)
     inference.run()
+    recording.run()
 
 
 def _sizes(size: int) -> float:
