@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 from rich.text import Text
 
-from snapviewer.explorer.formats import format_shape
 from snapviewer.explorer.labels import type_text
+from snapviewer.explorer.overlay import shapes_text
 from snapviewer.explorer.subject import Subject
 from snapviewer.explorer.timing import FlowStep, TensorShape
 from snapviewer.explorer.tree import ModuleNode
@@ -105,7 +105,7 @@ def _users(flow: Sequence[FlowStep], place: int, end: int) -> list[str]:
 
 def _end_line(what: str, where: str, tensors: tuple[TensorShape, ...], width: int) -> Text:
     text = Text(overflow="fold")
-    text.append(f"{what} ", style=f"bold {ACCENT}").append(_shapes(tensors))
+    text.append(f"{what} ", style=f"bold {ACCENT}").append(shapes_text(tensors))
     gap = "  " if cell_len(text.plain) + cell_len(where) + 2 <= width else "\n    "
     return text.append(f"{gap}{where}", style=QUIET)
 
@@ -122,7 +122,7 @@ def _steps(inside: Sequence[FlowStep], outer: FlowStep, width: int) -> list[Text
         guide + shown(_within(inside[place].path, _around(inside, place, outer)), 60)
         for place, guide in zip(chosen, _guides([*depths, 0]), strict=False)
     ]
-    shapes = [_shapes(inside[place].outputs) for place in chosen]
+    shapes = [shapes_text(inside[place].outputs) for place in chosen]
     # Below each other, as far as there is room.
     name_cells = min(max(map(cell_len, names)), max(16, width // 2))
     shape_cells = min(max(map(cell_len, shapes)), max(12, width // 3))
@@ -195,14 +195,6 @@ def _guides(depths: Sequence[int]) -> list[str]:
         guides.append(start + ("├─ " if depth in open_below else "└─ "))
         open_below = {level for level in open_below if level < depth} | {depth}
     return guides[::-1]
-
-
-def _shapes(tensors: tuple[TensorShape, ...]) -> str:
-    if not tensors:
-        return "no tensor"
-    parts = [format_shape(tensor.shape) or "scalar" for tensor in tensors[:_MOST_TENSORS]]
-    left = len(tensors) - _MOST_TENSORS
-    return ", ".join(parts) + (f" and {left:,} more" if left > 0 else "")
 
 
 def _as_written(node: ModuleNode, width: int) -> Text | None:

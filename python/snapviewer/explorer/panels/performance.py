@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from rich.text import Text
 
-from snapviewer.explorer.formats import format_memory, format_param_count, format_shape, format_time
-from snapviewer.explorer.subject import Subject, tensors_once
-from snapviewer.explorer.timing import ModuleTiming, Spread, TensorShape
+from snapviewer.explorer.formats import format_memory, format_time
+from snapviewer.explorer.overlay import GAP, OverlayLine, gradient_text, overlay_lines
+from snapviewer.explorer.subject import Subject
+from snapviewer.explorer.timing import ModuleTiming, Spread
 from snapviewer.explorer.tree import ModuleNode
 from snapviewer.units import count_of
 
@@ -37,9 +37,6 @@ if TYPE_CHECKING:
     from snapviewer.explorer.subject import Item
 
 _SLOWEST = 10
-_NAME_CELLS = 18
-_VALUE_CELLS = 11
-_MOST_SHAPES = 4
 
 
 def content(subject: Subject, item: Item, width: int) -> RenderableType:
@@ -65,91 +62,34 @@ def _notes(subject: Subject) -> RenderableType | None:
 
 def overlay(subject: Subject, node: ModuleNode, timing: ModuleTiming | None, width: int) -> Text:
     """Say a module's costs in four lines; in more where there is no room for four."""
-    memory = format_memory(node.sums.parameter_bytes)
-    head = [f"{format_param_count(node.sums.parameters)} params"]
-    shape = next((entry.shape for entry in node.tensors if not entry.is_buffer), ())
-    head += [f"Shape: {format_shape(shape)}"] if shape else []
-    head += [f"Time: {format_time(_whole_s(timing))}"] if timing else []
-    head += [f"Mem: {memory}"]
-    name = shown(node.path or subject.tree.name, max(_NAME_CELLS, width // 2))
-    lines = [("", name, "", head)]
-    if timing is not None:
-        shapes = [f"Input: {_shapes(timing.inputs)}", f"Output: {_shapes(timing.outputs)}"]
-        lines.append(("├─ ", "forward()", f"⚡ {format_time(timing.total.median_s)}", shapes))
-        lines.append(("├─ ", "backward()", *_backward_parts(timing)))
-    lines.append(("└─ ", "memory", f"📊 {memory}", [f"Parameters: {_element_sizes(node)}"]))
-    text = Text(overflow="fold")
-    for number, (guide, what, value, parts) in enumerate(lines):
-        text.append("\n" if number else "")
-        is_last = number == len(lines) - 1
-        text.append_text(_line(guide, what, value, parts, width, is_last=is_last))
-    return text
+    name = shown(node.path or subject.tree.name, max(18, width // 2))
+    lines = overlay_lines(name, node, timing)
+    return Text("\n", overflow="fold").join(
+        _line(line, width, is_last=line is lines[-1]) for line in lines
+    )
 
 
-def _line(
-    guide: str, what: str, value: str, parts: list[str], width: int, *, is_last: bool
-) -> Text:
-    """Set a line of the overlay: what it is about, its value, and parts that may go below."""
-    # The first line has no guide, and its parts come right after the name.
-    head = _padded(guide + what, _NAME_CELLS)
-    if value:
-        head += _padded(value, 3 + _VALUE_CELLS)
-    gap = "   "
-    text = Text().append(guide, style=QUIET)
-    text.append(what, style="" if guide else "bold")
-    text.append(head[len(guide + what) :], style=ACCENT if value else "")
-    if cell_len(head) + cell_len(gap.join(parts)) <= width:
-        return text.append(gap.join(parts))
+def _line(line: OverlayLine, width: int, *, is_last: bool) -> Text:
+    """Draw a line of the overlay; parts for which there is no room go below it."""
+    after_what, after_value = line.padding
+    text = Text().append(line.guide, style=QUIET)
+    text.append(line.what, style="" if line.guide else "bold").append(after_what)
+    text.append(line.value, style=ACCENT).append(after_value)
+    whole = GAP.join(line.parts)
+    if text.cell_len + cell_len(whole) <= width:
+        return text.append(whole)
     text.rstrip()
-    below = "     " if is_last else "│    " if guide else "  "
-    room = ""
-    for part in parts:
-        if room and cell_len(below + room + gap + part) <= width:
-            room += gap + part
-            text.append(gap + part)
+    below = "     " if is_last else "│    " if line.guide else "  "
+    room = 0
+    for part in line.parts:
+        cells = cell_len(GAP + part)
+        if 0 < cells <= room:
+            text.append(GAP + part)
+            room -= cells
         else:
-            room = part
             text.append(f"\n{below}", style=QUIET).append(part)
+            room = width - len(below) - cell_len(part)
     return text
-
-
-def _padded(text: str, cells: int) -> str:
-    """Fill up to a number of cells, with two blanks at least; emoji take two cells each."""
-    return text + " " * max(2, cells - cell_len(text))
-
-
-def _whole_s(timing: ModuleTiming) -> float:
-    """Return the time of a call forward and backward."""
-    return timing.total.median_s + (timing.backward.median_s if timing.backward else 0.0)
-
-
-def _backward_parts(timing: ModuleTiming) -> tuple[str, list[str]]:
-    gradient = f"Gradient: {_gradient(timing)}"
-    if timing.backward is None:
-        return "⚡ –", [gradient]
-    return f"⚡ {format_time(timing.backward.median_s)}", [gradient]
-
-
-def _gradient(timing: ModuleTiming) -> str:
-    return "computed" if timing.has_gradient else "not computed"
-
-
-def _shapes(tensors: tuple[TensorShape, ...]) -> str:
-    if not tensors:
-        return "none"
-    parts = [format_shape(tensor.shape) or "scalar" for tensor in tensors[:_MOST_SHAPES]]
-    left = len(tensors) - _MOST_SHAPES
-    return ", ".join(parts) + (f" and {left:,} more" if left > 0 else "")
-
-
-def _element_sizes(node: ModuleNode) -> str:
-    """Say how many parameters there are of which size: `36,864 × 4 bytes`."""
-    counts: Counter[int] = Counter()
-    for entry in tensors_once(node):
-        if not entry.is_buffer and entry.elements:
-            counts[entry.size_bytes // entry.elements] += entry.elements
-    parts = [f"{count:,} × {count_of(size, 'byte')}" for size, count in counts.most_common(4)]
-    return " + ".join(parts) or "none"
 
 
 def _forward(
@@ -224,7 +164,7 @@ def _backward(timing: ModuleTiming) -> RenderableType | None:
             ("a call", _spread(timing.backward)),
             ("range", _range(timing.backward)),
             ("own", None if own is None else _spread(own)),
-            ("gradient", _gradient(timing)),
+            ("gradient", gradient_text(timing)),
         ]
     )
 
