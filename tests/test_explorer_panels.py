@@ -320,10 +320,10 @@ def test_a_tree_alone_has_neither_code_nor_attributes_nor_a_counterpart() -> Non
 
 def test_a_module_is_compared_with_its_counterpart() -> None:
     here, there = linear("fc", 3, 4), linear("fc", 3, 5)
-    only = module("extra", "ReLU")
+    only, gone = module("extra", "ReLU"), linear("gone", 2, 2)
     subject = Subject(
         Tree("a", "", module("", "Net", children=[here, only])),
-        other=Tree("b", "", module("", "Net", children=[there])),
+        other=Tree("b", "", module("", "Net", children=[there, gone])),
     )
 
     part = text_of(comparison.content(subject, here, 60))
@@ -335,6 +335,25 @@ def test_a_module_is_compared_with_its_counterpart() -> None:
     assert re.search(r"~  weight  4×3 float32  5×3 float32", part)
     assert re.search(r"   modules +1 +1", part)
     assert re.search(r"different +1 +2\nequal +1 +0", whole)
-    assert "~ fc: Linear(3→5)  +4 params (+16B)" in whole
-    assert "- extra: ReLU" in whole
+    assert "~ fc: Linear(3→4)  −4 params (−16B)" in whole
+    assert "+ extra: ReLU" in whole
+    assert "- gone: Linear(2→2)" in whole
     assert "only here" in alone
+
+
+def test_what_is_only_in_the_other_model_is_told_as_it_is_there() -> None:
+    gone = linear("gone", 2, 2)
+    subject = Subject(resnet(), other=Tree("b", "", module("", "Net", children=[gone])))
+
+    for item in (gone, gone.tensors[0]):
+        for panel in PANELS:
+            assert "gone" in text_of(panel.content(subject, item, 60))
+    assert "Only in b, which this is compared with." in text_of(details.content(subject, gone, 60))
+    assert "only there" in text_of(comparison.content(subject, gone, 60))
+
+
+def test_a_module_of_both_trees_is_told_as_it_is_here() -> None:
+    here, both = linear("fc", 3, 4), replace(linear("fc", 3, 4), type_name="Both")
+    subject = Subject(Tree("a", "", module("", "Net", children=[here])))
+
+    assert subject.node_of(both) is here

@@ -89,7 +89,7 @@ def measure(
         CancelledError: `cancel` was set.
     """
     is_single = isinstance(item, TensorEntry)
-    entries = [item] if isinstance(item, TensorEntry) else list(tensors_once(item))
+    entries = [item] if isinstance(item, TensorEntry) else list(tensors_once(subject.node_of(item)))
     total = sum(entry.size_bytes for entry in entries)
     done, found = 0, []
     for entry in entries:

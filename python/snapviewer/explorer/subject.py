@@ -56,19 +56,19 @@ class Subject:
 
     @cached_property
     def comparison(self) -> TreeComparison | None:
-        """The tree beside the other one; None if there is none."""
-        return None if self.other is None else compare_trees(self.tree, self.other)
+        """The tree beside the other one, which counts as before; None if there is none."""
+        return None if self.other is None else compare_trees(self.other, self.tree)
 
     @cached_property
     def compared(self) -> Mapping[str, ModuleComparison]:
-        """What the comparison says of the modules of this tree, by path."""
+        """What the comparison says of the modules of both trees, by path."""
         whole = self.comparison.root.walk() if self.comparison else ()
-        return {each.before.path: each for each in whole if each.before is not None}
+        return {each.node.path: each for each in whole}
 
     def module_of(self, node: ModuleNode) -> Any:
         """Return the live module; a `Refused` if it cannot be had, None if there is none."""
         find = self.find_module
-        return None if find is None else asked(lambda: find(node.path))
+        return asked(find, node.path) if find is not None and self.has(node) else None
 
     def tensor_of(self, entry: TensorEntry) -> Any:
         """Return the live tensor; a `Refused` if it cannot be had, None if there is none."""
@@ -84,11 +84,25 @@ class Subject:
         # A module that is shown in several places has its tensors in the first.
         return self.file_tensors.get(entry.tied_to) if kept is None and entry.tied_to else kept
 
+    def has(self, node: ModuleNode) -> bool:
+        """Tell whether a module is in this tree, and not only in the other one."""
+        return node.path in self.places.nodes
+
+    def is_root(self, node: ModuleNode) -> bool:
+        """Tell whether a module is the whole model."""
+        return node.path == self.tree.root.path
+
     def node_of(self, item: Item) -> ModuleNode:
-        """Return the module itself, or the one that has the tensor."""
+        """Return a module as it is in this tree, or the one that has a tensor.
+
+        What is only in the other tree is returned as it is there.
+        """
         if isinstance(item, ModuleNode):
-            return item
-        return self.places.owners.get(item.path, self.tree.root)
+            return self.places.nodes.get(item.path, item)
+        owner = self.places.owners.get(item.path)
+        if owner is None and self.other is not None:
+            owner = places_in(self.other).owners.get(item.path)
+        return owner or self.tree.root
 
     def timing_of(self, node: ModuleNode) -> ModuleTiming | None:
         """Return what was recorded of a module, under whichever of its paths."""

@@ -12,7 +12,7 @@ from snapviewer.checkpoint_values import plain_values
 from snapviewer.explorer.formats import format_shape
 from snapviewer.explorer.guarded import Refused, asked, kind_of, said, value_text
 from snapviewer.explorer.subject import Subject
-from snapviewer.explorer.tree import ModuleNode, TensorEntry
+from snapviewer.explorer.tree import TensorEntry
 from snapviewer.texts import clean
 
 from .parts import QUIET, WARNING, Column, rows_of, section, sentence, shown, stacked, title
@@ -143,7 +143,7 @@ def _properties(kind: type) -> Text | None:
 
 def _in_file(subject: Subject, item: Item, width: int) -> list[RenderableType | None]:
     checkpoint = subject.checkpoint
-    if checkpoint is None or not isinstance(item, ModuleNode) or item is not subject.tree.root:
+    if checkpoint is None or isinstance(item, TensorEntry) or not subject.is_root(item):
         where = "the plain values of the file are at the root" if checkpoint else "no live module"
         return [sentence(f"Nothing is kept here beside tensors: {where}.")]
     columns = [

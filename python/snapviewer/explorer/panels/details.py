@@ -55,7 +55,8 @@ def content(subject: Subject, item: Item, width: int) -> RenderableType:
     """Tell all that is known of a module or a tensor without reading elements."""
     if isinstance(item, TensorEntry):
         return tensor.content(subject, item, width)
-    node, module = item, subject.module_of(item)
+    node = subject.node_of(item)
+    module = subject.module_of(node)
     return stacked(
         title(node.path or subject.tree.name, width=width),
         sentence(label(node), style=ACCENT),
@@ -73,7 +74,9 @@ def _notes(subject: Subject, node: ModuleNode, module: Any) -> Iterator[str]:
         yield f"The live module cannot be asked {module}."
     if node.shared_with is not None:
         yield f"The same module as {shown(node.shared_with or subject.tree.name)}."
-    if node is subject.tree.root:
+    if not subject.has(node) and subject.other is not None:
+        yield f"Only in {shown(subject.other.name)}, which this is compared with."
+    if subject.is_root(node):
         yield from subject.tree.notes[:MOST_ROWS]
 
 
@@ -109,7 +112,7 @@ def _amounts(subject: Subject, node: ModuleNode, width: int) -> RenderableType |
     sums, model = node.sums, subject.tree.root.sums
     own = sum(entry.elements for entry in node.tensors if not entry.is_buffer)
     share = Text(f"{sums.parameters:,}")
-    if model.parameters > 0 and node is not subject.tree.root:
+    if model.parameters > 0 and not subject.is_root(node):
         share.append(f"  {percent(sums.parameters, model.parameters)} of the model  ", style=QUIET)
         if width >= 60:
             share.append_text(bar(sums.parameters / model.parameters, 12))

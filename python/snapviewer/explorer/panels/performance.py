@@ -106,11 +106,11 @@ def _forward(
     ]
     root = subject.tree.root
     above = _called_above(subject, node)
-    if above is not None and above[0] is not root:
+    if above is not None and not subject.is_root(above[0]):
         of = f"of {shown(above[0].path, 24)}"
         rows.append(("share", _shared(timing.total.sum_s, above[1].total.sum_s, cells, of)))
     whole = subject.timing_of(root)
-    if whole is not None and node is not root:
+    if whole is not None and not subject.is_root(node):
         name = "" if len(rows) > 4 else "share"
         rows.append((name, _shared(timing.total.sum_s, whole.total.sum_s, cells, "of the model")))
     return facts(rows)
