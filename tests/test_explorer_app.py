@@ -29,10 +29,11 @@ from snapviewer.explorer.app.panel import SidePanel, TabLine
 from snapviewer.explorer.app.program import ExplorerApp
 from snapviewer.explorer.app.search_bar import SearchBar
 from snapviewer.explorer.app.splitter import Splitter
+from snapviewer.explorer.app.tabs import TABS
 from snapviewer.explorer.app.tree_view import TreeView
 from snapviewer.explorer.config import ExplorerConfig
 from snapviewer.explorer.labels import label
-from snapviewer.explorer.panels import Panel
+from snapviewer.explorer.panels import Panel, statistics
 from snapviewer.explorer.subject import Subject
 from snapviewer.explorer.timing import ForwardStats, ModuleTiming, Spread, TensorShape
 from snapviewer.explorer.tree import ModuleNode, Tree
@@ -42,7 +43,7 @@ from snapviewer.explorer.tree import ModuleNode, Tree
 def choices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where choices are remembered; panels are filled without waiting."""
     monkeypatch.setenv("SNAPVIEWER_CONFIG", str(tmp_path / "config"))
-    monkeypatch.setattr(panel_module, "SECONDS_BEFORE", 0.0)
+    monkeypatch.setattr(panel_module, "SECONDS_BEFORE", 0.001)
     return tmp_path / "config" / "explorer.json"
 
 
@@ -79,7 +80,7 @@ def test_rows_say_what_the_known_tree_says() -> None:
             assert isinstance(item, ModuleNode)
             assert label(item) in text
 
-    drive(trees.resnet(), script, size=(120, 40))
+    drive(trees.resnet(), script, size=(200, 40))
 
 
 def test_arrows_and_letters_move_and_fold() -> None:
@@ -111,7 +112,7 @@ def test_arrows_and_letters_move_and_fold() -> None:
 
 def test_pages_and_ends_are_reached() -> None:
     async def script(driver: Driver) -> None:
-        await driver.press("Z")
+        await driver.press("Z", "Z")
         height = driver.app.query_one(TreeView).size.height
         await driver.press("pagedown")
         assert driver.browsing.row == height - 1
@@ -129,7 +130,7 @@ def test_pages_and_ends_are_reached() -> None:
     ("key", "path", "count"),
     [
         ("z", "layer1", 12 + 10 + 24),
-        ("Z", "", 75),
+        ("Z", "", 88),
         ("s", "layer1.0", 12 + 10),
         ("S", "layer1.0", 12 + 10 + 24),
         ("o", "layer1.0", 12 + 20),
@@ -142,24 +143,23 @@ def test_folding_keys_unfold_what_they_say_and_fold_it_again(
     async def script(driver: Driver) -> None:
         browsing = driver.browsing
         browsing.move_to_row(driver.row_of(path))
-        if key == "z":
-            await driver.press("enter")
-            before = 10
-        else:
-            before = 12
+        before = 12
+        if key in "zZ":
+            await driver.press("enter" if key == "z" else "Z")
+            before = 10 if key == "z" else 8
         assert len(browsing.rows.places) == before
         await driver.press(key)
         unfolded = len(browsing.rows.places)
         await driver.press(key)
         folded = len(browsing.rows.places)
-        assert (unfolded, folded) == (count, {"Z": 8}.get(key, before))
+        assert (unfolded, folded) == (count, before)
 
     drive(trees.resnet(), script)
 
 
 def test_tensors_and_what_is_small_can_be_hidden() -> None:
     async def script(driver: Driver) -> None:
-        await driver.press("Z")
+        await driver.press("Z", "Z")
         everything = len(driver.browsing.rows.places)
         await driver.press("w")
         assert len(driver.browsing.rows.places) == 32
@@ -181,7 +181,7 @@ def test_rows_are_sorted_and_the_other_way_round() -> None:
             items = driver.browsing.outline.items
             return [items[place].path for place in driver.browsing.rows.places[1:4]]
 
-        await driver.press("Z", "Z", "r")
+        await driver.press("Z", "r")
         assert first() == ["bn1", "conv1", "fc"]
         await driver.press("r")
         assert first() == ["fc", "layer2", "layer1"]
@@ -236,13 +236,13 @@ def test_aligned_labels_stand_below_each_other() -> None:
         return {line.index("params]") for line in driver.lines[1:] if "params]" in line}
 
     async def script(driver: Driver) -> None:
-        await driver.press("Z", "Z")
         assert len(columns(driver)) > 1
         await driver.press("A")
         starts = {line.index("[") for line in driver.lines[1:]}
         assert len(starts) == 1
 
-    drive(trees.resnet(), script, size=(140, 30))
+    config = ExplorerConfig(max_depth=1)
+    drive(trees.resnet(), script, size=(140, 30), config=config)
 
 
 def test_labels_are_chosen_and_reordered() -> None:
@@ -379,7 +379,7 @@ def test_a_panel_that_fails_says_so_in_its_place(monkeypatch: pytest.MonkeyPatch
     def fail(*_: object) -> Any:
         raise RuntimeError("[red]no\x1b")
 
-    tabs = tuple(replace(tab, panel=Panel(tab.panel.name, fail)) for tab in panel_module.TABS)
+    tabs = tuple(replace(tab, panel=Panel(tab.panel.name, fail)) for tab in TABS)
     monkeypatch.setattr(panel_module, "TABS", tabs)
 
     async def script(driver: Driver) -> None:
@@ -399,7 +399,7 @@ def test_what_a_slow_panel_says_of_a_module_left_behind_is_dropped(
             first_may_end.wait(10)
         return Text(f"told of {item.path}")
 
-    tabs = tuple(replace(tab, panel=Panel("Slow", content)) for tab in panel_module.TABS)
+    tabs = tuple(replace(tab, panel=Panel("Slow", content)) for tab in TABS)
     monkeypatch.setattr(panel_module, "TABS", tabs)
 
     async def script(driver: Driver) -> None:
@@ -444,7 +444,7 @@ def test_statistics_are_measured_aside_and_can_be_cancelled(
 def test_what_was_measured_stays_with_its_module(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(panel_module, "measure", lambda *_args, **_kwargs: "numbers")
     monkeypatch.setattr(
-        panel_module.statistics, "content", lambda measured, _width: Text(f"measured {measured}")
+        statistics, "content", lambda measured, _width: Text(f"measured {measured}")
     )
 
     async def script(driver: Driver) -> None:
@@ -483,11 +483,15 @@ def test_the_mouse_selects_folds_scrolls_and_chooses_tabs() -> None:
         assert len(driver.browsing.rows.places) == 12
         await driver.pilot.click("#tree", offset=(20, 25))
         assert driver.path == "layer2"
+        await driver.press("Z", "Z")
+        driver.app.query_one(TreeView).scroll_down(animate=False)
+        await driver.settle()
+        assert "ResNet" not in driver.lines[0]
         await driver.pilot.click(TabLine, offset=(12, 0))
         await driver.settle()
         assert driver.app.query_one(SidePanel).title == "Performance Stats"
 
-    drive(trees.resnet(), script, size=(120, 40))
+    drive(trees.resnet(), script, size=(120, 30))
 
 
 @pytest.mark.parametrize(("size", "to"), [((120, 30), (80, 10)), ((80, 24), (10, 8))])
@@ -598,7 +602,7 @@ def test_marks_names_and_wide_letters_are_shown_as_they_are() -> None:
             await driver.press(key)
             assert "cannot be shown" not in driver.panel
 
-    drive(trees.tied(), script, size=(140, 40))
+    drive(trees.tied(), script, size=(220, 40))
 
 
 @pytest.mark.parametrize(
@@ -727,8 +731,9 @@ def test_differences_are_marked_and_found_one_after_another() -> None:
     after = Tree("tuned", "", trees.module("", "ResNet", children=parts))
 
     async def script(driver: Driver) -> None:
-        marks = {line[1:3].strip() + line.split(":")[0][-7:].strip(" ─▸▾") for line in driver.lines}
-        assert {"-maxpool", "~fc", "+head", "conv1"} <= marks
+        marks = {line.split(":")[0].split(" ")[-1]: line[1] for line in driver.lines}
+        assert marks["conv1"] == " "
+        assert (marks["maxpool"], marks["fc"], marks["head"]) == ("-", "~", "+")
         await driver.press("D")
         assert driver.path == "maxpool"
         await driver.press("D")
@@ -755,7 +760,7 @@ def test_what_is_seen_is_exported_and_never_over_a_file(
         await driver.press(key)
         await driver.press("Z", "e", key)
 
-    drive(trees.resnet(), script)
+    drive(trees.resnet(), script, config=ExplorerConfig(max_depth=1))
 
     texts = [(tmp_path / f"resnet-summary{number}.{suffix}").read_text() for number in ("", "-2")]
     assert ["layer1.0.conv1" in text or "│   │   ├── conv1" in text for text in texts] == [
@@ -786,10 +791,11 @@ def test_help_has_every_key_and_every_key_does_something() -> None:
     async def script(driver: Driver) -> None:
         await driver.press("question_mark")
         assert isinstance(driver.app.screen, HelpScreen)
-        text = "\n".join(text_of(one) for one in driver.app.screen.query(Static))
+        told = " ".join(text_of(one) for one in driver.app.screen.query(Static))
+        text = re.sub(r"\s+", " ", told)
         for keys in GROUPS.values():
             for key in keys:
-                assert re.search(rf"{re.escape(key.shown)}  {re.escape(key.words)}", text)
+                assert re.search(rf"{re.escape(key.shown)} {re.escape(key.words)}", text)
         await driver.press("j", "pagedown", "escape")
         assert not isinstance(driver.app.screen, HelpScreen)
 
@@ -822,7 +828,7 @@ def test_damaged_choices_are_as_in_the_beginning(text: str, choices: Path) -> No
     async def script(driver: Driver) -> None:
         assert "params]" in driver.lines[1]
 
-    app = drive(trees.resnet(), script)
+    app = drive(trees.resnet(), script, size=(240, 30))
 
     assert app.settings.theme == "dark"
     assert app.settings.panel_percent <= 80
