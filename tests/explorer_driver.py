@@ -37,10 +37,9 @@ class Driver:
 
     async def settle(self) -> None:
         """Wait until nothing is under way."""
-        await self.pilot.pause()
-        await self.app.workers.wait_for_complete()
-        await self.pilot.pause()
-        await self.app.workers.wait_for_complete()
+        for _ in range(2):
+            await self.pilot.pause(0.004)  # longer than the panel waits, in tests
+            await self.app.workers.wait_for_complete()
         await self.pilot.pause()
 
     @property

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 from snapviewer.aside import written_aside
 from snapviewer.explorer.browsing import Browsing
 from snapviewer.explorer.rows import Order
-from snapviewer.explorer.summary.document import as_json
+from snapviewer.explorer.summary.document import as_dict
 from snapviewer.explorer.summary.page import as_html
 from snapviewer.explorer.summary.text import as_text
 from snapviewer.explorer.summary.view import Sort, View
@@ -29,7 +30,10 @@ def exported(browsing: Browsing, form: str) -> str:
         from snapviewer.explorer.diagram import as_svg
 
         return as_svg(tree)
-    return {"text": as_text, "json": as_json, "html": as_html}[form](tree, view)
+    if form == "json":
+        # `as_json` minds what the terminal can show; a file holds every letter.
+        return json.dumps(as_dict(tree, view), indent=2, ensure_ascii=False)
+    return as_html(tree, view) if form == "html" else as_text(tree, view)
 
 
 def write_export(browsing: Browsing, form: str, folder: Path) -> Path:

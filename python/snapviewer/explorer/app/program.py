@@ -19,6 +19,7 @@ from textual import work
 from textual.app import App, ComposeResult
 from textual.containers import Container
 from textual.events import Resize
+from textual.geometry import Size
 from textual.widgets import Footer, Static
 
 from snapviewer import CancelledError
@@ -231,9 +232,9 @@ class ExplorerApp(App[None]):
             text.append(f"  ·  {part}", "not bold")
         return text
 
-    def _lay_out(self) -> None:
+    def _lay_out(self, size: Size | None = None) -> None:
         main, panel = self.query_one("#main"), self.query_one(SidePanel)
-        is_narrow = self.size.width < NARROW
+        is_narrow = (size or self.size).width < NARROW
         main.set_class(is_narrow, "-narrow")
         main.set_class(not self.settings.has_panel, "-alone")
         self.query_one(Splitter).lie(is_lying=is_narrow)
@@ -241,8 +242,8 @@ class ExplorerApp(App[None]):
         panel.styles.width = "1fr" if is_narrow else percent
         panel.styles.height = percent if is_narrow else "1fr"
 
-    def on_resize(self, _event: Resize) -> None:
-        self._lay_out()
+    def on_resize(self, event: Resize) -> None:
+        self._lay_out(event.size)
 
     def _remember(self, **changes: Any) -> None:
         self.settings = replace(self.settings, **changes)
@@ -441,7 +442,8 @@ class ExplorerApp(App[None]):
 
     def action_copy_path(self) -> None:
         if self.browsing is not None:
-            path = self.browsing.item.path
+            # A lone half of a letter, which a live module's name may have, fits in no clipboard.
+            path = self.browsing.item.path.encode(errors="replace").decode()
             self.copy_to_clipboard(path)
             self.notify(
                 shown(path) or "(the root has no path)", title="Copied", timeout=2, markup=False
