@@ -155,10 +155,11 @@ def _measured_live(
     try:
         stats = _core.tensor_stats(data, entry.dtype, entry.shape, progress=progress, cancel=cancel)
         quality = None
-        if has_quality:
-            # Slices along the first dimension: here the order of elements matters.
+        # Slices along the first dimension: here the order of elements matters.
+        ordered = asked(bytes_of, live) if has_quality else None
+        if ordered is not None and not isinstance(ordered, Refused):
             quality = _core.tensor_quality(
-                bytes_of(live), entry.dtype, entry.shape, spectrum=False, cancel=cancel
+                ordered, entry.dtype, entry.shape, spectrum=False, cancel=cancel
             )
     except ValueError as error:
         return Measured(entry, None, None, str(error))
