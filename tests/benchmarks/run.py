@@ -19,6 +19,7 @@ from pathlib import Path
 import checkpoints
 import drawing
 import events
+import explorer_app
 import inference
 import models
 import window
@@ -58,6 +59,7 @@ def main() -> None:
     events.run(FOLDER)
     models.run(FOLDER)
     inference.run()
+    explorer_app.run()
 
 
 def _sizes(size: int) -> float:

@@ -13,7 +13,6 @@ from rich.style import Style
 from rich.text import Text
 
 from snapviewer.explorer.browsing import Browsing
-from snapviewer.explorer.folding import same_class
 from snapviewer.explorer.marks import Mark
 from snapviewer.explorer.outline import shown
 from snapviewer.explorer.pieces import PIECES, Facts, notes_on, words_of
@@ -59,7 +58,8 @@ class Painter:
         self._styles = styles
         self._marks = marks
         self._matches = browsing.view.filter.matches if browsing.view.filter else frozenset()
-        self._same = frozenset(same_class(browsing.outline, browsing.place))
+        chosen = browsing.item
+        self._type = chosen.type_name if isinstance(chosen, ModuleNode) else ""
         self._widths: dict[int, Sequence[int]] = {}
 
     def line(self, row: int, width: int) -> Text:
@@ -79,9 +79,14 @@ class Painter:
         text.truncate(width, pad=True)
         if is_cursor:
             text.stylize(styles["cursor"])
-        elif place in self._same:
+        elif self._is_same(place):
             text.stylize(styles["same"])
         return text
+
+    def _is_same(self, place: int) -> bool:
+        """Tell whether a row is a module of the class of the one under the cursor."""
+        item = self._browsing.outline.items[place]
+        return isinstance(item, ModuleNode) and item.type_name == self._type != ""
 
     def arrow_cell(self, row: int) -> int:
         """Tell in which cell of a row its arrow is."""

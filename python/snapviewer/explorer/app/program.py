@@ -314,7 +314,12 @@ class ExplorerApp(App[None]):
 
     def _search(self) -> None:
         query, self._wanted = self._wanted, None
-        if query is not None and self.browsing is not None:
+        if query is not None:
+            self.search_for(query)
+
+    def search_for(self, query: Query) -> None:
+        """Show what a query finds, and how much that is."""
+        if self.browsing is not None:
             self.browsing.search(query)
             found = self.browsing.found
             self.query_one(SearchBar).tell(len(found.matches), found.error)
