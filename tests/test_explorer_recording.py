@@ -450,9 +450,7 @@ def test_a_model_with_operations_in_place_gets_the_same_gradients() -> None:
     with record_torch_module_forward_stats(model):
         model(x).sum().backward()
 
-    assert all(
-        torch.equal(a, b.grad) for a, b in zip(plain, model.parameters(), strict=True)
-    )
+    assert all(torch.equal(a, b.grad) for a, b in zip(plain, model.parameters(), strict=True))
     stats = get_forward_stats(model)
     assert all(one.has_gradient for one in stats.timings.values())
     assert Counter(one.calls for one in stats.timings.values()) == {1: 7, 2: 2}

@@ -113,7 +113,7 @@ class TreeComparison:
         return not self.root.has_changes
 
 
-def compare(before: Tree, after: Tree) -> TreeComparison:
+def compare_trees(before: Tree, after: Tree) -> TreeComparison:
     """Compare two trees; the roots go together whatever they are called."""
     root = _compared(before.root, after.root)
     modules: dict[Verdict, int] = dict.fromkeys(MARKS, 0)

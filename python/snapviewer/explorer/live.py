@@ -32,6 +32,7 @@ from .tree import TensorEntry, Tree
 MOST_REPEATED = 100_000
 _BETWEEN_REPORTS = 512  # modules
 _MOST_TOLD = 5
+_SCRIPT = "ScriptModule"
 
 _Named: TypeAlias = Iterable[tuple[str, Any]]
 _Children: TypeAlias = list[tuple[str, Any]]
@@ -65,7 +66,7 @@ def tree_of_module(
 def type_name_of(module: Any) -> str:
     """Return the class of a module; of a ScriptModule, of what it was made of."""
     name = type(module).__name__
-    if name.endswith("ScriptModule"):
+    if name.endswith(_SCRIPT):
         try:
             return str(module.original_name)
         except Exception:  # noqa: BLE001 (a property that may raise anything)
@@ -134,9 +135,9 @@ class _Walk:
         kind = type(module)
         known = self.kinds.get(kind)
         if known is None:
-            known = self.kinds[kind] = (type_name_of(module), describer_of(kind))
+            known = self.kinds[kind] = (kind.__name__, describer_of(kind))
         type_name, describe = known
-        if type_name.endswith("ScriptModule"):
+        if type_name.endswith(_SCRIPT):
             type_name = type_name_of(module)
         self.drafts.append(
             Draft(

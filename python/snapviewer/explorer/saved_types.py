@@ -33,9 +33,8 @@ def guessed_type(name: str, shapes: Shapes) -> str:
     if "running_mean" in shapes and "running_var" in shapes:
         return "BatchNorm"
     if "weight_ih_l0" in shapes and "weight_hh_l0" in shapes:
-        hidden = shapes["weight_hh_l0"][-1:] or (0,)
-        gates = shapes["weight_ih_l0"][0] // hidden[0] if hidden[0] else 0
-        return _GATES.get(gates, "")
+        rows, hidden = shapes["weight_ih_l0"][:1], shapes["weight_hh_l0"][1:]
+        return next((_GATES[n] for n in _GATES if rows == tuple(n * size for size in hidden)), "")
     if "in_proj_weight" in shapes or {"q_proj_weight", "k_proj_weight"} <= shapes.keys():
         return "MultiheadAttention"
     if weight is None:
@@ -73,7 +72,7 @@ def arguments_of_shapes(type_name: str, shapes: Shapes) -> str:
     if type_name == "MultiheadAttention":
         turned = shapes.get("in_proj_weight") or shapes.get("q_proj_weight") or ()
         return str(turned[-1]) if turned else ""
-    if type_name.startswith(("Embedding",)) and len(weight) == 2:
+    if type_name.startswith("Embedding") and len(weight) == 2:
         return f"{weight[0]}, {weight[1]}"
     if type_name == "Conv1D" and len(weight) == 2:
         return f"{weight[0]}→{weight[1]}"

@@ -22,27 +22,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from snapviewer.explorer.summary.view import EVERYTHING, More, View, rows_of
+from snapviewer.explorer.summary.seen import EVERYTHING, More, Seen, rows_of
 from snapviewer.explorer.tree import ModuleNode, Sums, TensorEntry, Tree
 from snapviewer.texts import json_text
 
 FORMAT, VERSION = "snapviewer-model-summary", 1
 
 
-def as_json(tree: Tree, view: View = EVERYTHING) -> str:
+def as_json(tree: Tree, seen: Seen = EVERYTHING) -> str:
     """Render what is seen of a tree as JSON."""
-    return json_text(as_dict(tree, view))
+    return json_text(as_dict(tree, seen))
 
 
-def as_dict(tree: Tree, view: View = EVERYTHING) -> dict[str, Any]:
+def as_dict(tree: Tree, seen: Seen = EVERYTHING) -> dict[str, Any]:
     """Return what is seen of a tree as plain values."""
     modules: list[dict[str, Any]] = []
     at_depth: dict[int, dict[str, Any]] = {}
-    for row in rows_of(tree.root, view):
+    for row in rows_of(tree.root, seen):
         if isinstance(row, More):
             at_depth[len(row.guides) - 1]["hidden_children"] = row.count
         else:
-            module = _module(row.node, len(row.guides), view)
+            module = _module(row.node, len(row.guides), seen)
             at_depth[len(row.guides)] = module
             modules.append(module)
     return {
@@ -56,7 +56,7 @@ def as_dict(tree: Tree, view: View = EVERYTHING) -> dict[str, Any]:
     }
 
 
-def _module(node: ModuleNode, depth: int, view: View) -> dict[str, Any]:
+def _module(node: ModuleNode, depth: int, seen: Seen) -> dict[str, Any]:
     return {
         "path": node.path,
         "name": node.name,
@@ -64,7 +64,7 @@ def _module(node: ModuleNode, depth: int, view: View) -> dict[str, Any]:
         "type": node.type_name,
         "is_type_guessed": node.is_type_guessed,
         "arguments": node.arguments,
-        "label": view.line(node),
+        "label": seen.line(node),
         "shared_with": node.shared_with,
         "hidden_children": 0,
         "tensors": [tensor_dict(entry) for entry in node.tensors],

@@ -9,11 +9,11 @@ from snapviewer.document.html import page_of
 from snapviewer.document.lettering import one_line
 from snapviewer.explorer.formats import format_memory, format_param_count, format_shape
 from snapviewer.explorer.labels import type_text
-from snapviewer.explorer.summary.view import (
+from snapviewer.explorer.summary.seen import (
     EVERYTHING,
     More,
     Row,
-    View,
+    Seen,
     memory_of,
     remarks,
     rows_of,
@@ -63,13 +63,13 @@ main { max-width: 1100px; }
 """
 
 
-def as_html(tree: Tree, view: View = EVERYTHING) -> str:
+def as_html(tree: Tree, seen: Seen = EVERYTHING) -> str:
     """Render what is seen of a tree as a page of HTML."""
-    body = "\n".join(_body(tree, view))
+    body = "\n".join(_body(tree, seen))
     return page_of(type_text(tree.root) or tree.name, body, more_style=_STYLE)
 
 
-def _body(tree: Tree, view: View) -> Iterator[str]:
+def _body(tree: Tree, seen: Seen) -> Iterator[str]:
     sums = tree.root.sums
     facts = [
         ("Parameters", f"{sums.parameters:,}"),
@@ -82,12 +82,12 @@ def _body(tree: Tree, view: View) -> Iterator[str]:
     yield from (f"<div><dt>{what}</dt><dd>{said}</dd></div>" for what, said in facts)
     yield "</dl>"
     yield from (f'<p class="box warning">{_words(note)}</p>' for note in tree.notes)
-    yield from _tree(tree, view)
+    yield from _tree(tree, seen)
     yield f"<footer>{_words(tree.source)}</footer>"
 
 
-def _tree(tree: Tree, view: View) -> Iterator[str]:
-    rows = list(rows_of(tree.root, view))
+def _tree(tree: Tree, seen: Seen) -> Iterator[str]:
+    rows = list(rows_of(tree.root, seen))
     open_depth = _MOST_NESTED if len(rows) <= _OPEN_ROWS else _OPEN_DEPTH
     whole = max(1, tree.root.sums.parameters)
     ends: list[str] = []  # what closes each level that is open
@@ -99,7 +99,7 @@ def _tree(tree: Tree, view: View) -> Iterator[str]:
         if isinstance(row, More):
             yield f'<li><div class="leaf more">{row.count:,} more</div></li>'
             continue
-        line = _line(row, view, whole)
+        line = _line(row, seen, whole)
         if not row.below and not row.node.tensors:
             yield f'<li><div class="leaf">{line}</div></li>'
             continue
@@ -116,7 +116,7 @@ def _tree(tree: Tree, view: View) -> Iterator[str]:
     yield "</ul>"
 
 
-def _line(row: Row, view: View, whole: int) -> str:
+def _line(row: Row, seen: Seen, whole: int) -> str:
     node = row.node
     guess = ' guessed" title="guessed from names and shapes' if node.is_type_guessed else ""
     what = _words(type_text(node))
@@ -141,7 +141,7 @@ def _sums(node: ModuleNode, whole: int) -> str:
     width = round(100 * count / whole, 1)
     return (
         f'{text}<svg class="share" viewBox="0 0 100 6" preserveAspectRatio="none">'
-        f"<title>{share}</title>"
+        f"<title>{escape(share)}</title>"
         '<rect width="100" height="6" class="fill-grid"/>'
         f'<rect width="{width:g}" height="6" class="fill-plain"/></svg>'
     )

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from snapviewer.explorer.formats import format_memory, format_param_count
 from snapviewer.explorer.labels import MOST_NAME, type_text
-from snapviewer.explorer.summary.view import EVERYTHING, More, View, remarks, rows_of
+from snapviewer.explorer.summary.seen import EVERYTHING, More, Seen, remarks, rows_of
 from snapviewer.explorer.tree import ModuleNode, Tree
 from snapviewer.texts import clean
 
 MOST_GUIDES = 60  # levels that are drawn; what is deeper is told by a number
 
 
-def as_text(tree: Tree, view: View = EVERYTHING) -> str:
+def as_text(tree: Tree, seen: Seen = EVERYTHING) -> str:
     """Render what is seen of a tree as text.
 
     ```text
@@ -23,15 +23,15 @@ def as_text(tree: Tree, view: View = EVERYTHING) -> str:
     └── fc: Linear(2048→1000) [2.0M params]
     ```
     """
-    return "".join(f"{line}\n" for line in _lines(tree, view))
+    return "".join(f"{line}\n" for line in _lines(tree, seen))
 
 
-def _lines(tree: Tree, view: View) -> Iterator[str]:
-    for row in rows_of(tree.root, view):
+def _lines(tree: Tree, seen: Seen) -> Iterator[str]:
+    for row in rows_of(tree.root, seen):
         if isinstance(row, More):
             yield f"{guides_text(row.guides)}... {row.count:,} more"
         elif row.guides:
-            yield f"{guides_text(row.guides)}{line_text(row.node, view)}"
+            yield f"{guides_text(row.guides)}{line_text(row.node, seen)}"
         else:
             yield from _head(tree, has_more=row.below > 0)
     yield from (f"Note: {clean(note, 300)}" for note in tree.notes)
@@ -52,10 +52,10 @@ def _head(tree: Tree, *, has_more: bool) -> Iterator[str]:
         yield f"{guides_text((has_more or place < len(facts) - 1,))}{fact}"
 
 
-def line_text(node: ModuleNode, view: View = EVERYTHING) -> str:
+def line_text(node: ModuleNode, seen: Seen = EVERYTHING) -> str:
     """Say a module as a line of the text, with what it shares."""
     remark = remarks(node)
-    return f"{view.line(node)} {remark}" if remark else view.line(node)
+    return f"{seen.line(node)} {remark}" if remark else seen.line(node)
 
 
 def guides_text(guides: tuple[bool, ...]) -> str:

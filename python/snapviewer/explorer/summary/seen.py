@@ -10,14 +10,14 @@ from snapviewer.explorer.labels import label
 from snapviewer.explorer.tree import ModuleNode
 from snapviewer.texts import clean
 
-Sort: TypeAlias = Literal["model", "name", "parameters", "memory"]
-SORTS: tuple[Sort, ...] = ("model", "name", "parameters", "memory")
+Sort: TypeAlias = Literal["order", "name", "params", "memory"]
+SORTS: tuple[Sort, ...] = ("order", "name", "params", "memory")
 
 MOST_TIES = 3  # that a line tells of
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class Seen:
     """What is seen of a tree.
 
     `shown` are the paths of the modules that are seen, all if None; `max_depth` is how many levels
@@ -26,7 +26,7 @@ class View:
 
     max_depth: int | None = None
     hide_below: int = 0
-    sort: Sort = "model"
+    sort: Sort = "order"
     shown: Container[str] | None = None
     line: Callable[[ModuleNode], str] = label
 
@@ -34,20 +34,20 @@ class View:
         """Return the children that are seen of a module at a depth, and how many others it has."""
         if self.max_depth is not None and depth >= self.max_depth:
             return [], len(node.children)
-        seen = [
+        kept = [
             child
             for child in node.children
             if (self.shown is None or child.path in self.shown)
             and child.sums.parameters >= self.hide_below
         ]
-        return self.ordered(seen), len(node.children) - len(seen)
+        return self.ordered(kept), len(node.children) - len(kept)
 
     def ordered(self, nodes: list[ModuleNode]) -> list[ModuleNode]:
         """Return siblings in the order in which they are seen; equals stay as they are."""
         match self.sort:
             case "name":
                 return sorted(nodes, key=lambda node: node.name)
-            case "parameters":
+            case "params":
                 return sorted(nodes, key=lambda node: -node.sums.parameters)
             case "memory":
                 return sorted(nodes, key=memory_of, reverse=True)
@@ -55,7 +55,7 @@ class View:
                 return nodes
 
 
-EVERYTHING = View()
+EVERYTHING = Seen()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class More:
     guides: tuple[bool, ...]
 
 
-def rows_of(root: ModuleNode, view: View) -> Iterator[Row | More]:
+def rows_of(root: ModuleNode, seen: Seen) -> Iterator[Row | More]:
     """Yield what is seen, parents first."""
     waiting: list[tuple[ModuleNode | More, tuple[bool, ...]]] = [(root, ())]
     while waiting:
@@ -87,7 +87,7 @@ def rows_of(root: ModuleNode, view: View) -> Iterator[Row | More]:
         if isinstance(node, More):
             yield node
             continue
-        children, hidden = view.children(node, len(guides))
+        children, hidden = seen.children(node, len(guides))
         yield Row(node, guides, len(children) + bool(hidden))
         if hidden:
             end = (*guides, False)
