@@ -22,6 +22,7 @@ import events
 import explorer_app
 import inference
 import models
+import recording
 import window
 from baseline import REPEATS, best, pickle_load
 
@@ -59,6 +60,7 @@ def main() -> None:
     events.run(FOLDER)
     models.run(FOLDER)
     inference.run()
+    recording.run()
     explorer_app.run()
 
 

@@ -16,7 +16,7 @@ and is only found for a single tensor of up to `MOST_OF_QUALITY` elements.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from threading import Event
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ from snapviewer.model.parameters import bytes_of, is_float
 from snapviewer.progress import part_of
 
 from .guarded import Refused, asked, kind_of
-from .subject import Item, Subject
+from .subject import Item, Subject, tensors_once
 from .tree import TensorEntry
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def measure(
         CancelledError: `cancel` was set.
     """
     is_single = isinstance(item, TensorEntry)
-    entries = [item] if isinstance(item, TensorEntry) else list(_once(item.walk()))
+    entries = [item] if isinstance(item, TensorEntry) else list(tensors_once(subject.node_of(item)))
     total = sum(entry.size_bytes for entry in entries)
     done, found = 0, []
     for entry in entries:
@@ -101,15 +101,6 @@ def measure(
         if progress is not None:
             progress(done, total)
     return Measurement(item.path, tuple(found), summary_of(each.stats for each in found))
-
-
-def _once(nodes: Iterable[Any]) -> Iterator[TensorEntry]:
-    met: set[str] = set()
-    for entry in (entry for node in nodes for entry in node.tensors):
-        first = entry.tied_to or entry.path
-        if first not in met:
-            met.add(first)
-            yield entry
 
 
 def _measured(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from snapviewer.explorer.recording.samples import Samples
-from snapviewer.explorer.timing import FlowStep, ForwardStats, ModuleTiming, TensorShape
+from snapviewer.explorer.recording.values import Seen, shapes_of
+from snapviewer.explorer.timing import FlowStep, ForwardStats, ModuleTiming
 
 
 class Account:
@@ -32,8 +33,8 @@ class Account:
         self.calls = 0
         self.total, self.own = Samples(), Samples()
         self.backward, self.backward_own = Samples(), Samples()
-        self.inputs: tuple[TensorShape, ...] = ()
-        self.outputs: tuple[TensorShape, ...] = ()
+        self.inputs: Sequence[Seen] = ()
+        self.outputs: Sequence[Seen] = ()
         self.activation_bytes = 0
         self.allocated_bytes: int | None = None
 
@@ -51,8 +52,8 @@ class Account:
             backward=self.backward.spread(),
             backward_own=self.backward_own.spread(),
             has_gradient=self.backward.count > 0,
-            inputs=self.inputs,
-            outputs=self.outputs,
+            inputs=shapes_of(self.inputs),
+            outputs=shapes_of(self.outputs),
             activation_bytes=self.activation_bytes,
             allocated_bytes=self.allocated_bytes,
         )

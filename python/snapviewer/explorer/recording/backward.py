@@ -68,11 +68,11 @@ class Backward:
     """Times the nodes of graphs.
 
     Args:
-        wait: What to do before the clock is read.
+        waits: What to do before the clock is read.
         finished: Who is told what a backward pass took.
     """
 
-    def __init__(self, wait: Callable[[], None], finished: Finished) -> None:
+    def __init__(self, waits: Sequence[Callable[[], None]], finished: Finished) -> None:
         import torch
 
         # Private names, with no public ones in their place: torch's own checkpoints ask for the
@@ -83,7 +83,7 @@ class Backward:
         """The number of the node that this thread makes next."""
         engine = torch.autograd.Variable._execution_engine  # noqa: SLF001
         self._at_the_end: Callable[[Callable[[], None]], None] = engine.queue_callback
-        self._wait = wait
+        self._waits = waits
         self._finished = finished
         self._thread = _Thread()
         self._lock = threading.Lock()
@@ -100,7 +100,8 @@ class Backward:
         if not made:
             return
         # Of two that made the same nodes, the one that ended last is around the other.
-        in_order = sorted(reversed(made), key=lambda call: (call.start, -call.end))
+        outer_first = made[::-1]
+        in_order = sorted(outer_first, key=lambda call: (call.start, -call.end))
         starts = [call.start for call in in_order]
         first, last = in_order[0].start, max(call.end for call in in_order)
         waiting = [one.grad_fn for one in outputs if one.grad_fn is not None]
@@ -125,7 +126,8 @@ class Backward:
         self._tasks.clear()
 
     def begin_node(self) -> None:
-        self._wait()
+        for wait in self._waits:
+            wait()
         asked_ns = calls.clock_ns()
         task, running = self.current_task(), self._thread.running
         # Nodes of one pass follow each other: what is still there was left by an error.
@@ -142,7 +144,8 @@ class Backward:
         running = self._thread.running
         if not running or running[-1].task != self.current_task():
             return
-        self._wait()
+        for wait in self._waits:
+            wait()
         ended_ns = calls.clock_ns()
         node = running.pop()
         hidden_ns = calls.hidden.ns - node.hidden_before_ns

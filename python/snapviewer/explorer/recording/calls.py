@@ -16,7 +16,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from snapviewer.explorer.recording.paths import Known
@@ -25,10 +25,11 @@ clock_ns = time.perf_counter_ns
 
 
 class Listener(Protocol):
-    """Who is told of calls. Nothing of it may raise."""
+    """Who is told of calls. Nothing of it may raise, but for waiting."""
 
+    @property
+    def waits(self) -> Sequence[Callable[[], None]]: ...
     def find(self, module: Any) -> Known | None: ...
-    def wait(self) -> None: ...
     def enter(self, known: Known, module: Any, args: Any, kwargs: Any) -> Any: ...
     def leave(self, frame: Any, time_ns: int, result: Any, *, has_failed: bool) -> None: ...
 
@@ -100,7 +101,8 @@ def _call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 def _timed(asked: list[tuple[Listener, Known]], module: Any, args: Any, kwargs: Any) -> Any:
     for one, _ in asked:
-        one.wait()
+        for wait in one.waits:
+            wait()
     asked_ns = clock_ns()
     frames = [(one, one.enter(known, module, args, kwargs)) for one, known in asked]
     began_ns = clock_ns()
@@ -110,7 +112,8 @@ def _timed(asked: list[tuple[Listener, Known]], module: Any, args: Any, kwargs: 
     try:
         result = _torchs_call(module, *args, **kwargs)
         for one, _ in asked:
-            one.wait()
+            for wait in one.waits:
+                wait()
         has_failed = False
     finally:
         ended_ns = clock_ns()

@@ -13,6 +13,7 @@ most of all.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any, Protocol
 
 
@@ -44,26 +45,25 @@ class Devices:
     """The devices that tensors of a model were seen on."""
 
     def __init__(self, *, resets_peak: bool) -> None:
-        self._waits: dict[str, Any] = {}
+        self.waits: list[Callable[[], None]] = []
+        """What to call before the clock is read."""
+        self._names: list[str] = []
         self._counters: dict[str, MemoryCounter] = {}
         self._resets_peak = resets_peak
 
     def see(self, device: Any) -> None:
         """Take a device into account from now on."""
         name = str(device)
-        if device.type in ("cpu", "meta") or name in self._waits:
+        if device.type in ("cpu", "meta") or name in self._names:
             return
-        self._waits[name] = _wait_of(device)
+        self._names.append(name)
+        self.waits.append(_wait_of(device))
         if device.type == "cuda" and self._resets_peak:
             self._counters[name] = _Cuda(device)
 
     def names(self) -> tuple[str, ...]:
         """Return the devices that are waited for."""
-        return tuple(self._waits)
-
-    def wait(self) -> None:
-        for wait in tuple(self._waits.values()):
-            wait()
+        return tuple(self._names)
 
     def begin(self) -> Peak | None:
         """Begin to count the memory of a call; None if nothing counts it."""
@@ -132,12 +132,12 @@ class _Cuda:
         self._cuda.reset_peak_memory_stats(self._device)
 
 
-def _wait_of(device: Any) -> Any:
+def _wait_of(device: Any) -> Callable[[], None]:
     """Return what waits for a device: nothing, if torch has no way to."""
     import torch
 
     kind = getattr(torch, device.type, None)
-    wait = getattr(kind, "synchronize", None)
+    wait: Callable[..., None] | None = getattr(kind, "synchronize", None)
     if wait is None:
         return lambda: None
     if device.type != "cuda":

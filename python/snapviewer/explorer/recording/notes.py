@@ -7,6 +7,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from snapviewer.explorer.recording.devices import Devices
 from snapviewer.texts import MOST_SHOWN, clean
+from snapviewer.units import count_of
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -71,11 +72,11 @@ class Notes:
                 f"{name} returns a generator or coroutine: what that does later is not timed"
             )
         if self.failed:
-            said.append(f"{self.failed:,} calls ended with an exception; they are not in the times")
+            said.append(f"{count_of(self.failed, 'call')} not timed: ended with an exception")
         if self.recomputed:
             said.append(
-                f"{self.recomputed:,} calls were made again by backward passes (checkpointing): "
-                "these are in the backward times of the modules that needed them"
+                f"{count_of(self.recomputed, 'call')} made again by a backward pass "
+                "(checkpointing): in the backward times of the modules that needed it"
             )
         if self.flow_is_cut:
             said.append("the flow has the first calls of the last run, not all")
@@ -83,7 +84,7 @@ class Notes:
             said.append(f"backward passes are not timed: {self.no_backward}")
         said += self._memory()
         for error, count in self._errors.items():
-            said.append(f"{count:,} calls could not be described: {error}")
+            said.append(f"{count_of(count, 'call')} could not be described: {error}")
         return tuple(said)
 
     def _memory(self) -> list[str]:

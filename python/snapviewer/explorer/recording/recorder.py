@@ -15,7 +15,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any
@@ -28,13 +28,15 @@ from snapviewer.explorer.recording.notes import Notes
 from snapviewer.explorer.recording.paths import Known, Paths, nearest
 from snapviewer.explorer.recording.values import (
     Named,
+    Seen,
     argument_names,
     inputs_of,
     outputs_of,
+    seen_in,
     shapes_of,
     storage_of,
 )
-from snapviewer.explorer.timing import FlowStep, ForwardStats, TensorShape
+from snapviewer.explorer.timing import FlowStep, ForwardStats
 from snapviewer.texts import MOST_SHOWN, clean
 
 MOST_STEPS = 20_000
@@ -72,7 +74,7 @@ class Frame:
         self.is_recomputed = is_recomputed
         self.again: Frame | None = None
         self.inner_ns = self.repeated_ns = self.place = 0
-        self.inputs: tuple[TensorShape, ...] = ()
+        self.inputs: Sequence[Seen] = ()
         self.storages: frozenset[int] = frozenset()
         self.peak: Peak | None = None
         self.call: Call | None = None
@@ -92,8 +94,8 @@ class _Step:
         self.account = account
         self.depth = depth
         self.sources: tuple[str, ...] = ()
-        self.inputs: tuple[TensorShape, ...] = ()
-        self.outputs: tuple[TensorShape, ...] = ()
+        self.inputs: Sequence[Seen] = ()
+        self.outputs: Sequence[Seen] = ()
 
 
 class _Thread(threading.local):
@@ -116,17 +118,19 @@ class Recorder:
         self._notes = Notes(counts_memory=resets_peak)
         self._resets_peak = resets_peak
         self._devices = Devices(resets_peak=resets_peak)
+        self.waits = self._devices.waits
         self._backward: Backward | None = None
         self.begin(parts)
 
     def begin(self, parts: Mapping[str, Any]) -> None:
         """Make ready to be told of calls; also of more of them, after an end."""
         self._devices = Devices(resets_peak=self._resets_peak)
+        self.waits = self._devices.waits
         for part in parts.values():
             self._notes.guarded(self._see, part)
         self._backward = None
         try:
-            self._backward = Backward(self.wait, self._add_backward)
+            self._backward = Backward(self.waits, self._add_backward)
         except AttributeError as error:
             self._notes.no_backward = f"this version of torch has no way to ({error})"
 
@@ -147,8 +151,8 @@ class Recorder:
                 step.account.type_name,
                 step.depth,
                 step.sources,
-                step.inputs,
-                step.outputs,
+                shapes_of(step.inputs),
+                shapes_of(step.outputs),
             )
             for order, step in enumerate(flow)
         ]
@@ -165,9 +169,6 @@ class Recorder:
             return known
         running = ((one.account.path, one.known.module()) for one in reversed(self._thread.stack))
         return self.paths.learn(module, running)
-
-    def wait(self) -> None:
-        self._devices.wait()
 
     def enter(self, known: Known, module: Any, args: Any, kwargs: Any) -> Frame:
         """Begin a call."""
@@ -265,7 +266,7 @@ class Recorder:
             self._notes.of_module(frame.account.path, module)
         with _untold():
             tensors = inputs_of(known.argument_names, args, kwargs)
-            frame.inputs = shapes_of(tensors)
+            frame.inputs = seen_in(tensors)
             storages = (storage_of(tensor) for _, tensor in tensors)
             frame.storages = frozenset(one[0] for one in storages if one is not None)
             if frame.step is not None:
@@ -282,7 +283,7 @@ class Recorder:
                 frame.returned.extend(map(weakref.ref, graded))
             if frame.is_recomputed:
                 return
-            outputs = shapes_of(tensors)
+            outputs = seen_in(tensors)
             account, module = frame.account, frame.known.module()
             if not tensors and isinstance(result, _LATER):
                 self._notes.later.add(account.path)

@@ -11,7 +11,9 @@ import inspect
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import islice
+from types import FunctionType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from snapviewer.explorer.timing import TensorShape
 from snapviewer.texts import MOST_SHOWN, clean
@@ -23,13 +25,30 @@ _DEEPEST = 6
 Named = tuple[str, Any]
 """A tensor and its way in the arguments or in the output."""
 
+Seen = tuple[str, Any, Any, Any, int]
+"""What was seen of a tensor: its way, shape, type, device, and size in bytes."""
+
+
+# Of functions that were looked at before: that takes longer than all the rest of a call.
+_names: WeakKeyDictionary[Any, tuple[str, ...]] = WeakKeyDictionary()
+
 
 def argument_names(module: Any) -> tuple[str, ...]:
     """Return the names of the positional arguments of `forward`; the last may be `*rest`."""
+    forward = inspect.getattr_static(type(module), "forward", None)
     try:
-        parameters = inspect.signature(module.forward).parameters.values()
+        if "forward" in module.__dict__ or not isinstance(forward, FunctionType):
+            return _names_of(module.forward)
+        names = _names.get(forward)
+        if names is None:
+            names = _names[forward] = _names_of(forward)[1:]
     except Exception:  # noqa: BLE001 (of a script or of C, and then it may raise anything)
         return ()
+    return names
+
+
+def _names_of(function: Any) -> tuple[str, ...]:
+    parameters = inspect.signature(function).parameters.values()
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     names = [one.name for one in parameters if one.kind in kinds]
     rest = [f"*{one.name}" for one in parameters if one.kind is inspect.Parameter.VAR_POSITIONAL]
@@ -53,9 +72,30 @@ def outputs_of(result: Any) -> list[Named]:
     return found
 
 
-def shapes_of(tensors: Sequence[Named]) -> tuple[TensorShape, ...]:
-    """Describe tensors."""
-    return tuple(shape for one in tensors if (shape := _shape_of(*one)) is not None)
+def seen_in(tensors: Sequence[Named]) -> list[Seen]:
+    """Look at tensors: as little as must be done while they are there."""
+    seen: list[Seen] = []
+    for name, tensor in tensors:
+        try:
+            size_bytes = tensor.numel() * tensor.element_size()
+            seen.append((name, tensor.shape, tensor.dtype, tensor.device, size_bytes))
+        except Exception:  # noqa: BLE001 (nested and lazy tensors have no shape)
+            continue
+    return seen
+
+
+def shapes_of(seen: Sequence[Seen]) -> tuple[TensorShape, ...]:
+    """Describe what was seen."""
+    return tuple(
+        TensorShape(
+            clean(name, MOST_SHOWN),
+            tuple(map(int, shape)),
+            str(dtype).removeprefix("torch."),
+            str(device),
+            int(size_bytes),
+        )
+        for name, shape, dtype, device, size_bytes in seen
+    )
 
 
 def storage_of(tensor: Any) -> tuple[int, int] | None:
@@ -98,20 +138,6 @@ def _name_at(names: Sequence[str], place: int) -> str:
 
 def _said(key: object) -> str:
     return repr(clean(key, MOST_SHOWN)) if isinstance(key, str) else clean(str(key), MOST_SHOWN)
-
-
-def _shape_of(name: str, tensor: Any) -> TensorShape | None:
-    try:
-        shape = tuple(map(int, tensor.shape))
-        kind, device = _text(tensor.dtype), str(tensor.device)
-        return TensorShape(name, shape, kind, device, tensor.numel() * tensor.element_size())
-    except Exception:  # noqa: BLE001 (nested and lazy tensors have no shape)
-        return None
-
-
-@cache
-def _text(dtype: Any) -> str:
-    return str(dtype).removeprefix("torch.")
 
 
 @cache
