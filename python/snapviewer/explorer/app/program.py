@@ -219,6 +219,10 @@ class ExplorerApp(App[None]):
             count_of(root.sums.modules, "module"),
         ]
         view = browsing.view
+        if subject.other is not None:
+            marks = (self.marks or {}).values()
+            count = sum(not mark.is_inside for mark in marks)
+            parts.insert(0, f"beside {shown(subject.other.name)}: {count:,} differ")
         if view.order != "order" or view.is_reversed:
             words = _ORDERS.get(view.order, "in order")
             parts.append(f"{words}{', reversed' if view.is_reversed else ''}")
@@ -504,6 +508,6 @@ class ExplorerApp(App[None]):
 
 def _looked_at(subject: Subject) -> tuple[Outline, Marks]:
     """List a subject's tree; with the other one in it, and marked, if it is compared."""
-    if subject.other is None:
+    if subject.comparison is None:
         return outline_of(subject.tree), None
-    return merged(subject.other, subject.tree)
+    return merged(subject.comparison)
