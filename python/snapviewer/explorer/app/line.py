@@ -78,9 +78,10 @@ class Painter:
         text.append_text(share)
         text.truncate(width, pad=True)
         if is_cursor:
-            text.stylize(styles["cursor"])
+            # Before the rest: what was found keeps its own background.
+            text.stylize_before(styles["cursor"])
         elif self._is_same(place):
-            text.stylize(styles["same"])
+            text.stylize_before(styles["same"])
         return text
 
     def _is_same(self, place: int) -> bool:
@@ -95,7 +96,6 @@ class Painter:
 
     def _label(self, row: int, place: int) -> Text:
         browsing, styles = self._browsing, self._styles
-        item = browsing.outline.items[place]
         text = Text(browsing.rows.guides[row], styles["guide"])
         if can_unfold(browsing.outline, browsing.view, place):
             text.append("▾ " if browsing.view.is_unfolded(place) else "▸ ", styles["arrow"])
@@ -116,12 +116,15 @@ class Painter:
                     text.append(" " * (max(gap, 0) + 2))
                     text.append(piece, styles["piece"])
                     gap = column - cell_len(piece)
+            text.append_text(self._notes(place))
         else:
-            for piece in pieces:
-                if piece:
-                    text.append(f" {piece}" if piece[0] == "[" else f"  {piece}", styles["piece"])
-        for note in notes_on(item):
-            text.append(f"  {shown(note)}", styles["note"])
+            # What is special comes early, where there is room for it.
+            said = [piece for piece in pieces if piece]
+            for piece in said[:1]:
+                text.append(f" {piece}" if piece[0] == "[" else f"  {piece}", styles["piece"])
+            text.append_text(self._notes(place))
+            for piece in said[1:]:
+                text.append(f"  {piece}", styles["piece"])
         return text
 
     def _title(self, place: int) -> Text:
@@ -144,6 +147,10 @@ class Painter:
             for low, high in in_type:
                 text.stylize(styles["match"], begin + low, begin + high)
         return text
+
+    def _notes(self, place: int) -> Text:
+        notes = notes_on(self._browsing.outline.items[place])
+        return Text("".join(f"  {shown(note)}" for note in notes), self._styles["note"])
 
     def _pieces(self, place: int) -> list[str]:
         item = self._browsing.outline.items[place]

@@ -78,7 +78,7 @@ class ExplorerApp(App[None]):
     #main > #panel { height: 1fr; }
     #main.-narrow { layout: vertical; }
     #main.-narrow > #panel { width: 1fr; }
-    #main.-narrow > #panel > VerticalScroll { padding-top: 0; }
+    #main.-narrow > #panel > VerticalScroll { padding: 0 1; }
     #main.-alone > #panel, #main.-alone > Splitter { display: none; }
     #reading { display: none; width: 1fr; height: 1fr; content-align: center middle;
                color: $quiet; }
