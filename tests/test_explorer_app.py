@@ -746,7 +746,7 @@ def test_what_is_seen_is_exported_and_never_over_a_file(
     async def script(driver: Driver) -> None:
         await driver.press("e")
         assert isinstance(driver.app.screen, ExportScreen)
-        for key in ("t", "e", "j", "e", "h", "Z", "e", "t", "e", "j", "e", "h"):
+        for key in ("t", "e", "j", "e", "h", "Z", "e", "t", "e", "j", "e", "h", "e", "s"):
             await driver.press(key)
 
     drive(trees.resnet(), script, config=ExplorerConfig(max_depth=1))
@@ -756,6 +756,7 @@ def test_what_is_seen_is_exported_and_never_over_a_file(
         second = (tmp_path / f"resnet-summary-2.{suffix}").read_text()
         assert "3→64" in first
         assert ("BasicBlock" in first, "BasicBlock" in second) == (False, True)
+    assert (tmp_path / "resnet-summary.svg").read_text().startswith("<svg")
 
 
 def test_an_export_that_cannot_be_written_is_told(

@@ -19,6 +19,7 @@ from pathlib import Path
 import checkpoints
 import drawing
 import events
+import explorer_app
 import inference
 import models
 import recording
@@ -60,6 +61,7 @@ def main() -> None:
     models.run(FOLDER)
     inference.run()
     recording.run()
+    explorer_app.run()
 
 
 def _sizes(size: int) -> float:

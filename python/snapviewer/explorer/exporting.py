@@ -8,15 +8,16 @@ from pathlib import Path
 
 from snapviewer.aside import written_aside
 from snapviewer.explorer.browsing import Browsing
+from snapviewer.explorer.diagram import diagram_of
 from snapviewer.explorer.rows import Order
 from snapviewer.explorer.summary.document import as_dict
 from snapviewer.explorer.summary.page import as_html
+from snapviewer.explorer.summary.seen import Seen, Sort
 from snapviewer.explorer.summary.text import as_text
-from snapviewer.explorer.summary.view import Sort, View
 from snapviewer.explorer.tree import ModuleNode
 
 SUFFIXES = {"text": "txt", "json": "json", "html": "html", "svg": "svg"}
-_SORTS: dict[Order, Sort] = {"name": "name", "params": "parameters", "memory": "memory"}
+_SORTS: dict[Order, Sort] = {"name": "name", "params": "params", "memory": "memory"}
 
 
 def exported(browsing: Browsing, form: str) -> str:
@@ -24,16 +25,14 @@ def exported(browsing: Browsing, form: str) -> str:
     outline = browsing.outline
     items = (outline.items[place] for place in browsing.rows.places)
     shown = frozenset(item.path for item in items if isinstance(item, ModuleNode))
-    view = View(shown=shown, sort=_SORTS.get(browsing.view.order, "model"))
+    seen = Seen(shown=shown, sort=_SORTS.get(browsing.view.order, "order"))
     tree = outline.tree
     if form == "svg":
-        from snapviewer.explorer.diagram import as_svg
-
-        return as_svg(tree)
+        return diagram_of(tree, browsing.stats)
     if form == "json":
         # `as_json` minds what the terminal can show; a file holds every letter.
-        return json.dumps(as_dict(tree, view), indent=2, ensure_ascii=False)
-    return as_html(tree, view) if form == "html" else as_text(tree, view)
+        return json.dumps(as_dict(tree, seen), indent=2, ensure_ascii=False)
+    return as_html(tree, seen) if form == "html" else as_text(tree, seen)
 
 
 def write_export(browsing: Browsing, form: str, folder: Path) -> Path:

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from snapviewer.explorer.compare import MARKS, ModuleComparison, TensorComparison, compare
+from snapviewer.explorer.compare import (
+    MARKS,
+    ModuleComparison,
+    TensorComparison,
+    TreeComparison,
+)
 from snapviewer.explorer.outline import Outline, outline_of
-from snapviewer.explorer.tree import ModuleNode, TensorEntry, Tree
+from snapviewer.explorer.tree import ModuleNode, TensorEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,13 +24,13 @@ class Mark:
     is_inside: bool = False
 
 
-def merged(before: Tree, after: Tree) -> tuple[Outline, Mapping[int, Mark]]:
+def merged(comparison: TreeComparison) -> tuple[Outline, Mapping[int, Mark]]:
     """Put two trees together: all that is in one of them, and a mark by place where they differ.
 
     What is in both is as it is after; its sums are, too.
     """
-    root = compare(before, after).root
-    outline = outline_of(replace(after, root=_joined(root)))
+    root = comparison.root
+    outline = outline_of(replace(comparison.after, root=_joined(root)))
     marks: dict[int, Mark] = {}
     place = 0
     for one in root.walk():

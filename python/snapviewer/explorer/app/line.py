@@ -13,7 +13,6 @@ from rich.style import Style
 from rich.text import Text
 
 from snapviewer.explorer.browsing import Browsing
-from snapviewer.explorer.folding import same_class
 from snapviewer.explorer.marks import Mark
 from snapviewer.explorer.outline import shown
 from snapviewer.explorer.pieces import PIECES, Facts, notes_on, words_of
@@ -59,7 +58,8 @@ class Painter:
         self._styles = styles
         self._marks = marks
         self._matches = browsing.view.filter.matches if browsing.view.filter else frozenset()
-        self._same = frozenset(same_class(browsing.outline, browsing.place))
+        chosen = browsing.item
+        self._type = chosen.type_name if isinstance(chosen, ModuleNode) else ""
         self._widths: dict[int, Sequence[int]] = {}
 
     def line(self, row: int, width: int) -> Text:
@@ -78,10 +78,16 @@ class Painter:
         text.append_text(share)
         text.truncate(width, pad=True)
         if is_cursor:
-            text.stylize(styles["cursor"])
-        elif place in self._same:
-            text.stylize(styles["same"])
+            # Before the rest: what was found keeps its own background.
+            text.stylize_before(styles["cursor"])
+        elif self._is_same(place):
+            text.stylize_before(styles["same"])
         return text
+
+    def _is_same(self, place: int) -> bool:
+        """Tell whether a row is a module of the class of the one under the cursor."""
+        item = self._browsing.outline.items[place]
+        return isinstance(item, ModuleNode) and item.type_name == self._type != ""
 
     def arrow_cell(self, row: int) -> int:
         """Tell in which cell of a row its arrow is."""
@@ -90,7 +96,6 @@ class Painter:
 
     def _label(self, row: int, place: int) -> Text:
         browsing, styles = self._browsing, self._styles
-        item = browsing.outline.items[place]
         text = Text(browsing.rows.guides[row], styles["guide"])
         if can_unfold(browsing.outline, browsing.view, place):
             text.append("▾ " if browsing.view.is_unfolded(place) else "▸ ", styles["arrow"])
@@ -111,12 +116,15 @@ class Painter:
                     text.append(" " * (max(gap, 0) + 2))
                     text.append(piece, styles["piece"])
                     gap = column - cell_len(piece)
+            text.append_text(self._notes(place))
         else:
-            for piece in pieces:
-                if piece:
-                    text.append(f" {piece}" if piece[0] == "[" else f"  {piece}", styles["piece"])
-        for note in notes_on(item):
-            text.append(f"  {shown(note)}", styles["note"])
+            # What is special comes early, where there is room for it.
+            said = [piece for piece in pieces if piece]
+            for piece in said[:1]:
+                text.append(f" {piece}" if piece[0] == "[" else f"  {piece}", styles["piece"])
+            text.append_text(self._notes(place))
+            for piece in said[1:]:
+                text.append(f"  {piece}", styles["piece"])
         return text
 
     def _title(self, place: int) -> Text:
@@ -139,6 +147,10 @@ class Painter:
             for low, high in in_type:
                 text.stylize(styles["match"], begin + low, begin + high)
         return text
+
+    def _notes(self, place: int) -> Text:
+        notes = notes_on(self._browsing.outline.items[place])
+        return Text("".join(f"  {shown(note)}" for note in notes), self._styles["note"])
 
     def _pieces(self, place: int) -> list[str]:
         item = self._browsing.outline.items[place]

@@ -78,7 +78,7 @@ class ExplorerApp(App[None]):
     #main > #panel { height: 1fr; }
     #main.-narrow { layout: vertical; }
     #main.-narrow > #panel { width: 1fr; }
-    #main.-narrow > #panel > VerticalScroll { padding-top: 0; }
+    #main.-narrow > #panel > VerticalScroll { padding: 0 1; }
     #main.-alone > #panel, #main.-alone > Splitter { display: none; }
     #reading { display: none; width: 1fr; height: 1fr; content-align: center middle;
                color: $quiet; }
@@ -219,6 +219,10 @@ class ExplorerApp(App[None]):
             count_of(root.sums.modules, "module"),
         ]
         view = browsing.view
+        if subject.other is not None:
+            marks = (self.marks or {}).values()
+            count = sum(not mark.is_inside for mark in marks)
+            parts.insert(0, f"beside {shown(subject.other.name)}: {count:,} differ")
         if view.order != "order" or view.is_reversed:
             words = _ORDERS.get(view.order, "in order")
             parts.append(f"{words}{', reversed' if view.is_reversed else ''}")
@@ -314,7 +318,12 @@ class ExplorerApp(App[None]):
 
     def _search(self) -> None:
         query, self._wanted = self._wanted, None
-        if query is not None and self.browsing is not None:
+        if query is not None:
+            self.search_for(query)
+
+    def search_for(self, query: Query) -> None:
+        """Show what a query finds, and how much that is."""
+        if self.browsing is not None:
             self.browsing.search(query)
             found = self.browsing.found
             self.query_one(SearchBar).tell(len(found.matches), found.error)
@@ -499,6 +508,6 @@ class ExplorerApp(App[None]):
 
 def _looked_at(subject: Subject) -> tuple[Outline, Marks]:
     """List a subject's tree; with the other one in it, and marked, if it is compared."""
-    if subject.other is None:
+    if subject.comparison is None:
         return outline_of(subject.tree), None
-    return merged(subject.other, subject.tree)
+    return merged(subject.comparison)
