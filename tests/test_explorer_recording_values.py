@@ -624,10 +624,10 @@ def test_the_overlay_is_that_of_the_seed() -> None:
     node = ModuleNode("conv1", "layer1.0.conv1", "Conv2d", "64→64, 3×3", (entry,), (), sums)
 
     assert performance_overlay(timing, node) == [
-        "layer1.0.conv1   36.9K params   Shape: 64×64×3×3   Time: 1.23ms   Mem: 147KB",
-        "├─ forward()      ⚡ 850.00μs    Input: 1×64×56×56   Output: 1×64×56×56",
-        "├─ backward()     ⚡ 380.00μs    Gradient: computed",
-        "└─ memory         📊 147KB       Parameters: 36,864 × 4 bytes   Activations: 803KB",
+        "layer1.0.conv1    36.9K params   Shape: 64×64×3×3   Time: 1.23ms   Mem: 147KB",
+        "├─ forward()      ⚡ 850.00μs   Input: 1×64×56×56   Output: 1×64×56×56",
+        "├─ backward()     ⚡ 380.00μs   Gradient: computed",
+        "└─ memory         📊 147KB      Parameters: 36,864 × 4 bytes",
     ]
     out = io.StringIO()
     display_timing_in_explorer(

@@ -20,6 +20,7 @@ import checkpoints
 import drawing
 import events
 import explorer
+import explorer_app
 import inference
 import models
 import recording
@@ -62,6 +63,7 @@ def main() -> None:
     explorer.run(FOLDER)
     inference.run()
     recording.run()
+    explorer_app.run()
 
 
 def _sizes(size: int) -> float:

@@ -129,9 +129,9 @@ def filtered(outline: Outline, view: View, matches: Collection[int]) -> View:
         while place > 0 and place not in above:
             above.add(place)
             place = parents[place]
-    unfolded = frozenset(above)
+    unfolded = frozenset(above if matches else ())
     matched = frozenset(matches)
-    return replace(view, filter=Filter(matched, matched | unfolded, unfolded))
+    return replace(view, filter=Filter(matched, matched | above, unfolded))
 
 
 def neighbour(places: Sequence[int], wanted: Collection[int], start: int, step: int) -> int | None:

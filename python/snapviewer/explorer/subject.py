@@ -6,11 +6,12 @@ Trees are plain. A live module behind one, or the file, is only asked when a pan
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from .compare import ModuleComparison, TreeComparison, compare_trees
 from .guarded import Refused, asked
 from .live import held_modules, is_module
 from .timing import ForwardStats, ModuleTiming
@@ -46,6 +47,11 @@ class Subject:
         return places_in(self.tree)
 
     @cached_property
+    def other_places(self) -> Places:
+        """Where everything is in the other tree; nowhere if there is none."""
+        return Places({}, {}, {}, {}) if self.other is None else places_in(self.other)
+
+    @cached_property
     def file_tensors(self) -> Mapping[str, tuple[int, Tensor]]:
         """The tensors of the file by name, each with its index; of equal names the first."""
         found: dict[str, tuple[int, Tensor]] = {}
@@ -53,10 +59,21 @@ class Subject:
             found.setdefault(tensor.name, (index, tensor))
         return found
 
+    @cached_property
+    def comparison(self) -> TreeComparison | None:
+        """The tree beside the other one, which counts as before; None if there is none."""
+        return None if self.other is None else compare_trees(self.other, self.tree)
+
+    @cached_property
+    def compared(self) -> Mapping[str, ModuleComparison]:
+        """What the comparison says of the modules of both trees, by path."""
+        whole = self.comparison.root.walk() if self.comparison else ()
+        return {each.node.path: each for each in whole}
+
     def module_of(self, node: ModuleNode) -> Any:
         """Return the live module; a `Refused` if it cannot be had, None if there is none."""
         find = self.find_module
-        return None if find is None else asked(lambda: find(node.path))
+        return asked(find, node.path) if find is not None and self.has(node) else None
 
     def tensor_of(self, entry: TensorEntry) -> Any:
         """Return the live tensor; a `Refused` if it cannot be had, None if there is none."""
@@ -72,11 +89,25 @@ class Subject:
         # A module that is shown in several places has its tensors in the first.
         return self.file_tensors.get(entry.tied_to) if kept is None and entry.tied_to else kept
 
+    def has(self, node: ModuleNode) -> bool:
+        """Tell whether a module is in this tree, and not only in the other one."""
+        return node.path in self.places.nodes
+
+    def is_root(self, node: ModuleNode) -> bool:
+        """Tell whether a module is the whole model."""
+        return node.path == self.tree.root.path
+
     def node_of(self, item: Item) -> ModuleNode:
-        """Return the module itself, or the one that has the tensor."""
+        """Return a module as it is in this tree, or the one that has a tensor.
+
+        What is only in the other tree is returned as it is there.
+        """
         if isinstance(item, ModuleNode):
-            return item
-        return self.places.owners.get(item.path, self.tree.root)
+            return self.places.nodes.get(item.path, item)
+        owner = self.places.owners.get(item.path)
+        if owner is None:
+            owner = self.other_places.owners.get(item.path)
+        return owner or self.tree.root
 
     def timing_of(self, node: ModuleNode) -> ModuleTiming | None:
         """Return what was recorded of a module, under whichever of its paths."""
@@ -116,6 +147,16 @@ def places_in(tree: Tree) -> Places:
             if tensor.tied_to is not None:
                 ties[tensor.tied_to].append(tensor.path)
     return Places(nodes, parents, owners, {first: tuple(rest) for first, rest in ties.items()})
+
+
+def tensors_once(node: ModuleNode) -> Iterator[TensorEntry]:
+    """Yield all tensors of a module and of those below it; of tied ones the first."""
+    met: set[str] = set()
+    for entry in (entry for below in node.walk() for entry in below.tensors):
+        first = entry.tied_to or entry.path
+        if first not in met:
+            met.add(first)
+            yield entry
 
 
 def finder_in(root: Any) -> Callable[[str], Any]:

@@ -13,7 +13,7 @@ from rich.style import Style
 from rich.text import Text
 
 from snapviewer.explorer.browsing import Browsing
-from snapviewer.explorer.folding import same_class
+from snapviewer.explorer.marks import Mark
 from snapviewer.explorer.outline import shown
 from snapviewer.explorer.pieces import PIECES, Facts, notes_on, words_of
 from snapviewer.explorer.rows import can_unfold, shown_children
@@ -21,14 +21,15 @@ from snapviewer.explorer.search import highlights
 from snapviewer.explorer.tree import ModuleNode
 
 BAR_CELLS = 8
-SHARE_CELLS = BAR_CELLS + 8  # with " 100.0 %"
-NARROWEST_WITH_SHARES = 56
+PERCENT_CELLS = 8  # " 100.0 %"
+NARROWEST_WITH_PERCENT, NARROWEST_WITH_BARS = 44, 66
 MOST_ALIGNED = 300  # siblings that are looked at for the widths of columns
 STYLES = (
     *("cursor", "same", "guide", "arrow", "name", "tensor", "type", "arguments", "piece", "note"),
     *("match", "bar", "rest", "share", "added", "removed", "changed"),
 )
 MARKS = {"+": "added", "-": "removed", "~": "changed"}
+_NO_MARK = Mark(" ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class Painter:
         labels: Labels,
         facts: Facts,
         styles: Mapping[str, Style],
-        marks: Mapping[int, str] | None = None,
+        marks: Mapping[int, Mark] | None = None,
     ) -> None:
         self._browsing = browsing
         self._labels = labels
@@ -57,7 +58,8 @@ class Painter:
         self._styles = styles
         self._marks = marks
         self._matches = browsing.view.filter.matches if browsing.view.filter else frozenset()
-        self._same = frozenset(same_class(browsing.outline, browsing.place))
+        chosen = browsing.item
+        self._type = chosen.type_name if isinstance(chosen, ModuleNode) else ""
         self._widths: dict[int, Sequence[int]] = {}
 
     def line(self, row: int, width: int) -> Text:
@@ -67,21 +69,25 @@ class Painter:
         is_cursor = row == browsing.row
         text = Text("▌" if is_cursor else " ", styles["arrow"], no_wrap=True, end="")
         if self._marks is not None:
-            mark = self._marks.get(place, " ")
-            text.append(f"{mark} ", styles.get(MARKS.get(mark, ""), styles["guide"]))
+            mark = self._marks.get(place, _NO_MARK)
+            is_own = mark.sign in MARKS and not mark.is_inside
+            text.append(f"{mark.sign} ", styles[MARKS[mark.sign] if is_own else "guide"])
         text.append_text(self._label(row, place))
-        has_shares = self._labels.has_bars and width >= NARROWEST_WITH_SHARES
-        room = width - (SHARE_CELLS + 1 if has_shares else 0)
-        text.truncate(room, overflow="ellipsis", pad=True)
-        if has_shares:
-            text.append(" ")
-            text.append_text(self._share(place))
+        share = self._share(place, width) if self._labels.has_bars else Text()
+        text.truncate(width - share.cell_len, overflow="ellipsis", pad=True)
+        text.append_text(share)
         text.truncate(width, pad=True)
         if is_cursor:
-            text.stylize(styles["cursor"])
-        elif place in self._same:
-            text.stylize(styles["same"])
+            # Before the rest: what was found keeps its own background.
+            text.stylize_before(styles["cursor"])
+        elif self._is_same(place):
+            text.stylize_before(styles["same"])
         return text
+
+    def _is_same(self, place: int) -> bool:
+        """Tell whether a row is a module of the class of the one under the cursor."""
+        item = self._browsing.outline.items[place]
+        return isinstance(item, ModuleNode) and item.type_name == self._type != ""
 
     def arrow_cell(self, row: int) -> int:
         """Tell in which cell of a row its arrow is."""
@@ -90,7 +96,6 @@ class Painter:
 
     def _label(self, row: int, place: int) -> Text:
         browsing, styles = self._browsing, self._styles
-        item = browsing.outline.items[place]
         text = Text(browsing.rows.guides[row], styles["guide"])
         if can_unfold(browsing.outline, browsing.view, place):
             text.append("▾ " if browsing.view.is_unfolded(place) else "▸ ", styles["arrow"])
@@ -98,6 +103,9 @@ class Painter:
             text.append("─ " if place else "  ", styles["guide"])
         title = self._title(place)
         text.append_text(title)
+        if self._marks is not None and place in self._marks:
+            mark = self._marks[place]
+            text.append(f"  {shown(mark.words)}" if mark.words else "", styles[MARKS[mark.sign]])
         pieces = self._pieces(place)
         parent = browsing.outline.parents[place]
         if self._labels.is_aligned and parent >= 0:
@@ -108,12 +116,15 @@ class Painter:
                     text.append(" " * (max(gap, 0) + 2))
                     text.append(piece, styles["piece"])
                     gap = column - cell_len(piece)
+            text.append_text(self._notes(place))
         else:
-            for piece in pieces:
-                if piece:
-                    text.append(f" {piece}" if piece[0] == "[" else f"  {piece}", styles["piece"])
-        for note in notes_on(item):
-            text.append(f"  {shown(note)}", styles["note"])
+            # What is special comes early, where there is room for it.
+            said = [piece for piece in pieces if piece]
+            for piece in said[:1]:
+                text.append(f" {piece}" if piece[0] == "[" else f"  {piece}", styles["piece"])
+            text.append_text(self._notes(place))
+            for piece in said[1:]:
+                text.append(f"  {piece}", styles["piece"])
         return text
 
     def _title(self, place: int) -> Text:
@@ -137,6 +148,10 @@ class Painter:
                 text.stylize(styles["match"], begin + low, begin + high)
         return text
 
+    def _notes(self, place: int) -> Text:
+        notes = notes_on(self._browsing.outline.items[place])
+        return Text("".join(f"  {shown(note)}" for note in notes), self._styles["note"])
+
     def _pieces(self, place: int) -> list[str]:
         item = self._browsing.outline.items[place]
         return [PIECES[name].text(item, place, self._facts) for name in self._labels.pieces]
@@ -152,13 +167,17 @@ class Painter:
             ]
         return self._widths[parent]
 
-    def _share(self, place: int) -> Text:
-        share, styles = self._browsing.share(place), self._styles
-        if not share:
-            return Text(" " * SHARE_CELLS)
-        halves = round(2 * BAR_CELLS * min(share, 1.0))
-        filled = "━" * (halves // 2) + "╸" * (halves % 2)
-        text = Text(filled, styles["bar"])
-        text.append("─" * (BAR_CELLS - len(filled)), styles["rest"])
-        said = "< 0.1 %" if 0 < share < 0.0005 else f"{100 * share:.1f} %"
-        return text.append(f"{said:>8}", styles["share"])
+    def _share(self, place: int, width: int) -> Text:
+        """Say which part of the whole a row is, as far as there is room for it."""
+        share, styles = self._browsing.share(place) or 0.0, self._styles
+        text = Text()
+        if width >= NARROWEST_WITH_BARS:
+            halves = round(2 * BAR_CELLS * min(share, 1.0))
+            filled = "━" * (halves // 2) + "╸" * (halves % 2)
+            rest = BAR_CELLS - len(filled)
+            text.append(" ").append(filled, styles["bar"])
+            text.append(("─" if share else " ") * rest, styles["rest"])
+        if width >= NARROWEST_WITH_PERCENT:
+            said = "< 0.1 %" if 0 < share < 0.0005 else f"{100 * share:.1f} %"
+            text.append(f"{said if share else '':>{PERCENT_CELLS}}", styles["share"])
+        return text

@@ -7,8 +7,11 @@ dropped.
 from __future__ import annotations
 
 import asyncio
+import time
+from threading import Event
 from typing import TYPE_CHECKING
 
+from rich.console import Group
 from rich.text import Text
 from textual import work
 from textual.app import ComposeResult, RenderResult
@@ -20,8 +23,9 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from snapviewer.explorer.app.tabs import TABS
+from snapviewer.explorer.measuring import Measurement, measure
 from snapviewer.explorer.outline import Item, shown
-from snapviewer.explorer.panels import Panel
+from snapviewer.explorer.panels import Panel, statistics
 from snapviewer.explorer.subject import Subject
 
 if TYPE_CHECKING:
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
 
 # Longer than a held key repeats, shorter than anyone notices.
 SECONDS_BEFORE = 0.04
+SECONDS_BETWEEN = 0.1
 
 
 class TabLine(Widget):
@@ -100,6 +105,8 @@ class SidePanel(Vertical):
         self._subject: Subject | None = None
         self._item: Item | None = None
         self._timer: Timer | None = None
+        self._measuring: Event | None = None
+        self._measured: dict[int, Measurement] = {}
 
     def compose(self) -> ComposeResult:
         yield TabLine()
@@ -129,8 +136,9 @@ class SidePanel(Vertical):
     def show(self, subject: Subject, item: Item, *, is_kept: bool = False) -> None:
         """Tell of a module or a tensor; soon, if it is still the one then."""
         self.set_class(is_kept, "-kept")
-        if self._item is not item:
-            self.query_one(VerticalScroll).scroll_home(animate=False)
+        if self._item is item and self._subject is subject:
+            return
+        self.query_one(VerticalScroll).scroll_home(animate=False)
         self._subject, self._item = subject, item
         self._fill_soon()
 
@@ -139,6 +147,50 @@ class SidePanel(Vertical):
 
     def on_resize(self, _event: Resize) -> None:
         self._fill_soon()
+
+    def measure(self) -> None:
+        """Find statistics of what is told of, aside; moving on, or `cancel`, ends that."""
+        if self._subject is not None and self._item is not None:
+            if self._timer is not None:
+                self._timer.stop()
+            self._measure(self._subject, self._item)
+
+    def cancel(self) -> bool:
+        """Stop measuring; tell whether something was being measured."""
+        if self._measuring is None:
+            return False
+        self._fill_soon()
+        return True
+
+    @work(exclusive=True, group="panel")
+    async def _measure(self, subject: Subject, item: Item) -> None:
+        loop, cancel = asyncio.get_running_loop(), Event()
+        self._measuring = cancel
+        body = self.query_one("#content", Static)
+        body.update(_progress(0, 0))
+        due = time.monotonic() + SECONDS_BETWEEN
+
+        def tell(done: int, total: int) -> None:
+            nonlocal due
+            if time.monotonic() >= due and not cancel.is_set():
+                due = time.monotonic() + SECONDS_BETWEEN
+                loop.call_soon_threadsafe(show, done, total)
+
+        def show(done: int, total: int) -> None:
+            if self._measuring is cancel:
+                body.update(_progress(done, total))
+
+        try:
+            found = await asyncio.to_thread(measure, subject, item, progress=tell, cancel=cancel)
+            self._measured[id(item)] = found
+        except Exception as error:  # noqa: BLE001 (whatever goes wrong is told where it concerns)
+            body.update(Text(f"Not measured: {shown(str(error))}"))
+        else:
+            self._fill_soon()
+        finally:
+            # Cancelled by the next worker of the group: the thread is to stop, too.
+            cancel.set()
+            self._measuring = None
 
     def _fill_soon(self) -> None:
         if self._timer is not None:
@@ -153,8 +205,19 @@ class SidePanel(Vertical):
         if subject is None or item is None or not self.display or width < 1:
             return
         content = await asyncio.to_thread(_content, panel, subject, item, width)
+        measured = self._measured.get(id(item))
+        if measured is not None and self.number == 0:
+            content = Group(statistics.content(measured, width), Text(), content)
         # A worker that is exclusive is cancelled before the next begins: this is the newest.
         body.update(content)
+
+
+def _progress(done: int, total: int) -> Text:
+    share = done / total if total else 0.0
+    filled = round(24 * min(share, 1.0))
+    text = Text("Measuring every element …\n\n")
+    text.append("━" * filled, "blue").append("─" * (24 - filled), "dim")
+    return text.append(f" {share:4.0%}\n\nEsc cancels")
 
 
 def _content(panel: Panel, subject: Subject, item: Item, width: int) -> RenderableType:

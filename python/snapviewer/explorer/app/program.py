@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from textual import work
 from textual.app import App, ComposeResult
 from textual.containers import Container
 from textual.events import Resize
+from textual.geometry import Size
 from textual.widgets import Footer, Static
 
 from snapviewer import CancelledError
@@ -31,7 +33,9 @@ from snapviewer.explorer.app.splitter import Splitter
 from snapviewer.explorer.app.theme import PREFIX, ansi_theme, textual_theme, variables
 from snapviewer.explorer.app.tree_view import TreeView
 from snapviewer.explorer.browsing import SMALL, Browsing
+from snapviewer.explorer.exporting import write_export
 from snapviewer.explorer.formats import format_memory, format_param_count
+from snapviewer.explorer.marks import Mark, merged
 from snapviewer.explorer.outline import Item, Outline, bytes_of, outline_of, shown
 from snapviewer.explorer.pieces import Facts, kinds_of
 from snapviewer.explorer.search import Query
@@ -51,6 +55,7 @@ if TYPE_CHECKING:
 
 Report = Callable[[int, int], object]
 Reading = Callable[[Report, Event], Subject]
+Marks = Mapping[int, Mark] | None
 
 NARROW = 100  # columns below which the panel lies under the tree
 _LINES_AROUND = 3
@@ -73,7 +78,7 @@ class ExplorerApp(App[None]):
     #main > #panel { height: 1fr; }
     #main.-narrow { layout: vertical; }
     #main.-narrow > #panel { width: 1fr; }
-    #main.-narrow > #panel > VerticalScroll { padding-top: 0; }
+    #main.-narrow > #panel > VerticalScroll { padding: 0 1; }
     #main.-alone > #panel, #main.-alone > Splitter { display: none; }
     #reading { display: none; width: 1fr; height: 1fr; content-align: center middle;
                color: $quiet; }
@@ -102,7 +107,7 @@ class ExplorerApp(App[None]):
         self._kinds: list[str] = []
         self.subject: Subject | None = None
         self.browsing: Browsing | None = None
-        self.marks: Mapping[int, str] | None = None
+        self.marks: Mapping[int, Mark] | None = None
         self.failure: Exception | None = None
         for theme in ("dark", "light"):
             self.register_theme(textual_theme(theme))
@@ -128,7 +133,7 @@ class ExplorerApp(App[None]):
         self._lay_out()
         self.query_one("#title", Static).update(Text(shown(self._model_name)))
         if isinstance(self._source, Subject):
-            self._begin(self._source, outline_of(self._source.tree))
+            self._begin(self._source, *_looked_at(self._source))
         else:
             self._tell_progress(0, 0)
             self.analyze_model_async(self._source)
@@ -143,13 +148,13 @@ class ExplorerApp(App[None]):
         def report(done: int, total: int) -> None:
             loop.call_soon_threadsafe(self._tell_progress, done, total)
 
-        def read_aside() -> tuple[Subject, Outline]:
+        def read_aside() -> tuple[Subject, Outline, Marks]:
             subject = read(report, cancel)
-            return subject, outline_of(subject.tree)
+            return subject, *_looked_at(subject)
 
         loop = asyncio.get_running_loop()
         try:
-            subject, outline = await asyncio.to_thread(read_aside)
+            subject, outline, marks = await asyncio.to_thread(read_aside)
         except asyncio.CancelledError:
             cancel.set()
             raise
@@ -158,7 +163,7 @@ class ExplorerApp(App[None]):
         except Exception as error:  # noqa: BLE001 (told on the screen, and after it by `explore`)
             self._fail(error)
         else:
-            self._begin(subject, outline)
+            self._begin(subject, outline, marks)
 
     def _tell_progress(self, done: int, total: int) -> None:
         if self.browsing is not None or self.failure or not self.is_running:
@@ -178,8 +183,8 @@ class ExplorerApp(App[None]):
         text.append(shown(str(error) or type(error).__name__), "red").append("\n\nq quits", "dim")
         self.query_one("#reading", Static).update(text)
 
-    def _begin(self, subject: Subject, outline: Outline) -> None:
-        self.subject = subject
+    def _begin(self, subject: Subject, outline: Outline, marks: Marks) -> None:
+        self.subject, self.marks = subject, marks
         room = max(self.size.height - _LINES_AROUND, 10)
         self.browsing = Browsing(outline, stats=subject.stats, max_depth=self._max_depth, room=room)
         self.query_one("#main").remove_class("-reading")
@@ -214,6 +219,10 @@ class ExplorerApp(App[None]):
             count_of(root.sums.modules, "module"),
         ]
         view = browsing.view
+        if subject.other is not None:
+            marks = (self.marks or {}).values()
+            count = sum(not mark.is_inside for mark in marks)
+            parts.insert(0, f"beside {shown(subject.other.name)}: {count:,} differ")
         if view.order != "order" or view.is_reversed:
             words = _ORDERS.get(view.order, "in order")
             parts.append(f"{words}{', reversed' if view.is_reversed else ''}")
@@ -227,9 +236,9 @@ class ExplorerApp(App[None]):
             text.append(f"  ·  {part}", "not bold")
         return text
 
-    def _lay_out(self) -> None:
+    def _lay_out(self, size: Size | None = None) -> None:
         main, panel = self.query_one("#main"), self.query_one(SidePanel)
-        is_narrow = self.size.width < NARROW
+        is_narrow = (size or self.size).width < NARROW
         main.set_class(is_narrow, "-narrow")
         main.set_class(not self.settings.has_panel, "-alone")
         self.query_one(Splitter).lie(is_lying=is_narrow)
@@ -237,8 +246,8 @@ class ExplorerApp(App[None]):
         panel.styles.width = "1fr" if is_narrow else percent
         panel.styles.height = percent if is_narrow else "1fr"
 
-    def on_resize(self, _event: Resize) -> None:
-        self._lay_out()
+    def on_resize(self, event: Resize) -> None:
+        self._lay_out(event.size)
 
     def _remember(self, **changes: Any) -> None:
         self.settings = replace(self.settings, **changes)
@@ -309,7 +318,12 @@ class ExplorerApp(App[None]):
 
     def _search(self) -> None:
         query, self._wanted = self._wanted, None
-        if query is not None and self.browsing is not None:
+        if query is not None:
+            self.search_for(query)
+
+    def search_for(self, query: Query) -> None:
+        """Show what a query finds, and how much that is."""
+        if self.browsing is not None:
             self.browsing.search(query)
             found = self.browsing.found
             self.query_one(SearchBar).tell(len(found.matches), found.error)
@@ -344,7 +358,8 @@ class ExplorerApp(App[None]):
 
     def action_next_difference(self) -> None:
         def go(browsing: Browsing) -> None:
-            changed = {place for place, mark in (self.marks or {}).items() if mark != "="}
+            marks = self.marks or {}
+            changed = {place for place, mark in marks.items() if not mark.is_inside}
             if not browsing.go_to_next(changed, 1):
                 self.notify("Nothing is compared, or nothing differs.", timeout=2)
 
@@ -399,6 +414,13 @@ class ExplorerApp(App[None]):
     def on_tab_line_chosen(self, event: TabLine.Chosen) -> None:
         self._choose_panel(event.number)
 
+    def action_statistics(self) -> None:
+        """Measure what the panel tells of; Esc, or moving on, cancels."""
+        panel = self.query_one(SidePanel)
+        if self.browsing is not None:
+            self._choose_panel(0)
+            panel.measure()
+
     def action_scroll_panel(self, lines: int) -> None:
         self.query_one(SidePanel).scroll_lines(3 * lines)
 
@@ -429,7 +451,8 @@ class ExplorerApp(App[None]):
 
     def action_copy_path(self) -> None:
         if self.browsing is not None:
-            path = self.browsing.item.path
+            # A lone half of a letter, which a live module's name may have, fits in no clipboard.
+            path = self.browsing.item.path.encode(errors="replace").decode()
             self.copy_to_clipboard(path)
             self.notify(
                 shown(path) or "(the root has no path)", title="Copied", timeout=2, markup=False
@@ -444,11 +467,20 @@ class ExplorerApp(App[None]):
 
     def action_export(self) -> None:
         if self.browsing is not None:
-            self.push_screen(ExportScreen(), self._export)
+            self.push_screen(ExportScreen(), self._export_as)
 
-    def _export(self, form: str | None) -> None:
-        if form is not None:
-            self.notify(form)
+    def _export_as(self, form: str | None) -> None:
+        if form is not None and self.browsing is not None:
+            self._export(self.browsing, form)
+
+    @work(group="export")
+    async def _export(self, browsing: Browsing, form: str) -> None:
+        try:
+            path = await asyncio.to_thread(write_export, browsing, form, Path.cwd())
+        except OSError as error:
+            self.notify(str(error), title="Not written", severity="error", markup=False)
+        else:
+            self.notify(str(path), title="Written", markup=False)
 
     def action_escape(self) -> None:
         """Cancel reading; or clear the search; or let go of what is kept."""
@@ -456,6 +488,8 @@ class ExplorerApp(App[None]):
             self._cancel.set()
             if self.failure:
                 self.exit()
+            return
+        if self.query_one(SidePanel).cancel():
             return
         bar = self.query_one(SearchBar)
         if bar.has_class("-open") or self.browsing.view.filter is not None:
@@ -470,3 +504,10 @@ class ExplorerApp(App[None]):
     async def action_quit(self) -> None:
         self._cancel.set()
         self.exit()
+
+
+def _looked_at(subject: Subject) -> tuple[Outline, Marks]:
+    """List a subject's tree; with the other one in it, and marked, if it is compared."""
+    if subject.comparison is None:
+        return outline_of(subject.tree), None
+    return merged(subject.comparison)

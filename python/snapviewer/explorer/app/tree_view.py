@@ -14,6 +14,7 @@ from textual.strip import Strip
 from snapviewer.explorer.app.keys import FOCUSED
 from snapviewer.explorer.app.line import STYLES, Labels, Painter
 from snapviewer.explorer.browsing import Browsing
+from snapviewer.explorer.marks import Mark
 from snapviewer.explorer.pieces import Facts
 
 
@@ -64,14 +65,14 @@ class TreeView(ScrollView, can_focus=True):
         self._styles: dict[str, Style] | None = None
         self._labels = Labels()
         self._facts = Facts()
-        self._marks: Mapping[int, str] | None = None
+        self._marks: Mapping[int, Mark] | None = None
 
     def show(
         self,
         browsing: Browsing,
         labels: Labels,
         facts: Facts,
-        marks: Mapping[int, str] | None = None,
+        marks: Mapping[int, Mark] | None = None,
     ) -> None:
         """Draw what there is to see now, with the cursor in sight."""
         self._browsing, self._labels, self._facts = browsing, labels, facts

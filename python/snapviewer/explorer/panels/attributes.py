@@ -12,7 +12,7 @@ from snapviewer.checkpoint_values import plain_values
 from snapviewer.explorer.formats import format_shape
 from snapviewer.explorer.guarded import Refused, asked, kind_of, said, value_text
 from snapviewer.explorer.subject import Subject
-from snapviewer.explorer.tree import ModuleNode, TensorEntry
+from snapviewer.explorer.tree import TensorEntry
 from snapviewer.texts import clean
 
 from .parts import QUIET, WARNING, Column, rows_of, section, sentence, shown, stacked, title
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 _MOST = 60  # rows of a table
 _NARROW = 60  # cells, in which there is no room for types
-_MOST_KEYS = 10_000  # attributes that are sorted
 _TABLES = {"_parameters": "Parameters", "_buffers": "Buffers", "_modules": "Modules"}
 
 
@@ -47,7 +46,7 @@ def _of_object(live: Any, width: int) -> list[RenderableType | None]:
     own = asked(lambda: dict(object.__getattribute__(live, "__dict__")))
     if isinstance(own, Refused):
         own = {}
-    names = sorted((name for name in list(own)[:_MOST_KEYS] if type(name) is str), key=_order)
+    names = sorted((name for name in own if type(name) is str), key=_order)
     public = [name for name in names if not name.startswith("_")]
     private = [name for name in names if name.startswith("_") and name not in _TABLES]
     tables = [
@@ -144,7 +143,7 @@ def _properties(kind: type) -> Text | None:
 
 def _in_file(subject: Subject, item: Item, width: int) -> list[RenderableType | None]:
     checkpoint = subject.checkpoint
-    if checkpoint is None or not isinstance(item, ModuleNode) or item is not subject.tree.root:
+    if checkpoint is None or isinstance(item, TensorEntry) or not subject.is_root(item):
         where = "the plain values of the file are at the root" if checkpoint else "no live module"
         return [sentence(f"Nothing is kept here beside tensors: {where}.")]
     columns = [

@@ -11,7 +11,7 @@ from rich.text import Text
 from snapviewer.explorer.formats import format_memory, format_param_count, format_shape
 from snapviewer.explorer.guarded import Refused, asked, said
 from snapviewer.explorer.labels import label
-from snapviewer.explorer.subject import Subject, is_missing
+from snapviewer.explorer.subject import Subject, is_missing, tensors_once
 from snapviewer.explorer.tree import ModuleNode, TensorEntry
 from snapviewer.units import count_of
 
@@ -55,7 +55,8 @@ def content(subject: Subject, item: Item, width: int) -> RenderableType:
     """Tell all that is known of a module or a tensor without reading elements."""
     if isinstance(item, TensorEntry):
         return tensor.content(subject, item, width)
-    node, module = item, subject.module_of(item)
+    node = subject.node_of(item)
+    module = subject.module_of(node)
     return stacked(
         title(node.path or subject.tree.name, width=width),
         sentence(label(node), style=ACCENT),
@@ -73,7 +74,9 @@ def _notes(subject: Subject, node: ModuleNode, module: Any) -> Iterator[str]:
         yield f"The live module cannot be asked {module}."
     if node.shared_with is not None:
         yield f"The same module as {shown(node.shared_with or subject.tree.name)}."
-    if node is subject.tree.root:
+    if not subject.has(node) and subject.other is not None:
+        yield f"Only in {shown(subject.other.name)}, which this is compared with."
+    if subject.is_root(node):
         yield from subject.tree.notes[:MOST_ROWS]
 
 
@@ -109,7 +112,7 @@ def _amounts(subject: Subject, node: ModuleNode, width: int) -> RenderableType |
     sums, model = node.sums, subject.tree.root.sums
     own = sum(entry.elements for entry in node.tensors if not entry.is_buffer)
     share = Text(f"{sums.parameters:,}")
-    if model.parameters > 0 and node is not subject.tree.root:
+    if model.parameters > 0 and not subject.is_root(node):
         share.append(f"  {percent(sums.parameters, model.parameters)} of the model  ", style=QUIET)
         if width >= 60:
             share.append_text(bar(sums.parameters / model.parameters, 12))
@@ -117,8 +120,7 @@ def _amounts(subject: Subject, node: ModuleNode, width: int) -> RenderableType |
     dtypes, devices = _kinds(node)
     memory = Text(format_memory(sums.parameter_bytes + sums.buffer_bytes))
     if sums.buffer_bytes:
-        parts = (format_memory(sums.parameter_bytes), format_memory(sums.buffer_bytes))
-        memory.append(f"  {parts[0]} parameters, {parts[1]} buffers", style=QUIET)
+        memory.append(f"  with {format_memory(sums.buffer_bytes)} of buffers", style=QUIET)
     return facts(
         [
             ("in all", share),
@@ -147,10 +149,9 @@ def _kinds(node: ModuleNode) -> tuple[str, str]:
     """Say which dtypes and devices the tensors below have, the most frequent first."""
     dtypes: Counter[str] = Counter()
     devices: Counter[str] = Counter()
-    for below in node.walk():
-        for entry in below.tensors:
-            dtypes[entry.dtype] += 1
-            devices[entry.device] += 1
+    for entry in tensors_once(node):
+        dtypes[entry.dtype] += 1
+        devices[entry.device] += 1
     return _counted(dtypes), _counted(devices)
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from rich.text import Text
 
-from snapviewer.explorer.formats import format_shape
 from snapviewer.explorer.labels import type_text
+from snapviewer.explorer.overlay import shapes_text
 from snapviewer.explorer.subject import Subject
 from snapviewer.explorer.timing import FlowStep, TensorShape
 from snapviewer.explorer.tree import ModuleNode
@@ -27,9 +27,8 @@ _MOST_CALLS = 3  # of one module that are drawn
 _MOST_STEPS = 100  # lines
 _MOST_NESTED = 40  # steps inside, above which only the outer ones are drawn
 _MOST_TENSORS = 4
+_NOBODY = "no other module"
 _MOST_DEPTH = 12  # that is indented
-_INPUT = "the model's input"
-_OUTPUT = "the model's output"
 
 
 def content(subject: Subject, item: Item, width: int) -> RenderableType:
@@ -41,9 +40,7 @@ def content(subject: Subject, item: Item, width: int) -> RenderableType:
     head = title(node.path or subject.tree.name, type_text(node), width)
     if not calls:
         order = _as_written(node, width)
-        return stacked(
-            head, recording_hint(subject, node), section("Modules as they are written", order)
-        )
+        return stacked(head, recording_hint(subject), section("Modules as they are written", order))
     drawn = [
         section(
             f"Call {number} of {len(calls)}" if len(calls) > 1 else "Call",
@@ -62,17 +59,33 @@ def _call(subject: Subject, flow: Sequence[FlowStep], place: int, width: int) ->
     while end < len(flow) and flow[end].depth > step.depth:
         end += 1
     inside = flow[place + 1 : end]
-    sources = ", ".join(_name(subject, path) for path in step.sources[:_MOST_TENSORS])
-    users = _users(flow, place, end)
-    targets = ", ".join(_name(subject, path) for path in users[:_MOST_TENSORS])
-    lines = [_end_line("in ", "from", sources or _INPUT, step.inputs, width)]
+    sources = f"from {_names(subject, step.sources)}"
+    targets = f"to {_names(subject, _users(flow, place, end))}"
+    if place == 0:
+        sources, targets = "from the caller", "to the caller"
+    elif targets == f"to {_NOBODY}" and (outer := _ended_by(flow, place, end)) is not None:
+        targets = f"to the end of {_names(subject, [outer.path])}"
+    lines = [_end_line("in ", sources, step.inputs, width)]
     lines += _steps(inside, step, width)
-    lines.append(_end_line("out", "to", targets or _OUTPUT, step.outputs, width))
+    lines.append(_end_line("out", targets, step.outputs, width))
     return Text("\n").join(lines)
 
 
-def _name(subject: Subject, path: str) -> str:
-    return shown(path or subject.tree.name, 40)
+def _names(subject: Subject, paths: Sequence[str]) -> str:
+    """Say which modules; what functions between modules compute has none."""
+    if not paths:
+        return _NOBODY
+    names = [shown(path or subject.tree.name, 40) for path in paths[:_MOST_TENSORS]]
+    left = len(paths) - _MOST_TENSORS
+    return ", ".join(names) + (f" and {left:,} more" if left > 0 else "")
+
+
+def _ended_by(flow: Sequence[FlowStep], place: int, end: int) -> FlowStep | None:
+    """Return the call that a call is the last one in; None if another one follows in it."""
+    depth = flow[place].depth
+    if end < len(flow) and flow[end].depth >= depth:
+        return None
+    return _around(flow, place, flow[0]) if place else None
 
 
 def _users(flow: Sequence[FlowStep], place: int, end: int) -> list[str]:
@@ -90,54 +103,70 @@ def _users(flow: Sequence[FlowStep], place: int, end: int) -> list[str]:
     return users
 
 
-def _end_line(
-    what: str, way: str, where: str, tensors: tuple[TensorShape, ...], width: int
-) -> Text:
+def _end_line(what: str, where: str, tensors: tuple[TensorShape, ...], width: int) -> Text:
     text = Text(overflow="fold")
-    text.append(f"{what} ", style=f"bold {ACCENT}").append(_shapes(tensors))
-    if cell_len(text.plain) + cell_len(where) + len(way) + 3 > width:
-        return text.append("\n    ").append(f"{way} {where}", style=QUIET)
-    return text.append(f"  {way} {where}", style=QUIET)
+    text.append(f"{what} ", style=f"bold {ACCENT}").append(shapes_text(tensors))
+    gap = "  " if cell_len(text.plain) + cell_len(where) + 2 <= width else "\n    "
+    return text.append(f"{gap}{where}", style=QUIET)
 
 
 def _steps(inside: Sequence[FlowStep], outer: FlowStep, width: int) -> list[Text]:
     """Draw the calls inside, with guides; of many only the outer ones."""
-    deepest = None if len(inside) <= _MOST_NESTED else outer.depth + 1
-    chosen = [
-        (place, step)
-        for place, step in enumerate(inside)
-        if deepest is None or step.depth <= deepest
+    deepest = outer.depth + (1 if len(inside) > _MOST_NESTED else _MOST_DEPTH)
+    chosen = [place for place, step in enumerate(inside) if step.depth <= deepest]
+    if not chosen:
+        return []
+    depths = [inside[place].depth - outer.depth - 1 for place in chosen]
+    left, chosen = len(chosen) - _MOST_STEPS, chosen[:_MOST_STEPS]
+    names = [
+        guide + shown(_within(inside[place].path, _around(inside, place, outer)), 60)
+        for place, guide in zip(chosen, _guides([*depths, 0]), strict=False)
     ]
-    guides = _guides([step.depth - outer.depth - 1 for _, step in chosen[: _MOST_STEPS + 1]])
-    lines = [Text("│", style=QUIET)] if chosen else []
-    names = [_inner_name(step, outer) for _, step in chosen[:_MOST_STEPS]]
-    pairs = list(zip(guides, names, strict=False))
-    room = max((cell_len(guide + name) for guide, name in pairs), default=0)
-    room = min(room, max(16, width // 2))
-    for (place, step), guide, name in zip(chosen, guides, names, strict=False):
-        line = Text(no_wrap=True, overflow="ellipsis")
-        line.append(guide, style=QUIET)
-        # So that the shapes below each other stay so.
-        name_cells = max(8, room - cell_len(guide))
-        line.append(_fitted(name, name_cells))
-        line.append(f"  {_shapes(step.outputs)}")
-        kind = shown(step.type_name, 24)
-        hidden = _count_inside(inside, place) if deepest is not None else 0
-        note = f"{kind}, {count_of(hidden, 'call')} inside" if hidden else kind
-        if cell_len(line.plain) + cell_len(note) + 2 <= width:
-            line.append(f"  {note}", style=QUIET)
+    shapes = [shapes_text(inside[place].outputs) for place in chosen]
+    # Below each other, as far as there is room.
+    name_cells = min(max(map(cell_len, names)), max(16, width // 2))
+    shape_cells = min(max(map(cell_len, shapes)), max(12, width // 3))
+    edge = Text("│", style=QUIET)
+    lines = [edge]
+    for place, name, shape in zip(chosen, names, shapes, strict=True):
+        line = Text(f"{_fitted(name, name_cells)}  ", no_wrap=True, overflow="ellipsis")
+        line.stylize(QUIET, 0, len(name) - len(name.lstrip("│├└─ ")))
+        line.append(_fitted(shape, shape_cells))
+        for note in _step_notes(inside, place, outer):
+            if line.cell_len + cell_len(note) + 2 <= width:
+                line.append(f"  {note}", style=QUIET)
+        line.rstrip()
         lines.append(line)
-    if len(chosen) > _MOST_STEPS:
-        lines.append(more(len(chosen) - _MOST_STEPS))
-    if chosen:
-        lines.append(Text("│", style=QUIET))
-    return lines
+    return [*lines, more(left) if left > 0 else edge]
 
 
-def _inner_name(step: FlowStep, outer: FlowStep) -> str:
-    """Return a path without that of the module in which it was called."""
-    start = f"{outer.path}." if outer.path else ""
-    return shown(step.path.removeprefix(start), 60)
+def _step_notes(inside: Sequence[FlowStep], place: int, outer: FlowStep) -> Iterator[str]:
+    """Yield what is said of a step where there is room, the most important first."""
+    step = inside[place]
+    yield shown(step.type_name, 24)
+    places = range(place - 1, -1, -1)
+    before = next((inside[one] for one in places if inside[one].depth <= step.depth), outer)
+    usual = before.sources if before.depth < step.depth else (before.path,)
+    if step.sources and step.sources != usual:
+        paths = [_within(path, outer) for path in step.sources[:_MOST_TENSORS]]
+        yield f"← {', '.join(shown(path, 30) for path in paths)}"
+    calls = _count_inside(inside, place)
+    if calls and len(inside) > _MOST_NESTED:
+        yield f"{count_of(calls, 'call')} inside"
+
+
+def _around(inside: Sequence[FlowStep], place: int, outer: FlowStep) -> FlowStep:
+    """Return the call that a call is in."""
+    depth, before = inside[place].depth, range(place - 1, -1, -1)
+    return next((inside[one] for one in before if inside[one].depth < depth), outer)
+
+
+def _within(path: str, outer: FlowStep) -> str:
+    """Return a path without that of the module around it.
+
+    A module may also call one that is not in it, whose path is said as it is.
+    """
+    return path.removeprefix(f"{outer.path}." if outer.path else "")
 
 
 def _fitted(name: str, cells: int) -> str:
@@ -168,14 +197,6 @@ def _guides(depths: Sequence[int]) -> list[str]:
     return guides[::-1]
 
 
-def _shapes(tensors: tuple[TensorShape, ...]) -> str:
-    if not tensors:
-        return "no tensor"
-    parts = [format_shape(tensor.shape) or "scalar" for tensor in tensors[:_MOST_TENSORS]]
-    left = len(tensors) - _MOST_TENSORS
-    return ", ".join(parts) + (f" and {left:,} more" if left > 0 else "")
-
-
 def _as_written(node: ModuleNode, width: int) -> Text | None:
     """List the children in their order; it need not be that of execution."""
     if not node.children:
@@ -185,7 +206,7 @@ def _as_written(node: ModuleNode, width: int) -> Text | None:
     for guide, child in zip(guides, node.children, strict=False):
         line = Text(no_wrap=True, overflow="ellipsis").append(guide, style=QUIET)
         line.append(shown(child.name, max(12, width // 2)))
-        line.append(f"  {type_text(child)}", style=QUIET)
+        line.append(f"  {shown(type_text(child))}", style=QUIET)
         lines.append(line)
     if len(node.children) > _MOST_STEPS:
         lines.append(more(len(node.children) - _MOST_STEPS))

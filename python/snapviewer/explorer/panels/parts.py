@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 QUIET = "dim"
-ACCENT = "cyan"
+FAINT = "bright_black"
+ACCENT = "blue"
 WARNING = "yellow"
 BAD = "red"
 GOOD = "green"
@@ -29,7 +30,6 @@ GOOD = "green"
 MOST_ROWS = 20
 _MOST_OF_A_NAME = 300  # characters
 _NARROWEST = 8  # cells
-_EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
 class Column(NamedTuple):
@@ -154,17 +154,17 @@ def more(left: int) -> Text:
     return Text(f"… {left:,} more", style=QUIET)
 
 
-def bar(share: float, cells: int, style: str = ACCENT) -> Text:
+def bar(share: float, cells: int) -> Text:
     """Draw a share of a whole.
 
-    >>> bar(0.5, 4).plain, bar(0.3, 4).plain, bar(0.001, 4).plain
-    ('██  ', '█▎  ', '▏   ')
+    >>> bar(0.5, 4).plain, bar(0.4, 4).plain, bar(0.001, 4).plain, bar(0.0, 4).plain
+    ('━━──', '━╸──', '╸───', '────')
     """
-    eighths = round(8 * cells * min(1.0, max(0.0, share)))
+    halves = round(2 * cells * min(1.0, max(0.0, share)))
     if share > 0:
-        eighths = max(1, eighths)
-    text = "█" * (eighths // 8) + (_EIGHTHS[eighths % 8] if eighths % 8 else "")
-    return Text(text.ljust(cells), style=style)
+        halves = max(1, halves)
+    filled = "━" * (halves // 2) + "╸" * (halves % 2)
+    return Text(filled, style=ACCENT).append("─" * (cells - len(filled)), style=FAINT)
 
 
 def percent(part: float, whole: float) -> str:

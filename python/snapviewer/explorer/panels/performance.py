@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from rich.text import Text
 
-from snapviewer.explorer.formats import format_memory, format_param_count, format_shape, format_time
+from snapviewer.explorer.formats import format_memory, format_time
+from snapviewer.explorer.overlay import GAP, OverlayLine, gradient_text, overlay_lines
 from snapviewer.explorer.subject import Subject
-from snapviewer.explorer.timing import ModuleTiming, Spread, TensorShape
+from snapviewer.explorer.timing import ModuleTiming, Spread
 from snapviewer.explorer.tree import ModuleNode
 from snapviewer.units import count_of
 
@@ -19,7 +19,6 @@ from .parts import (
     ACCENT,
     MOST_ROWS,
     QUIET,
-    WARNING,
     Column,
     bar,
     facts,
@@ -29,7 +28,6 @@ from .parts import (
     sentence,
     shown,
     stacked,
-    title,
 )
 from .recording_hint import recording_hint
 
@@ -39,9 +37,6 @@ if TYPE_CHECKING:
     from snapviewer.explorer.subject import Item
 
 _SLOWEST = 10
-_NAME_CELLS = 18
-_VALUE_CELLS = 11
-_MOST_SHAPES = 4
 
 
 def content(subject: Subject, item: Item, width: int) -> RenderableType:
@@ -49,111 +44,52 @@ def content(subject: Subject, item: Item, width: int) -> RenderableType:
     node = subject.node_of(item)
     timing = subject.timing_of(node)
     if timing is None:
-        return stacked(
-            title(node.path or subject.tree.name, width=width),
-            overlay(subject, node, None, width),
-            recording_hint(subject, node),
-        )
+        return stacked(overlay(subject, node, None, width), recording_hint(subject))
     return stacked(
         overlay(subject, node, timing, width),
         section("Forward", _forward(subject, node, timing, width)),
         section("Backward", _backward(timing)),
         section("Memory", _memory(node, timing)),
         section("Slowest inside", _slowest(subject, node, timing, width)),
-        *(sentence(note, style=WARNING) for note in subject.stats.notes[:MOST_ROWS])
-        if subject.stats
-        else (),
+        section("Notes", _notes(subject)),
     )
+
+
+def _notes(subject: Subject) -> RenderableType | None:
+    notes = subject.stats.notes[:MOST_ROWS] if subject.stats else ()
+    return stacked(*map(sentence, notes)) if notes else None
 
 
 def overlay(subject: Subject, node: ModuleNode, timing: ModuleTiming | None, width: int) -> Text:
     """Say a module's costs in four lines; in more where there is no room for four."""
-    memory = format_memory(node.sums.parameter_bytes)
-    head = [f"{format_param_count(node.sums.parameters)} params"]
-    shape = next((entry.shape for entry in node.tensors if not entry.is_buffer), ())
-    head += [f"Shape: {format_shape(shape)}"] if shape else []
-    head += [f"Time: {format_time(_whole_s(timing))}"] if timing else []
-    head += [f"Mem: {memory}"]
-    name = shown(node.path or subject.tree.name, max(_NAME_CELLS, width // 2))
-    lines = [("", name, "", head)]
-    if timing is not None:
-        shapes = [f"Input: {_shapes(timing.inputs)}", f"Output: {_shapes(timing.outputs)}"]
-        lines.append(("├─ ", "forward()", f"⚡ {format_time(timing.total.median_s)}", shapes))
-        lines.append(("├─ ", "backward()", *_backward_parts(timing)))
-    lines.append(("└─ ", "memory", f"📊 {memory}", [f"Parameters: {_element_sizes(node)}"]))
-    if timing is None:
-        lines = lines[-1:]
-    text = Text(overflow="fold")
-    for number, (guide, what, value, parts) in enumerate(lines):
-        text.append("\n" if number else "")
-        is_last = number == len(lines) - 1
-        text.append_text(_line(guide, what, value, parts, width, is_last=is_last))
-    return text
+    name = shown(node.path or subject.tree.name, max(18, width // 2))
+    lines = overlay_lines(name, node, timing)
+    return Text("\n", overflow="fold").join(
+        _line(line, width, is_last=line is lines[-1]) for line in lines
+    )
 
 
-def _line(
-    guide: str, what: str, value: str, parts: list[str], width: int, *, is_last: bool
-) -> Text:
-    """Set a line of the overlay: what it is about, its value, and parts that may go below."""
-    # The first line has no guide, and its parts come right after the name.
-    head = _padded(guide + what, _NAME_CELLS)
-    if value:
-        head += _padded(value, 3 + _VALUE_CELLS)
-    gap = "   "
-    text = Text().append(guide, style=QUIET)
-    text.append(what, style="" if guide else "bold")
-    text.append(head[len(guide + what) :], style=ACCENT if value else "")
-    if cell_len(head) + cell_len(gap.join(parts)) <= width:
-        return text.append(gap.join(parts))
+def _line(line: OverlayLine, width: int, *, is_last: bool) -> Text:
+    """Draw a line of the overlay; parts for which there is no room go below it."""
+    after_what, after_value = line.padding
+    text = Text().append(line.guide, style=QUIET)
+    text.append(line.what, style="" if line.guide else "bold").append(after_what)
+    text.append(line.value, style=ACCENT).append(after_value)
+    whole = GAP.join(line.parts)
+    if text.cell_len + cell_len(whole) <= width:
+        return text.append(whole)
     text.rstrip()
-    below = "     " if is_last else "│    " if guide else "  "
-    room = ""
-    for part in parts:
-        if room and cell_len(below + room + gap + part) <= width:
-            room += gap + part
-            text.append(gap + part)
+    below = "     " if is_last else "│    " if line.guide else "  "
+    room = 0
+    for part in line.parts:
+        cells = cell_len(GAP + part)
+        if 0 < cells <= room:
+            text.append(GAP + part)
+            room -= cells
         else:
-            room = part
             text.append(f"\n{below}", style=QUIET).append(part)
+            room = width - len(below) - cell_len(part)
     return text
-
-
-def _padded(text: str, cells: int) -> str:
-    """Fill up to a number of cells, with two blanks at least; emoji take two cells each."""
-    return text + " " * max(2, cells - cell_len(text))
-
-
-def _whole_s(timing: ModuleTiming) -> float:
-    """Return the time of a call forward and backward."""
-    return timing.total.median_s + (timing.backward.median_s if timing.backward else 0.0)
-
-
-def _backward_parts(timing: ModuleTiming) -> tuple[str, list[str]]:
-    gradient = f"Gradient: {'computed' if timing.has_gradient else 'none'}"
-    if timing.backward is None:
-        return "⚡ –", [gradient]
-    return f"⚡ {format_time(timing.backward.median_s)}", [gradient]
-
-
-def _shapes(tensors: tuple[TensorShape, ...]) -> str:
-    if not tensors:
-        return "none"
-    parts = [format_shape(tensor.shape) or "scalar" for tensor in tensors[:_MOST_SHAPES]]
-    left = len(tensors) - _MOST_SHAPES
-    return ", ".join(parts) + (f" and {left:,} more" if left > 0 else "")
-
-
-def _element_sizes(node: ModuleNode) -> str:
-    """Say how many parameters there are of which size: `36,864 × 4 bytes`."""
-    counts: Counter[int] = Counter()
-    met: set[str] = set()
-    for entry in (entry for below in node.walk() for entry in below.tensors):
-        first = entry.tied_to or entry.path
-        if not entry.is_buffer and first not in met and entry.elements:
-            met.add(first)
-            counts[entry.size_bytes // entry.elements] += entry.elements
-    parts = [f"{count:,} × {count_of(size, 'byte')}" for size, count in counts.most_common(4)]
-    return " + ".join(parts) or "none"
 
 
 def _forward(
@@ -161,34 +97,39 @@ def _forward(
 ) -> RenderableType | None:
     runs = subject.stats.runs if subject.stats else 0
     calls = count_of(timing.calls, "call") + (f" in {count_of(runs, 'run')}" if runs else "")
-    cells = 16 if width >= 60 else 8
+    cells = 16 if width >= 60 else 6
     rows: list[tuple[str, str | Text | None]] = [
         ("calls", calls),
         ("a call", _spread(timing.total)),
+        ("range", _range(timing.total)),
         ("own", _shared(timing.own.sum_s, timing.total.sum_s, cells, "of it")),
     ]
+    root = subject.tree.root
     above = _called_above(subject, node)
-    whole = subject.timing_of(subject.tree.root)
-    if above is not None:
-        parent, its = above
-        of = f"of {shown(parent.path or subject.tree.name, 24)}"
-        if parent is not subject.tree.root:
-            rows.append(("share", _shared(timing.total.sum_s, its.total.sum_s, cells, of)))
-    if whole is not None and node is not subject.tree.root:
-        rows.append(("", _shared(timing.total.sum_s, whole.total.sum_s, cells, "of the model")))
+    if above is not None and not subject.is_root(above[0]):
+        of = f"of {shown(above[0].path, 24)}"
+        rows.append(("share", _shared(timing.total.sum_s, above[1].total.sum_s, cells, of)))
+    whole = subject.timing_of(root)
+    if whole is not None and not subject.is_root(node):
+        name = "" if len(rows) > 4 else "share"
+        rows.append((name, _shared(timing.total.sum_s, whole.total.sum_s, cells, "of the model")))
     return facts(rows)
 
 
-def _spread(times: Spread) -> Text:
-    text = Text(f"{format_time(times.median_s)} ± {format_time(times.deviation_s)}")
-    limits = f"{format_time(times.min_s)} to {format_time(times.max_s)}"
-    return text.append(f"  {limits}", style=QUIET) if times.count > 1 else text
+def _spread(times: Spread) -> str:
+    median = format_time(times.median_s)
+    return f"{median} ± {format_time(times.deviation_s)}" if times.count > 1 else median
+
+
+def _range(times: Spread) -> str | None:
+    if times.count < 2:
+        return None
+    return f"{format_time(times.min_s)} to {format_time(times.max_s)}"
 
 
 def _shared(part_s: float, whole_s: float, cells: int, of: str) -> Text:
-    text = bar(part_s / whole_s if whole_s > 0 else 0.0, cells)
-    share = percent(part_s, whole_s).rjust(7)
-    return text.append(f" {share}", style="default").append(f" {of}", style=QUIET)
+    text = Text().append_text(bar(part_s / whole_s if whole_s > 0 else 0.0, cells))
+    return text.append(f" {percent(part_s, whole_s):>7}").append(f" {of}", style=QUIET)
 
 
 def _called_above(subject: Subject, node: ModuleNode) -> tuple[ModuleNode, ModuleTiming] | None:
@@ -221,8 +162,9 @@ def _backward(timing: ModuleTiming) -> RenderableType | None:
     return facts(
         [
             ("a call", _spread(timing.backward)),
+            ("range", _range(timing.backward)),
             ("own", None if own is None else _spread(own)),
-            ("gradient", "computed" if timing.has_gradient else "none"),
+            ("gradient", gradient_text(timing)),
         ]
     )
 

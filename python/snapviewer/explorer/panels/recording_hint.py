@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from snapviewer.explorer.subject import Subject
-    from snapviewer.explorer.tree import ModuleNode
 
 _LINES = """\
 from snapviewer.explorer import explore_model, record_torch_module_forward_stats
@@ -24,7 +23,7 @@ with record_torch_module_forward_stats(model):
 explore_model(model)"""
 
 
-def recording_hint(subject: Subject, node: ModuleNode) -> RenderableType:
+def recording_hint(subject: Subject) -> RenderableType:
     """Say why there is nothing recorded of a module, and what to write."""
     if subject.stats is not None and subject.stats.timings:
         reason = "This module was not called in the recorded runs."

@@ -60,7 +60,8 @@ def _piece(code: Code, width: int) -> RenderableType:
         start_line=code.first_line,
         word_wrap=True,
     )
-    place = f"{shown(code.place, 3 * width)}:{code.first_line}"
+    line = f":{code.first_line}"
+    place = f"{shown(code.place, max(20, width - len(line)))}{line}"
     return stacked(
         sentence(place, style=QUIET), syntax, more(code.left_lines) if code.left_lines else None
     )
