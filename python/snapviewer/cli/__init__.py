@@ -31,6 +31,7 @@ _COMMANDS = {
     "pth": "pth",
     "events": "events",
     "model": "model",
+    "explore": "explore",
     "demo": "demo",
 }
 

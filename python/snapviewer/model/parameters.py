@@ -110,7 +110,7 @@ def parameters_of(
         if has_stats and tied_to is None:
             try:
                 stats = checkpoint.stats(index, cancel=cancel)
-                if has_quality and _is_float(tensor.dtype):
+                if has_quality and is_float(tensor.dtype):
                     quality = checkpoint.quality(index, cancel=cancel)
             except SnapshotError as error:
                 unmeasured = str(error)
@@ -154,10 +154,10 @@ def parameters_of_module(
             unmeasured = "it has no elements (device meta)"
         elif first == name:
             try:
-                data = _bytes_of(tensor)
+                data = bytes_of(tensor)
                 shape = tuple(tensor.shape)
                 stats = _core.tensor_stats(data, dtype, shape, cancel=cancel)
-                if has_quality and _is_float(dtype):
+                if has_quality and is_float(dtype):
                     quality = _core.tensor_quality(data, dtype, shape, cancel=cancel)
             except (SnapshotError, RuntimeError, TypeError) as error:
                 unmeasured = str(error)
@@ -178,11 +178,20 @@ def parameters_of_module(
     return Parameters(tuple(found))
 
 
-def _bytes_of(tensor: Any) -> Any:
-    """Return the bytes of a tensor, without a copy if it lies in this machine's memory as it is."""
+def bytes_of(tensor: Any, *, is_any_order: bool = False) -> Any:
+    """Return the bytes of a tensor, without a copy if it lies in this machine's memory as it is.
+
+    Args:
+        tensor: A live tensor.
+        is_any_order: Whether elements may come in the order of memory, so that what only has its
+            dimensions in another order, such as channels last, is not copied either.
+    """
     import torch
 
-    flat = tensor.detach().to("cpu").contiguous().reshape(-1)
+    flat = tensor.detach().to("cpu")
+    if is_any_order:
+        flat = flat.permute(sorted(range(flat.dim()), key=flat.stride, reverse=True))
+    flat = flat.contiguous().reshape(-1)
     return flat.view(torch.uint8).numpy() if flat.numel() else b""
 
 
@@ -195,7 +204,8 @@ def is_buffer(name: str, dtype: str) -> bool:
     return name.rsplit(".", 1)[-1] in _BUFFERS or dtype.startswith(("int64", "bool"))
 
 
-def _is_float(dtype: str) -> bool:
+def is_float(dtype: str) -> bool:
+    """Tell whether elements of a type have a fraction."""
     return dtype.startswith(("float", "bfloat"))
 
 
