@@ -91,10 +91,23 @@ def test_what_is_not_finite_is_counted_and_left_out() -> None:
 
 def test_all_tensors_of_a_module_are_measured_together_and_tied_ones_once(net: Any) -> None:
     subject = live(net)
-    values = torch.cat([each.detach().flatten().double() for each in net.parameters()])
-    values = torch.cat([values, *(each.flatten().double() for each in net.buffers())])
+    learned = torch.cat([each.detach().flatten() for each in net.parameters()])
 
-    agrees(measure(subject, subject.tree.root), values)
+    measurement = measure(subject, subject.tree.root)
+
+    agrees(measurement, learned)
+    paths = [each.entry.path for each in measurement.tensors]
+    assert len(paths) == len(set(paths)) == 10
+    assert "3.weight" not in paths
+
+
+def test_buffers_are_summed_up_where_there_is_nothing_else() -> None:
+    subject = holding(torch.arange(4.0))
+
+    measurement = measure(subject, subject.tree.root)
+
+    agrees(measurement, torch.arange(4.0))
+    assert not measurement.is_of_parameters
 
 
 def test_a_file_is_measured_as_the_live_model_is(net: Any, tmp_path: Path) -> None:
@@ -218,7 +231,7 @@ def test_what_was_measured_is_drawn_at_every_width(net: Any, width: int) -> None
     whole = lines_of(statistics.content(measure(subject, subject.tree.root), width), width)
     one = "\n".join(lines_of(statistics.content(measure(subject, weight), width), width))
 
-    assert "elements     337 in 10 tensors" in whole
+    assert "elements     320 in 7 tensors" in whole
     assert re.search(r"Distribution\n.*█", one, re.DOTALL)
     assert re.search(r"int8 +\d\d\.\d dB +\d\d\.\d dB", one)
     assert re.search(r"set to 0 +below +energy lost\n +10 % ", one)

@@ -5,7 +5,8 @@ where they lie, and those of another device are brought over one at a time.
 
 # Invariants
 
-A tensor with several names is measured once. The summary is that of all finite elements together.
+A tensor with several names is measured once. The summary is that of all finite elements of the
+parameters together.
 
 # Cost
 
@@ -51,6 +52,7 @@ class Measured:
 class Summary:
     """Statistics of several tensors together; None as in `Stats`."""
 
+    tensors: int
     count: int
     mean: float | None
     std: float | None
@@ -63,11 +65,16 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """The tensors of what was selected, each once."""
+    """The tensors of what was selected, each once.
+
+    The summary is of the parameters, if there are any: counters and running means among the buffers
+    would only blur it.
+    """
 
     path: str
     tensors: tuple[Measured, ...]
     summary: Summary
+    is_of_parameters: bool
 
 
 def measure(
@@ -88,7 +95,6 @@ def measure(
     Raises:
         CancelledError: `cancel` was set.
     """
-    is_single = isinstance(item, TensorEntry)
     entries = [item] if isinstance(item, TensorEntry) else list(tensors_once(subject.node_of(item)))
     total = sum(entry.size_bytes for entry in entries)
     done, found = 0, []
@@ -96,11 +102,13 @@ def measure(
         if cancel is not None and cancel.is_set():
             raise CancelledError("measuring was cancelled")
         report = part_of(progress, done, entry.size_bytes, total)
-        found.append(_measured(subject, entry, report, cancel, has_quality=is_single))
+        found.append(_measured(subject, entry, report, cancel, has_quality=len(entries) == 1))
         done += entry.size_bytes
         if progress is not None:
             progress(done, total)
-    return Measurement(item.path, tuple(found), summary_of(each.stats for each in found))
+    learned = [each for each in found if not each.entry.is_buffer]
+    summary = summary_of(each.stats for each in learned or found)
+    return Measurement(item.path, tuple(found), summary, is_of_parameters=bool(learned))
 
 
 def _measured(
@@ -147,10 +155,11 @@ def _measured_live(
     try:
         stats = _core.tensor_stats(data, entry.dtype, entry.shape, progress=progress, cancel=cancel)
         quality = None
-        if has_quality:
-            # Slices along the first dimension: here the order of elements matters.
+        # Slices along the first dimension: here the order of elements matters.
+        ordered = asked(bytes_of, live) if has_quality else None
+        if ordered is not None and not isinstance(ordered, Refused):
             quality = _core.tensor_quality(
-                bytes_of(live), entry.dtype, entry.shape, spectrum=False, cancel=cancel
+                ordered, entry.dtype, entry.shape, spectrum=False, cancel=cancel
             )
     except ValueError as error:
         return Measured(entry, None, None, str(error))
@@ -195,6 +204,7 @@ def summary_of(measured: Iterable[Stats | None]) -> Summary:
         )
         std = math.sqrt(squares / (finite - 1))
     return Summary(
+        tensors=len(known),
         count=sum(stats.count for stats in known),
         mean=mean,
         std=std,

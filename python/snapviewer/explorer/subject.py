@@ -47,6 +47,11 @@ class Subject:
         return places_in(self.tree)
 
     @cached_property
+    def other_places(self) -> Places:
+        """Where everything is in the other tree; nowhere if there is none."""
+        return Places({}, {}, {}, {}) if self.other is None else places_in(self.other)
+
+    @cached_property
     def file_tensors(self) -> Mapping[str, tuple[int, Tensor]]:
         """The tensors of the file by name, each with its index; of equal names the first."""
         found: dict[str, tuple[int, Tensor]] = {}
@@ -100,8 +105,8 @@ class Subject:
         if isinstance(item, ModuleNode):
             return self.places.nodes.get(item.path, item)
         owner = self.places.owners.get(item.path)
-        if owner is None and self.other is not None:
-            owner = places_in(self.other).owners.get(item.path)
+        if owner is None:
+            owner = self.other_places.owners.get(item.path)
         return owner or self.tree.root
 
     def timing_of(self, node: ModuleNode) -> ModuleTiming | None:

@@ -74,7 +74,9 @@ def _several(measurement: Measurement, width: int) -> list[RenderableType | None
     missing = [each for each in tensors if each.stats is None]
     start = len(measurement.path) + 1 if measurement.path else 0
     return [
-        section("All elements", _summary(summary, len(tensors) - len(missing))),
+        section(
+            "All parameters" if measurement.is_of_parameters else "All buffers", _summary(summary)
+        ),
         section("Not finite", _named(odd, start, width, BAD)),
         section("Tensors", _table(tensors, start, width)),
         section("Not measured", _named(missing, start, width, WARNING)),
@@ -211,10 +213,10 @@ def _pruned(measured: Measured, width: int) -> RenderableType | None:
     return stacked(rows_of(columns, rows, width), hint)
 
 
-def _summary(summary: Summary, tensors: int) -> RenderableType | None:
+def _summary(summary: Summary) -> RenderableType | None:
     return facts(
         [
-            ("elements", f"{summary.count:,} in {count_of(tensors, 'tensor')}"),
+            ("elements", f"{summary.count:,} in {count_of(summary.tensors, 'tensor')}"),
             ("mean", number(summary.mean)),
             ("std", number(summary.std)),
             ("min", number(summary.min)),

@@ -30,7 +30,7 @@ def content(subject: Subject, entry: TensorEntry, width: int) -> RenderableType:
     whole = model.buffers if entry.is_buffer else model.parameters
     of = "buffers" if entry.is_buffer else "parameters"
     elements = Text(f"{entry.elements:,}").append(
-        f"  {percent(entry.elements, whole)} of the model's {of}" if whole else "", style=QUIET
+        f"  {percent(entry.elements, whole)} of all {of}" if whole else "", style=QUIET
     )
     learned = "trainable parameter" if entry.is_trainable else "frozen parameter"
     return stacked(
