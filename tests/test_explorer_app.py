@@ -484,7 +484,7 @@ def test_the_border_is_dragged(size: tuple[int, int], to: tuple[int, int]) -> No
     async def script(driver: Driver) -> None:
         splitter = driver.app.query_one(Splitter)
         await driver.pilot.mouse_down(Splitter)
-        splitter.post_message(Splitter.Moved(*to))
+        await driver.pilot.hover("#main", offset=(to[0], to[1] - 1))
         await driver.settle()
         assert (splitter.region.x if size[0] > 100 else splitter.region.y) in (
             range(to[0] - 2, to[0] + 3) if size[0] > 100 else range(to[1] - 2, to[1] + 3)

@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
+import hostile_checkpoints
 import snapviewer
 from pth_writer import G, Obj, S, T, write_pth, write_safetensors
-from snapviewer import CancelledError
+from snapviewer import CancelledError, SnapshotError
 from snapviewer.explorer import checkpoint as product
 from snapviewer.explorer.checkpoint import tree_of_checkpoint
 from snapviewer.explorer.labels import label
+from snapviewer.explorer.summary.text import as_text
 from snapviewer.explorer.tree import ModuleNode, Tree
 
 # Files written without torch
@@ -242,6 +244,26 @@ def test_reading_tells_how_far_it_is_and_can_be_stopped(tmp_path: Path) -> None:
         tree_of_checkpoint(checkpoint, cancel=stop)
 
 
+def test_every_hostile_file_that_can_be_read_is_a_tree(tmp_path: Path) -> None:
+    path = tmp_path / "hostile"
+    trees = 0
+    for case in hostile_checkpoints.cases():
+        if len(case.content) > 10_000:
+            continue
+        path.write_bytes(case.content)
+        try:
+            checkpoint = snapviewer.read_checkpoint(path)
+        except SnapshotError:
+            continue
+        tree = tree_of_checkpoint(checkpoint)
+        trees += 1
+
+        entries = [entry for node in tree.root.walk() for entry in node.tensors]
+        assert {entry.path for entry in entries} <= {t.name for t in checkpoint.tensors}, case.name
+        assert all(line.isprintable() for line in as_text(tree).split("\n")), case.name
+    assert trees > 50
+
+
 # Files written by torch, compared with the live module
 
 
@@ -339,12 +361,12 @@ def test_a_whole_module_tells_what_is_frozen_and_what_is_shared(live: tuple[Path
 
     assert root.sums == tree.root.sums
     assert node_at(root, "same").shared_with == "bn"
-    assert [(e.path, e.is_buffer, e.is_trainable, e.tied_to) for e in entries(root)] == [
-        (e.path, e.is_buffer, e.is_trainable, e.tied_to) for e in entries(tree.root)
+    assert [(e.path, e.is_buffer, e.is_trainable, e.tied_to) for e in entries_of(root)] == [
+        (e.path, e.is_buffer, e.is_trainable, e.tied_to) for e in entries_of(tree.root)
     ]
 
 
-def entries(root: ModuleNode) -> list[Any]:
+def entries_of(root: ModuleNode) -> list[Any]:
     found = (entry for node in root.walk() for entry in node.tensors)
     return sorted(found, key=lambda entry: entry.path)
 

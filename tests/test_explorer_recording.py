@@ -354,6 +354,18 @@ def test_a_recording_takes_the_place_of_the_last_one_unless_that_is_kept(clock: 
         assert (stats.runs, times(stats)) == (runs, {"": (runs, runs)})
 
 
+def test_a_recording_that_keeps_what_is_around_it_counts_once(clock: Clock) -> None:
+    model = Takes(clock, 1)
+
+    with record_torch_module_forward_stats(model):
+        model(X)
+        with record_torch_module_forward_stats(model, keep=True):
+            model(X)
+        model(X)
+
+    assert times(get_forward_stats(model)) == {"": (3, 3)}
+
+
 def test_backward_passes_are_times_of_the_nodes_of_a_call(clock: Clock) -> None:
     inner = Takes(clock, 0, Takes(clock, 0, back_ns=7), back_ns=20)
     model = Takes(clock, 0, inner, back_ns=300)
@@ -460,3 +472,39 @@ def test_a_model_with_operations_in_place_gets_the_same_gradients() -> None:
     stats = get_forward_stats(model)
     assert all(one.has_gradient for one in stats.timings.values())
     assert Counter(one.calls for one in stats.timings.values()) == {1: 7, 2: 2}
+
+
+IMAGES = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(2))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    "name",
+    ["resnet50", "mobilenet_v3_small", "densenet121", "efficientnet_b0", "shufflenet_v2_x1_0",
+     "regnet_y_400mf", "swin_t", "convnext_tiny"],
+)  # fmt: skip
+def test_published_networks_run_as_without_recording(name: str) -> None:
+    torchvision = pytest.importorskip("torchvision")
+    torch.manual_seed(0)
+    model = torchvision.models.get_model(name)
+    state = {key: value.clone() for key, value in model.state_dict().items()}
+
+    def outcome() -> list[Any]:
+        torch.manual_seed(1)
+        model.load_state_dict(state)
+        model.zero_grad()
+        out = model(IMAGES)
+        out.sum().backward()
+        return [out, *(one.grad for one in model.parameters())]
+
+    plain = outcome()
+    with record_torch_module_forward_stats(model):
+        again = outcome()
+    stats = get_forward_stats(model)
+
+    assert all(torch.equal(a, b) for a, b in zip(plain, again, strict=True))
+    whole, timings = stats.timings[""], stats.timings.values()
+    assert sum(ns(one.own) for one in timings) == pytest.approx(ns(whole.total), abs=len(timings))
+    backward = sum(own for _, own in backward_times(stats).values())
+    assert backward == pytest.approx(ns(whole.backward), abs=len(timings))
+    assert stats.notes == ("the memory that calls allocate is not known: only CUDA counts it",)

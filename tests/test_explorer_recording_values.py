@@ -196,6 +196,38 @@ def test_a_view_of_an_output_has_its_source_and_a_new_tensor_has_none() -> None:
     assert [step.sources for step in stats.flow if step.path == "b"] == [("a",), (), ()]
 
 
+def test_with_gradients_the_graph_tells_what_functions_computed_a_tensor_from() -> None:
+    model = nn.Sequential(nn.Conv2d(1, 2, 3), Block(2), nn.Identity())
+    x = torch.zeros(1, 1, 4, 4)
+
+    with_gradients = recorded(model, x).flow
+    with torch.no_grad():
+        without = recorded(model, x).flow
+
+    assert [step.sources for step in with_gradients] == [
+        (),
+        (),
+        ("0",),
+        ("0",),
+        ("1.conv1",),
+        ("1.relu",),
+        ("0", "1.conv2"),  # the sum
+        ("1",),
+    ]
+    assert without[6].sources == ("1.conv2",), "that is the one that was added to in place"
+
+
+def test_a_sum_of_several_modules_has_several_sources() -> None:
+    def work(self: Any, x: Any) -> Any:
+        y, z = self.a(x), self.b(x)
+        return self.c(torch.cat([y.relu(), z.exp()]).sum() * x)
+
+    parts = {name: nn.Linear(2, 2) for name in "abc"}
+    stats = recorded(Does(work, **parts), torch.zeros(2))
+
+    assert [step.sources for step in stats.flow] == [(), (), (), ("a", "b")]
+
+
 def test_the_flow_is_that_of_the_last_run_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorder, "MOST_STEPS", 5)
     model = Does(lambda self, n: [self.a() for _ in range(n)], a=Does(lambda _: None))
@@ -210,6 +242,20 @@ def test_the_flow_is_that_of_the_last_run_and_bounded(monkeypatch: pytest.Monkey
     assert len(long.flow) == 5
     assert long.timings["a"].calls == 50
     assert "the flow has the first calls of the last run, not all" in long.notes
+
+
+def test_a_long_loop_keeps_nothing_of_the_tensors_that_went_through() -> None:
+    model = Does(lambda _: torch.empty(1))
+
+    with record_torch_module_forward_stats({"model": model}):
+        for _ in range(6_000):
+            model()
+        (listener,) = calls._listeners
+        producers: Any = listener._producers  # type: ignore[attr-defined]
+        known = len(producers._by_tensor) + len(producers._by_storage)
+
+    assert known <= 4_096
+    assert get_forward_stats({"model": model}).timings["model"].total.count == 6_000
 
 
 def test_nothing_is_put_on_modules_not_even_while_they_run() -> None:
@@ -523,6 +569,31 @@ def test_the_clock_is_read_when_the_device_is_done(
     assert said[begin - 3 : begin] == ["wait", "clock", "clock"], "then it enters, and begins"
     assert said[end : end + 2] == ["wait", "clock"]
     assert any("each call waited for cuda:0" in note for note in get_forward_stats(model).notes)
+
+
+def test_cuda_is_waited_for_unless_a_graph_is_captured(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[Any] = []
+    capturing: list[bool] = []
+    monkeypatch.setattr(torch.cuda, "synchronize", waited.append)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: capturing[-1])
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda _: 5)
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda _: 7)
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda _: None)
+    monkeypatch.setattr(devices, "_shared", devices._Shared())
+    seen = devices.Devices(resets_peak=True)
+    gpu = torch.device("cuda:1")
+    for device in (torch.device("cpu"), torch.device("meta"), gpu, gpu):
+        seen.see(device)
+
+    for is_capturing in (False, True):
+        capturing.append(is_capturing)
+        for wait in seen.waits:
+            wait()
+
+    assert seen.names() == ("cuda:1",)
+    assert waited == [gpu]
+    assert seen.end(seen.begin()) == 2
+    assert seen.peaks() == {"cuda:1": 7}
 
 
 def _spread(seconds: float) -> Spread:

@@ -25,7 +25,7 @@ from snapviewer.explorer.recording import (
 from snapviewer.explorer.timing import ForwardStats
 
 ERROR_LIMIT_PERCENT = 5.0
-ROUNDS = 30
+ROUNDS = 20
 WAITS_MS = {"": 1.0, "a": 2.0, "a.x": 3.0, "a.y": 1.5, "b": 5.0, "b.x": 1.0}
 
 Clock = Callable[[], int]

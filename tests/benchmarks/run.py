@@ -19,6 +19,7 @@ from pathlib import Path
 import checkpoints
 import drawing
 import events
+import explorer
 import explorer_app
 import inference
 import models
@@ -59,6 +60,7 @@ def main() -> None:
     checkpoints.run(FOLDER)
     events.run(FOLDER)
     models.run(FOLDER)
+    explorer.run(FOLDER)
     inference.run()
     recording.run()
     explorer_app.run()

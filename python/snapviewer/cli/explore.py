@@ -10,12 +10,12 @@ from pathlib import Path
 from snapviewer import SnapshotError, _core
 from snapviewer.aside import written_aside
 from snapviewer.checkpoint_files import expanded
+from snapviewer.explorer import opening
 from snapviewer.explorer.checkpoint import tree_of_checkpoint
 from snapviewer.explorer.compare import as_text as comparison_text
 from snapviewer.explorer.compare import compare_trees
 from snapviewer.explorer.config import ExplorerConfig
 from snapviewer.explorer.diagram import diagram_of
-from snapviewer.explorer.opening import is_watched, open_explorer
 from snapviewer.explorer.summary import document, page, text
 from snapviewer.explorer.summary.seen import SORTS, Seen
 from snapviewer.explorer.tree import Tree
@@ -88,9 +88,9 @@ def _explore(options: argparse.Namespace) -> None:
         form = _form_of(options.output)
         if form is None:
             options.usage_error("--export says what is to be written")
-    if form is None and is_watched():
+    if form is None and opening.is_watched():
         config = _config(options)
-        open_explorer(options.file, name=options.file, config=config, other=options.compare)
+        opening.open_explorer(options.file, name=options.file, config=config, other=options.compare)
         return
     if options.compare is not None:
         if form not in (None, "text"):

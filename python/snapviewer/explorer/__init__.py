@@ -29,6 +29,7 @@ from importlib import import_module
 TYPE_CHECKING = False  # type checkers take it for true
 
 _HOMES = {
+    "analysis": ("analyze_model_async",),
     "checkpoint": ("tree_of_checkpoint",),
     "compare": ("compare_trees",),
     "config": ("ExplorerConfig",),
@@ -73,6 +74,7 @@ __all__ = [
     "TensorEntry",
     "Tree",
     "analyze_memory_usage",
+    "analyze_model_async",
     "analyze_module",
     "analyze_module_detailed",
     "compare_trees",
@@ -103,6 +105,7 @@ __all__ = [
 
 # A type checker sees the names themselves, so that it finds the wrong ones.
 if TYPE_CHECKING:
+    from snapviewer.explorer.analysis import analyze_model_async
     from snapviewer.explorer.checkpoint import tree_of_checkpoint
     from snapviewer.explorer.compare import compare_trees
     from snapviewer.explorer.config import ExplorerConfig

@@ -14,10 +14,8 @@ was entered before it, so the lowest is found by bisection of the way from the r
 
 from __future__ import annotations
 
-import gc
 from bisect import bisect_right
-from collections.abc import Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from .tree import ModuleNode, Sums, TensorEntry
@@ -27,21 +25,6 @@ from .tree import ModuleNode, Sums, TensorEntry
 _ONE = [1, 0, 0, 0, 0, 0]
 _LEAF = Sums(*_ONE)
 _NOBODY: list[ModuleNode] = []
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """Keep Python from looking for garbage while a tree is made: all of it stays.
-
-    With 50,000 modules, looking took as long as everything else together.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 @dataclass(slots=True)

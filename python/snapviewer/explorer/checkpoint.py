@@ -25,10 +25,11 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from snapviewer import CancelledError
+from snapviewer.collector import collector_paused
 from snapviewer.model.parameters import is_buffer
 from snapviewer.units import count_of
 
-from .assembly import Draft, assembled, collector_paused
+from .assembly import Draft, assembled
 from .saved_modules import SavedModules, saved_modules
 from .saved_types import arguments_of_shapes, guessed_type
 from .tree import TensorEntry, Tree

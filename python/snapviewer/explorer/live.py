@@ -21,10 +21,11 @@ from threading import Event
 from typing import Any, TypeAlias
 
 from snapviewer import CancelledError, SnapshotError
+from snapviewer.collector import collector_paused
 from snapviewer.texts import clean
 from snapviewer.units import count_of
 
-from .assembly import Draft, assembled, collector_paused
+from .assembly import Draft, assembled
 from .labels import Describe, described, describer_of
 from .tensors import TensorReader
 from .tree import TensorEntry, Tree

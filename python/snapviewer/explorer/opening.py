@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from snapviewer import Checkpoint, SnapshotError, read_checkpoint
 
 from .checkpoint import tree_of_checkpoint
+from .compare import as_text as comparison_text
+from .compare import compare_trees
 from .live import tree_of_module
 from .subject import Subject, finder_in
 from .summary.text import as_text
@@ -103,8 +105,7 @@ def open_explorer(
         )
 
     if not is_watched():
-        subject = read()
-        sys.stdout.write(as_text(subject.tree))
+        sys.stdout.write(_told(read()))
         return
     try:
         from .app import explore
@@ -117,6 +118,13 @@ def open_explorer(
             "the explorer needs Textual: pip install 'snapviewer[tui]'; "
             "without it, `snapviewer explore FILE --export text` shows the tree"
         ) from None
+
+
+def _told(subject: Subject) -> str:
+    """Say in text what the program would show."""
+    if subject.other is None:
+        return as_text(subject.tree)
+    return comparison_text(compare_trees(subject.tree, subject.other))
 
 
 def is_watched() -> bool:

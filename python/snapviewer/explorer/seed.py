@@ -133,7 +133,7 @@ def get_module_by_path(model: Any, module_path: str) -> Any:
 def analyze_module(name: str, module: Any) -> ModuleInfo:
     """Look at one module: its own tensors, and the sums of all in it."""
     root = tree_of(module).root
-    return _info(name, root, {entry.name: entry.shape for entry in root.tensors}, None)
+    return info_of(name, root, {entry.name: entry.shape for entry in root.tensors}, None)
 
 
 def analyze_module_detailed(module: Any, name: str = "") -> ModuleInfo:
@@ -141,7 +141,7 @@ def analyze_module_detailed(module: Any, name: str = "") -> ModuleInfo:
     subject = subject_of(module)
     root = subject.tree.root
     shapes = {entry.path: entry.shape for node in root.walk() for entry in node.tensors}
-    return _info(name, root, shapes, subject.timing_of(root))
+    return info_of(name, root, shapes, subject.timing_of(root))
 
 
 def lazy_parameter_analysis(model: Any) -> Callable[[str], ModuleInfo]:
@@ -153,12 +153,13 @@ def lazy_parameter_analysis(model: Any) -> Callable[[str], ModuleInfo]:
     return get_module_info
 
 
-def _info(
+def info_of(
     name: str,
     root: ModuleNode,
     shapes: dict[str, tuple[int, ...]],
     timing: ModuleTiming | None,
 ) -> ModuleInfo:
+    """Put together what is told of a module."""
     sums = root.sums
     return ModuleInfo(
         name=name,

@@ -94,7 +94,7 @@ OTHER = (
     Key("T", "T", "theme", "dark or light"),
     Key("question_mark", "?", "help", "all keys", "help"),
     Key("escape", "Esc", "escape", "close, clear, cancel"),
-    Key("q", "q", "quit", "quit", "quit"),
+    Key("q,ctrl+c", "q", "quit", "quit", "quit"),
 )
 GROUPS: dict[str, tuple[Key, ...]] = {
     "Move": MOVING,

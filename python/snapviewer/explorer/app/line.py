@@ -112,10 +112,12 @@ class Painter:
             widths = self._aligned(parent)
             gap = widths[0] - cell_len(title.plain)
             for piece, column in zip(pieces, widths[1:], strict=True):
-                if column:
+                if piece:
                     text.append(" " * (max(gap, 0) + 2))
                     text.append(piece, styles["piece"])
                     gap = column - cell_len(piece)
+                elif column:
+                    gap += column + 2
             text.append_text(self._notes(place))
         else:
             # What is special comes early, where there is room for it.

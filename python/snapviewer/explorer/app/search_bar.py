@@ -13,7 +13,7 @@ from snapviewer.explorer.search import Query
 
 
 class SearchInput(Input):
-    """Where one types; up and down go to matches."""
+    """Where one types; up and down go to matches. Nothing blinks."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own type)
         Binding("enter", "submit", "keep the filter", key_display="Enter"),
@@ -22,6 +22,9 @@ class SearchInput(Input):
         Binding("up", "app.next_match(-1)", "match before", key_display="↑"),
         Binding("ctrl+r,f2", "app.switch_regex", "fuzzy or regex", key_display="Ctrl+R"),
     ]
+
+    def on_mount(self) -> None:
+        self.cursor_blink = False
 
 
 class SearchBar(Horizontal):

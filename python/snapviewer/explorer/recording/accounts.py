@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from snapviewer.explorer.recording.samples import Samples
 from snapviewer.explorer.recording.values import Seen, shapes_of
-from snapviewer.explorer.timing import FlowStep, ForwardStats, ModuleTiming
+from snapviewer.explorer.timing import ForwardStats, ModuleTiming
 
 
 class Account:
@@ -59,42 +59,41 @@ class Account:
         )
 
 
-def stats_of(
-    accounts: Mapping[str, Account], flow: Iterable[FlowStep], runs: int, notes: tuple[str, ...]
-) -> ForwardStats:
-    """Return what was recorded, as plain data."""
-    timings = {path: account.timing() for path, account in list(accounts.items())}
-    known = {path: timing for path, timing in timings.items() if timing is not None}
-    return ForwardStats(known, tuple(flow), runs, notes)
-
-
 def below(stats: ForwardStats, path: str) -> ForwardStats:
-    """Return what was recorded of one module, with paths as it would tell them itself."""
+    """Return what was recorded of one module, with paths as it would tell them itself.
+
+    Args:
+        stats: Of the module and what is below it only.
+        path: The module's.
+    """
     if not path:
         return stats
     timings = {
-        _within(timing.path, path): replace(timing, path=_within(timing.path, path))
-        for timing in stats.timings.values()
-        if _is_within(timing.path, path)
+        _within(one.path, path): replace(one, path=_within(one.path, path))
+        for one in stats.timings.values()
     }
-    steps = [step for step in stats.flow if _is_within(step.path, path)]
-    depth = min((step.depth for step in steps), default=0)
+    depth = min((step.depth for step in stats.flow), default=0)
     flow = [
         replace(
             step,
             order=order,
             path=_within(step.path, path),
             depth=step.depth - depth,
-            sources=tuple(_within(one, path) for one in step.sources if _is_within(one, path)),
+            sources=tuple(_within(one, path) for one in step.sources if is_within(one, path)),
         )
-        for order, step in enumerate(steps)
+        for order, step in enumerate(stats.flow)
     ]
     runs = timings[""].calls if "" in timings else 0
     return ForwardStats(timings, tuple(flow), runs, stats.notes)
 
 
-def _is_within(path: str, ancestor: str) -> bool:
-    return path == ancestor or path.startswith(f"{ancestor}.")
+def is_within(path: str, ancestor: str) -> bool:
+    """Tell whether a path is that of a module or of one below it.
+
+    >>> is_within("layer1.0", "layer1"), is_within("layer10", "layer1"), is_within("fc", "")
+    (True, False, True)
+    """
+    return not ancestor or path == ancestor or path.startswith(f"{ancestor}.")
 
 
 def _within(path: str, ancestor: str) -> str:

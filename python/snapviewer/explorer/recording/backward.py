@@ -86,7 +86,7 @@ class Backward:
         self._waits = waits
         self._finished = finished
         self._thread = _Thread()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._tasks: dict[int, dict[Call, Share]] = {}
         self.is_on = True
 

@@ -86,7 +86,8 @@ class _Shared:
     def __init__(self) -> None:
         self.highest: dict[str, int] = {}
         self._open: list[Peak] = []
-        self._lock = threading.Lock()
+        # Whatever is collected meanwhile may call modules when it dies.
+        self._lock = threading.RLock()
 
     def begin(self, counters: dict[str, MemoryCounter]) -> Peak:
         with self._lock:

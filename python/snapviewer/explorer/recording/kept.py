@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from snapviewer.explorer.recording import calls
-from snapviewer.explorer.recording.accounts import below
 from snapviewer.explorer.recording.paths import parts_of
 from snapviewer.explorer.recording.recorder import Recorder
 from snapviewer.explorer.timing import ForwardStats
@@ -46,6 +45,9 @@ def record_torch_module_forward_stats(
     """
     parts = parts_of(model)
     recorder = _earlier(parts) if keep else None
+    if recorder is not None and recorder.is_listening:
+        yield  # what is around is adding to the same already
+        return
     if recorder is None:
         recorder = Recorder(parts, resets_peak=resets_peak)
     else:
@@ -74,7 +76,7 @@ def get_forward_stats(model: Any) -> ForwardStats:
         for recorder in reversed([one for _, one in _kept.values()]):
             path = recorder.paths.path_of(model)
             if path is not None:
-                return below(recorder.stats(), path)
+                return recorder.stats(path)
     return ForwardStats(notes=("nothing was recorded of this model",))
 
 

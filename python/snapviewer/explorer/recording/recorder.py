@@ -20,7 +20,7 @@ from functools import cache
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any
 
-from snapviewer.explorer.recording.accounts import Account, stats_of
+from snapviewer.explorer.recording.accounts import Account, below, is_within
 from snapviewer.explorer.recording.backward import Backward, Call, Share
 from snapviewer.explorer.recording.devices import Devices, Peak
 from snapviewer.explorer.recording.flow import Producers
@@ -50,6 +50,7 @@ class Frame:
         "account",
         "again",
         "call",
+        "done",
         "flow",
         "inner_ns",
         "inputs",
@@ -78,6 +79,7 @@ class Frame:
         self.storages: frozenset[int] = frozenset()
         self.peak: Peak | None = None
         self.call: Call | None = None
+        self.done: list[Call] = []
         # Those of the outermost call.
         self.made: list[Call] = [] if parent is None else parent.made
         self.returned: list[weakref.ref[Any]] = [] if parent is None else parent.returned
@@ -109,8 +111,9 @@ class Recorder:
     def __init__(self, parts: Mapping[str, Any], *, resets_peak: bool) -> None:
         self.paths = Paths(parts)
         self.names = frozenset(parts)
+        self.is_listening = False
         self._thread = _Thread()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._accounts: dict[str, Account] = {}
         self._flow: list[_Step] = []
         self._runs: Counter[str] = Counter()
@@ -124,6 +127,7 @@ class Recorder:
 
     def begin(self, parts: Mapping[str, Any]) -> None:
         """Make ready to be told of calls; also of more of them, after an end."""
+        self.is_listening = True
         self._devices = Devices(resets_peak=self._resets_peak)
         self.waits = self._devices.waits
         for part in parts.values():
@@ -136,14 +140,15 @@ class Recorder:
 
     def end(self) -> None:
         """Let go of everything that is only needed while modules run."""
+        self.is_listening = False
         if self._backward is not None:
             self._backward.forget()
         self._producers = Producers()
         self._notes.devices(self._devices)
 
-    def stats(self) -> ForwardStats:
-        """Return what was recorded so far."""
-        flow = list(self._flow)
+    def stats(self, path: str = "") -> ForwardStats:
+        """Return what was recorded so far, of the module with a path and those below it."""
+        flow = [step for step in list(self._flow) if is_within(step.account.path, path)]
         steps = [
             FlowStep(
                 order,
@@ -158,8 +163,16 @@ class Recorder:
         ]
         runs = self._runs["whole"] or self._runs["outermost"]
         notes = self._notes.sentences(has_calls=bool(runs))
-        return stats_of(
-            self._accounts, steps, runs, (*notes, *_of_shared(self.paths, self._accounts))
+        accounts = [one for one in list(self._accounts.values()) if is_within(one.path, path)]
+        timings = ((one.path, one.timing()) for one in accounts)
+        return below(
+            ForwardStats(
+                {way: timing for way, timing in timings if timing is not None},
+                tuple(steps),
+                runs,
+                (*notes, *_of_shared(self.paths, self._accounts)),
+            ),
+            path,
         )
 
     def find(self, module: Any) -> Known | None:
@@ -202,6 +215,8 @@ class Recorder:
             call.end = backward.next_number()
             if call.end > call.start:
                 frame.made.append(call)
+                if frame.parent is not None:
+                    frame.parent.done.append(call)
         if not frame.is_recomputed:
             grown = self._notes.guarded(self._devices.end, frame.peak)
             self._count(frame, time_ns, grown, has_failed=has_failed)
@@ -249,7 +264,7 @@ class Recorder:
                 self._notes.failed += 1
                 return
             account.calls += 1
-            account.type_name = _type_of(frame.known.module())
+            account.type_name = _type_of(frame.known.module()) or account.type_name
             if grown is not None:
                 account.allocated_bytes = max(grown, account.allocated_bytes or 0)
             if again is None:
@@ -271,7 +286,7 @@ class Recorder:
             frame.storages = frozenset(one[0] for one in storages if one is not None)
             if frame.step is not None:
                 frame.step.inputs = frame.inputs
-                frame.step.sources = self._producers.sources(tensors)
+                frame.step.sources = self._producers.sources(tensors, _done(frame.parent))
             for _, tensor in tensors:
                 self._devices.see(tensor.device)
 
@@ -308,6 +323,15 @@ class Recorder:
 _LATER = (GeneratorType, CoroutineType, AsyncGeneratorType)
 
 
+def _done(frame: Frame | None) -> list[list[Call]]:
+    """Return the calls that each running call has made, the innermost first."""
+    levels = []
+    while frame is not None:
+        levels.append(frame.done)
+        frame = frame.parent
+    return levels
+
+
 def _outermost(call: Call) -> Call:
     """Return the outermost call of the same module that a call is within."""
     found, around = call, call.parent
@@ -332,6 +356,8 @@ def _new_bytes(tensors: list[Named], old: frozenset[int], module: Any) -> int:
 
 
 def _type_of(module: Any) -> str:
+    if module is None:
+        return ""  # a copy of it ran, and it is gone
     # Of a script, the class that it was made of.
     return str(module.__dict__.get("original_name", type(module).__name__))
 
