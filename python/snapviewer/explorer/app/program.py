@@ -113,6 +113,8 @@ class ExplorerApp(App[None]):
             self.register_theme(textual_theme(theme))
         self.ansi_theme_dark = ansi_theme("dark")
         self.ansi_theme_light = ansi_theme("light")
+        # Before the first style sheet is read: to change it later takes as long as to start.
+        self.theme = f"{PREFIX}{self.settings.theme}"
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return variables("dark")
@@ -128,7 +130,6 @@ class ExplorerApp(App[None]):
         yield Footer(compact=True, show_command_palette=False)
 
     def on_mount(self) -> None:
-        self.theme = f"{PREFIX}{self.settings.theme}"
         self.title = "snapviewer explore"
         self._lay_out()
         self.query_one("#title", Static).update(Text(shown(self._model_name)))
