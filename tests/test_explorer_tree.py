@@ -273,7 +273,7 @@ def test_a_module_that_raises_wherever_it_is_asked_is_shown_with_its_parts() -> 
         ("0.inner", "Linear"),
         ("1", "Refusing"),
     ]
-    assert tree.notes == ("1 could not be read (RuntimeError: ?[31mno).",)
+    assert tree.notes == ("1 could not be read (raised RuntimeError: ?[31mno).",)
 
 
 @pytest.mark.torch

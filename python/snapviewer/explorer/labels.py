@@ -13,6 +13,7 @@ from typing import Any
 from snapviewer.texts import clean
 
 from .formats import format_param_count, format_shape
+from .guarded import Refused, asked
 from .tree import ModuleNode
 
 MOST_ARGUMENTS = 60  # characters
@@ -51,10 +52,10 @@ def described(describe: Describe, module: Any) -> str:
 
     What is known but lacks an attribute says what its `extra_repr` says, as others do.
     """
-    try:
-        return describe(module)
-    except Exception:  # noqa: BLE001 (a stranger's attributes and methods raise anything)
+    text = asked(describe, module)
+    if isinstance(text, Refused):
         return "" if describe is _extra_repr else described(_extra_repr, module)
+    return text
 
 
 def describer_of(kind: type) -> Describe:

@@ -26,6 +26,7 @@ from snapviewer.texts import clean
 from snapviewer.units import count_of
 
 from .assembly import Draft, assembled
+from .guarded import Refused, asked
 from .labels import Describe, described, describer_of
 from .tensors import TensorReader
 from .tree import TensorEntry, Tree
@@ -160,12 +161,11 @@ class _Walk:
         """Return the children and the tensors of a module."""
         if not path and not is_module(module):
             return held_modules(module), []
-        try:
-            parameters, buffers, children = _parts(module)
-        except Exception as error:  # noqa: BLE001 (a stranger's module raises anything)
-            said = clean(f"{type(error).__name__}: {error}", 120)
-            self.failures.append(f"{clean(path, 80) or 'the root'} could not be read ({said})")
+        parts = asked(_parts, module)
+        if isinstance(parts, Refused):
+            self.failures.append(f"{clean(path, 80) or 'the root'} could not be read {parts}")
             return [], []
+        parameters, buffers, children = parts
         tensors = []
         if parameters or buffers:
             prefix = f"{path}." if path else ""
