@@ -43,6 +43,7 @@ class EnergyMeter:
             the processors' time if it is not given, and all of a GPU.
         idle_s: How long to watch the idle machine before the run; 0 for not at all.
         interval_s: How often a GPU's power is read.
+        model: The model of the last rung.
         nvml: A module to use instead of `pynvml`.
         powercap: Where Linux shows the processor's counters.
     """
@@ -55,6 +56,7 @@ class EnergyMeter:
         utilisation: float | None = None,
         idle_s: float = 0.0,
         interval_s: float = 0.05,
+        model: str = "picojoules",
         nvml: Any = None,
         powercap: Path = POWERCAP,
     ) -> None:
@@ -69,6 +71,7 @@ class EnergyMeter:
         self._utilisation = utilisation
         self._idle_s = idle_s
         self._interval_s = interval_s
+        self._model = model
         self._nvml = nvml
         self._powercap = powercap
         self._stack = ExitStack()
@@ -215,7 +218,7 @@ class EnergyMeter:
         unused.append(("TDP estimate", "no TDP was given"))
         if work is not None:
             where = setting or self._setting()
-            modelled = energy_model(work, period.seconds / runs, setting=where)
+            modelled = energy_model(work, period.seconds / runs, setting=where, model=self._model)
             return "energy model", modelled.range, modelled.energy.source, unused
         unused.append(("energy model", "the work of the run is not known"))
         return "", None, "", unused
