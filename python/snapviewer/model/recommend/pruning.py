@@ -61,7 +61,8 @@ def small_channels(known: Known) -> Iterator[Recommendation]:
     if saved and total:
         yield Recommendation(
             "pruning",
-            f"Remove {count_of(channels, 'output channel')} of {count_of(len(fitting), 'tensor')} (structured)",
+            f"Remove {count_of(channels, 'output channel')} of "
+            f"{count_of(len(fitting), 'tensor')} (structured)",
             named([item for item, _, _ in fitting]),
             Quantity(saved, "bytes", "computed", "the rows of these channels"),
             saved / total,
