@@ -30,7 +30,9 @@ from snapviewer.report.model.text import as_text
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
-from promised_model import analyzed, save_network  # noqa: E402 (after the line that skips)
+from torch import nn  # noqa: E402 (after the line that skips)
+
+from promised_model import analyzed, save_network  # noqa: E402
 
 pytestmark = [
     pytest.mark.torch,
@@ -202,25 +204,25 @@ def test_locality_is_what_a_slow_walk_touches(
     locality = place.locality.value
 
     # The walk goes along the last dimensions as long as they continue each other.
-    run, step = 1, None
+    run, apart_by = 1, 0
     for size, apart in list(zip(shape, stride, strict=True))[::-1]:
         if size == 1:
             continue
-        if step is None:
-            run, step = size, apart
-        elif apart == step * run:
+        if not apart_by:
+            run, apart_by = size, apart
+        elif apart == apart_by * run:
             run *= size
         else:
             break
-    touched = {(4 * start + 4 * (step or 1) * at) // LINE_BYTES for at in range(run)}
+    touched = {(4 * start + 4 * apart_by * at) // LINE_BYTES for at in range(run)}
     assert locality == pytest.approx(len(touched) * LINE_BYTES / (4 * run))
 
 
 def test_a_transposed_tensor_is_advised_to_be_saved_contiguous() -> None:  # M22
-    class Turned(torch.nn.Module):  # type: ignore[misc] # its base is torch's
+    class Turned(nn.Module):  # type: ignore[misc] # its base is torch's
         def __init__(self) -> None:
             super().__init__()
-            self.weight = torch.nn.Parameter(torch.rand(64, 32).t())
+            self.weight = nn.Parameter(torch.rand(64, 32).t())
 
         def forward(self, x: Any) -> Any:
             return x @ self.weight

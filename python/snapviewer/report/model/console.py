@@ -199,7 +199,8 @@ def trials(profile: Profile) -> Iterator[str]:
     if batches is not None:
         yield "Batches:"
         for run in batches.runs:
-            mark = "  <- advised" if run.size == batches.advised else ""
+            is_advised = len(batches.runs) > 1 and run.size == batches.advised
+            mark = "  <- advised" if is_advised else ""
             yield (
                 f"    {run.size:>4}: {said(run.time.median):>9}, "
                 f"{run.throughput.value or 0:.4g} examples/s{mark}"

@@ -114,16 +114,14 @@ def _recommendations(analysis: ModelAnalysis) -> Iterator[Block]:
         (
             Column("What to do"),
             Column("Gain", is_number=True),
-            Column("Share", is_number=True),
-            Column("Of"),
+            Column("Share"),
             Column("Evidence"),
         ),
         tuple(
             (
                 text(strong(item.title)),
                 text("–" if item.gain.value is None else said(item.gain)),
-                text(f"{100 * item.share:.1f} %" if item.share else "–"),
-                text(item.share_of),
+                text(f"{100 * item.share:.1f} % of {item.share_of}" if item.share else "–"),
                 text(
                     item.evidence,
                     f" ({item.gain.source})" if item.gain.value is None else "",
