@@ -179,6 +179,7 @@ def _is_twice(alone: Any, both: Any) -> bool:
         return True
     if tuple(both.shape) != (2 * alone.shape[0], *alone.shape[1:]):
         return False
+    alone, both = alone.detach(), both.detach()
     # Kernels for other shapes round otherwise.
     scale = float(alone.abs().nan_to_num().max()) if alone.numel() else 0.0
     twice = torch.cat([alone, alone])

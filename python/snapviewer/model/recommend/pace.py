@@ -83,6 +83,6 @@ def threads(known: Known) -> Iterator[Recommendation]:
             Quantity(gain, "s", "measured", "medians of runs with both"),
             gain / used.time.median.value,
             f"parallel efficiency with {used.threads} threads is "
-            f"{used.efficiency.value or 0:.0f} %",
+            f"{used.efficiency.value or 0:.2g} %",
             "the time of a run",
         )

@@ -60,7 +60,7 @@ def performance(analysis: ModelAnalysis) -> Iterator[Block]:
     slowest = sorted(profile.nodes, key=_seconds, reverse=True)[:_SLOWEST]
     if slowest:
         yield BarChart(
-            "Slowest operations",
+            "Slowest operations (orange: memory-bound)",
             "ms",
             tuple(
                 Bar(
@@ -101,7 +101,7 @@ def _roofline(profile: Profile, slowest: list[NodeProfile]) -> Iterator[Block]:
         Bar(
             node.module or node.node.op,
             node.of_roof.value,
-            f"{node.of_roof.value:.0f} %, {node.bound}",
+            f"{node.of_roof.value:.2g} %, {node.bound}",
             "warning" if node.bound == "memory-bound" else "plain",
         )
         for node in slowest
