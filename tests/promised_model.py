@@ -15,24 +15,28 @@ from snapviewer.model.quantity import Quantity, unavailable
 from snapviewer.model.roofline import Roof
 from snapviewer.report.model import console
 
-NOTHING = unavailable("%", "made up")
+
+def made_up_roof(*, peak: float, bandwidth: float) -> Roof:
+    """A machine of which only the limits are known: FLOP/s and B/s."""
+
+    def measured(value: float, unit: str) -> Quantity:
+        return Quantity(value, unit, "measured", "made up")
+
+    nothing = unavailable("%", "made up")
+    return Roof(
+        device="cpu",
+        dtype="float32",
+        threads=1,
+        peak=measured(peak, "FLOP/s"),
+        peak_spread=nothing,
+        bandwidth=measured(bandwidth, "B/s"),
+        bandwidth_spread=nothing,
+        copy_bandwidth=measured(bandwidth, "B/s"),
+        triad_bandwidth=measured(bandwidth, "B/s"),
+    )
 
 
-def _measured(value: float, unit: str) -> Quantity:
-    return Quantity(value, unit, "measured", "made up")
-
-
-ROOF = Roof(
-    device="cpu",
-    dtype="float32",
-    threads=1,
-    peak=_measured(5e10, "FLOP/s"),
-    peak_spread=NOTHING,
-    bandwidth=_measured(1e10, "B/s"),
-    bandwidth_spread=NOTHING,
-    copy_bandwidth=_measured(1e10, "B/s"),
-    triad_bandwidth=_measured(1e10, "B/s"),
-)
+ROOF = made_up_roof(peak=5e10, bandwidth=1e10)
 """Of a machine whose ridge is at 5 FLOPs for each byte; measuring a real one takes two seconds."""
 
 SHORT = RunOptions(budget_s=0.02)

@@ -399,6 +399,16 @@ def test_the_model_of_energy_has_its_four_terms_with_their_assumptions(network: 
         assert len(term["source"]) > 40
 
 
+def test_a_run_has_the_terms_too_and_they_are_its_energy(document: dict[str, Any]) -> None:  # M34
+    energy = document["energy"]
+    if energy["energy"]["status"] == "measured":
+        pytest.skip("this machine measures the energy")
+
+    assert list(energy["terms"]) == ["operation", "memory", "static", "thermal"]
+    total = sum(term["value"] for term in energy["terms"].values())
+    assert total == pytest.approx(energy["energy"]["value"])
+
+
 # Recommendations
 
 

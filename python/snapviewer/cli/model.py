@@ -21,8 +21,9 @@ from snapviewer.progress import progress_bar
 from snapviewer.report.model import console
 from snapviewer.report.model.figures import wrapped
 from snapviewer.report.model.formats import rendered, suffixes
+from snapviewer.texts import json_outline
 
-from .arguments import print_json, seconds
+from .arguments import seconds
 
 REPORT = "comprehensive_model_analysis.txt"
 ABOUT = "tell what a model is and computes: architecture, parameters, operations, FLOPs, advice"
@@ -186,7 +187,7 @@ def _model(options: argparse.Namespace) -> None:
         with written_aside(options.output) as file:
             file.write(content)
     if options.json:
-        print_json(analysis.to_dict())
+        print(json_outline(analysis.to_dict()))
     else:
         _tell(analysis)
         if options.output is not None:

@@ -59,8 +59,9 @@ th, td {
 }
 th { color: var(--secondary); font-size: 13px; font-weight: 500; border-color: var(--axis); }
 /* Columns are as wide as their longest word; only names of files and code break anywhere. */
-td { overflow-wrap: break-word; }
+th, td { overflow-wrap: break-word; }
 td code { overflow-wrap: anywhere; }
+td:has(code) { min-width: 13em; }
 td.number { white-space: nowrap; }
 .number { text-align: right; }
 .total td { border-top: 1px solid var(--axis); border-bottom: 0; font-weight: 650; }

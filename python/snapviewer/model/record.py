@@ -47,8 +47,11 @@ def energy_document(analysis: ModelAnalysis) -> dict[str, Any]:
     """Return the energy of the runs; without any, that of the work alone, as an estimate."""
     if analysis.profile is not None and analysis.profile.energy is not None:
         return analysis.profile.energy.to_dict()
-    if analysis.totals is None:
+    totals = analysis.totals
+    if totals is None or (totals.uncounted and not totals.work.flops):
         why = "the file has no graph, and was not run"
+        if totals is not None:
+            why = "none of its operations could be counted, and it was not run"
         return {
             "energy": unavailable("J", why).to_dict(),
             "power": unavailable("W", why).to_dict(),
@@ -56,7 +59,7 @@ def energy_document(analysis: ModelAnalysis) -> dict[str, Any]:
             "carbon": unavailable("g CO2", why).to_dict(),
         }
     options = analysis.options
-    estimate = energy_model(analysis.totals.work, 0.0, model=options.energy_model)
+    estimate = energy_model(totals.work, 0.0, model=options.energy_model)
     energy = estimate.to_dict()
     energy["carbon"] = carbon_of(estimate.energy, options.carbon_intensity).to_dict()
     energy["power"] = unavailable("W", "the model was not run, so it took no time").to_dict()

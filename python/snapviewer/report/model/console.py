@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from snapviewer.model.analysis import ModelAnalysis
-from snapviewer.model.graph import TensorSpec, Value
+from snapviewer.model.graph import TensorSpec, Unknown, Value
 from snapviewer.model.nodes import NodeFacts
 from snapviewer.model.parameters import Parameter
 from snapviewer.model.record import energy_document, system_document
@@ -166,7 +166,8 @@ def performance(profile: Profile) -> Iterator[str]:
             f"With {run.threads} {word}: {said(run.time.median)}, parallel efficiency "
             f"{said(run.efficiency)}"
         )
-    yield from trials(profile)
+    yield from layout_lines(profile)
+    yield from _batches(profile)
     yield from _slowest(profile)
 
 
@@ -185,8 +186,8 @@ def _memory(profile: Profile) -> Iterator[str]:
         yield f"Sizes of allocations: {sizes}"
 
 
-def trials(profile: Profile) -> Iterator[str]:
-    """Yield what other layouts and batches brought."""
+def layout_lines(profile: Profile) -> Iterator[str]:
+    """Yield what another layout brought."""
     layouts = profile.layouts
     if layouts is not None:
         yield (
@@ -195,6 +196,9 @@ def trials(profile: Profile) -> Iterator[str]:
             f"{said(layouts.channels_last.deviation)} and {said(layouts.contiguous.deviation)}, "
             f"{layouts.contiguous.runs} runs each, in turn)"
         )
+
+
+def _batches(profile: Profile) -> Iterator[str]:
     batches = profile.batches
     if batches is not None:
         yield "Batches:"
@@ -273,6 +277,8 @@ def _system(document: dict[str, Any], depth: int = 0) -> Iterator[str]:
 def _shown(value: Value) -> str:
     if isinstance(value, TensorSpec):
         return "x".join("?" if size is None else str(size) for size in value.shape) or "scalar"
+    if isinstance(value, Unknown):
+        return "not known"
     return clean(str(value), 40)
 
 

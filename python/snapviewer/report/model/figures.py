@@ -72,8 +72,8 @@ def wrapped(lines: Iterable[str], width: int | None) -> Iterator[str]:
 
     The lines that programs look for stay whole: what begins with `Analyzed` or `File`.
 
-    >>> list(wrapped(["  a long line of words"], 14))
-    ['  a long line', '      of words']
+    >>> list(wrapped(["  a long line of words"], 20))
+    ['  a long line of', '      words']
     """
     for line in lines:
         if width is None or len(line) <= width or line.startswith(("Analyzed", "File: ")):

@@ -164,15 +164,12 @@ def _parameters(analysis: ModelAnalysis) -> Iterator[Block]:
     rows = []
     for item in largest(tensors, _MOST_ROWS):
         potential, decibels = pruning_potential(item), int8_db(item)
-        score, stats = compressibility(item).value, item.stats
-        is_measured = stats is not None and stats.std is not None
+        score = compressibility(item).value
         rows.append(
             (
                 text(code(item.name)),
-                text("×".join(map(str, item.shape)) or "scalar"),
-                text(item.dtype),
+                text("×".join(map(str, item.shape)) or "scalar", f" {item.dtype}"),
                 text(format_bytes(item.size_bytes)),
-                text(f"{stats.mean:.2e} ± {stats.std:.2e}" if stats and is_measured else "–"),
                 text("–" if item.sparsity is None else f"{100 * item.sparsity:.2f} %"),
                 text("–" if potential is None else f"{100 * potential:.0f} %"),
                 text("–" if decibels is None else f"{decibels:.1f} dB"),
@@ -183,9 +180,7 @@ def _parameters(analysis: ModelAnalysis) -> Iterator[Block]:
         (
             Column("Parameter"),
             Column("Shape"),
-            Column("Type"),
             Column("Memory", is_number=True),
-            Column("Mean ± std", is_number=True),
             Column("Sparsity", is_number=True),
             Column("Prunable", is_number=True),
             Column("int8 SQNR", is_number=True),

@@ -12,7 +12,6 @@ from snapviewer.document.blocks import (
     Column,
     Heading,
     LineChart,
-    Listing,
     Paragraph,
     Series,
     Table,
@@ -23,7 +22,7 @@ from snapviewer.document.blocks import (
 from snapviewer.model.analysis import ModelAnalysis
 from snapviewer.model.quantity import Quantity
 from snapviewer.model.record import energy_document, system_document
-from snapviewer.report.model.console import trials
+from snapviewer.report.model.console import layout_lines
 from snapviewer.report.model.figures import is_quantity, quantity_of, said
 
 if TYPE_CHECKING:
@@ -139,8 +138,29 @@ def _trials(profile: Profile) -> Iterator[Block]:
     if profile.layouts is None and batches is None:
         return
     yield Heading(3, "Layout and batch size")
-    yield Listing(tuple(text(line.strip()) for line in trials(profile)))
-    if batches is not None and len(batches.runs) > 1:
+    yield from (Paragraph(text(f"{line}.")) for line in layout_lines(profile))
+    if batches is None:
+        return
+    yield Table(
+        (
+            Column("Batch", is_number=True),
+            Column("Time", is_number=True),
+            Column("Time of an example", is_number=True),
+            Column("Examples a second", is_number=True),
+        ),
+        tuple(
+            (
+                text(str(run.size)),
+                text(said(run.time.median)),
+                text(said(run.per_example)),
+                text(f"{run.throughput.value or 0:.4g}"),
+            )
+            for run in batches.runs
+        ),
+    )
+    advised = f"A batch of {batches.advised} is advised: " if len(batches.runs) > 1 else ""
+    yield Paragraph(text(strong(advised), f"{batches.ended}."))
+    if len(batches.runs) > 1:
         points = tuple((float(run.size), run.throughput.value or 0.0) for run in batches.runs)
         yield LineChart(
             "Throughput by batch size",

@@ -77,15 +77,15 @@ def _parameter(item: Parameter) -> Iterator[str]:
     if item.tied_to:
         yield f"  Tied to: {clean(item.tied_to)} (counted there)"
         return
+    if item.stats is None:
+        yield f"  Not measured: {clean(item.unmeasured or 'not asked for')}"
+    else:
+        yield from _statistics(item)
     if item.placement is not None:
         alignment = item.placement.alignment
         yield f"  Memory Alignment: {said(alignment)} ({alignment.source})"
         locality = item.placement.locality
         yield f"  Cache Locality: {said(locality)} of lines touched ({locality.source})"
-    if item.stats is None:
-        yield f"  Not measured: {clean(item.unmeasured or 'not asked for')}"
-    else:
-        yield from _statistics(item)
     yield from _advised(advice_for_parameter(item))
 
 
