@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -501,6 +502,32 @@ def test_it_stops_wherever_it_is_cancelled(network: Path, share: float) -> None:
 
     with pytest.raises(CancelledError):
         analyzed(network, progress=stop, cancel=cancel)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.6, 0.8, 0.97])
+def test_ctrl_c_during_a_run_writes_nothing(
+    share: float,
+    network: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    @contextmanager
+    def bar(_what: str) -> Iterator[Any]:
+        def report(done: int, total: int) -> None:
+            if done >= share * total:
+                raise KeyboardInterrupt
+
+        yield report
+
+    monkeypatch.setattr("snapviewer.cli.model.progress_bar", bar)
+    report = tmp_path / "report.html"
+
+    with known_roof():
+        ran = run_here(capsys, "model", network, "--profile", "--budget", "0.01", "-o", report)
+
+    assert (ran.code, ran.out) == (130, "")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_ctrl_c_ends_with_130_and_leaves_nothing_behind(tmp_path: Path) -> None:

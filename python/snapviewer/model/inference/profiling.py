@@ -10,7 +10,6 @@ more. Each way runs at least once, however long that takes.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -40,8 +39,6 @@ from snapviewer.model.system import SystemMonitor, SystemUse, read_memory
 from snapviewer.model.work import Uncounted, totals_of, work_of
 from snapviewer.texts import MOST_SHOWN, clean
 
-# What other programs may take of the machine before it is said.
-_SHARED = 0.25
 _THREADS_SHARE, _ENERGY_SHARE, _LAYOUT_SHARE, _BATCH_SHARE = 0.5, 0.2, 0.3, 0.5
 
 
@@ -153,7 +150,7 @@ def profile(
             ),
         )
         runs.energy, runs.system = used or (None, None)
-        if runs.system is not None and _is_shared(runs.system):
+        if runs.system is not None and runs.system.is_shared:
             steps.notes.append(
                 "other programs kept the machine busy during the runs: alone they would be faster"
             )
@@ -258,12 +255,6 @@ def _threads(
         lambda: thread_runs(runner, most, repeats=repeats, is_over=is_over),
     )
     return found or ()
-
-
-def _is_shared(use: SystemUse) -> bool:
-    """Tell whether other programs took more than a quarter of the processors."""
-    busy, own, cpus = use.cpu_utilisation.value, use.program_cpus.value, os.cpu_count() or 1
-    return busy is not None and own is not None and busy / 100 - own / cpus > _SHARED
 
 
 def _layouts(

@@ -75,6 +75,7 @@ def threads(known: Known) -> Iterator[Recommendation]:
         return
     gain = used.time.median.value - best.time.median.value
     spread = (used.time.deviation.value or 0.0) + (best.time.deviation.value or 0.0)
+    is_shared = profile.system is not None and profile.system.is_shared
     if gain > spread:
         yield Recommendation(
             "threads",
@@ -83,6 +84,7 @@ def threads(known: Known) -> Iterator[Recommendation]:
             Quantity(gain, "s", "measured", "medians of runs with both"),
             gain / used.time.median.value,
             f"parallel efficiency with {used.threads} threads is "
-            f"{used.efficiency.value or 0:.2g} %",
+            f"{used.efficiency.value or 0:.2g} %"
+            + ("; other programs were running, measure again without them" if is_shared else ""),
             "the time of a run",
         )
