@@ -253,6 +253,23 @@ def test_parameters_are_summed(lines: list[str]) -> None:  # M15
     assert f"Average Sparsity: {100 * (27 + 72 + 8) / count:.2f}%" in told
 
 
+def test_buffers_and_sample_inputs_are_no_parameters(tmp_path: Path) -> None:  # M15
+    import script_models
+
+    gpt = script_models.Gpt().eval()  # with a mask, and two names for one weight
+    torch.jit.script(gpt).save(str(tmp_path / "gpt.pt"))
+    norm = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4)).eval()
+    exported = torch.export.export(norm, (torch.ones(2, 3),))
+    torch.export.save(exported, tmp_path / "norm.pt2")
+
+    for name, module in (("gpt.pt", gpt), ("norm.pt2", norm)):
+        found = analyze_file(tmp_path / name, has_stats=False).parameters
+
+        assert found.count == sum(weight.numel() for weight in module.parameters())
+        told = {item.name for item in found.tensors if item.is_buffer}
+        assert told == {name for name, _ in module.named_buffers()}
+
+
 def test_flops_are_summed_and_their_shares_are_all(
     lines: list[str], analysis: ModelAnalysis
 ) -> None:  # M16

@@ -407,7 +407,7 @@ def test_batches_are_timed_and_the_smallest_good_one_is_advised(
     runner = running.Runner(nn.Linear(3, 2).eval(), _inputs(torch.ones(2, 3)), "cpu", lambda: None)
 
     found = batches.time_batches(
-        runner, example_bytes=None, free_bytes=None, budget_s=1000.0, reach=lambda: None
+        runner, run_bytes=None, free_bytes=None, budget_s=1000.0, reach=lambda: None
     )
 
     sizes = [one.size for one in found.runs]
@@ -428,14 +428,14 @@ def _inputs(*tensors: Any) -> Any:
 @pytest.mark.parametrize(
     ("bounds", "said"),
     [
-        ({"example_bytes": 2**20, "free_bytes": 2**24}, "a batch of 8 would take more than"),
+        ({"run_bytes": 2**20, "free_bytes": 2**24}, "a batch of 8 would take more than"),
         ({"budget_s": 0.0}, "a batch of 2 would take longer"),
     ],
     ids=["memory", "time"],
 )
 def test_a_sweep_of_batches_ends_at_its_bounds(bounds: dict[str, float], said: str) -> None:
     runner = running.Runner(nn.Linear(3, 2).eval(), _inputs(torch.ones(1, 3)), "cpu", lambda: None)
-    usual: dict[str, Any] = {"example_bytes": None, "free_bytes": None, "budget_s": 1000.0}
+    usual: dict[str, Any] = {"run_bytes": None, "free_bytes": None, "budget_s": 1000.0}
 
     found = batches.time_batches(runner, **{**usual, **bounds}, reach=lambda: None)
 

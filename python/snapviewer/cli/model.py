@@ -35,8 +35,9 @@ _USUAL = RunOptions()
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.epilog = (
-        "Nothing of the file is run, and torch is not needed, unless --inference asks for it: that "
-        "loads the file's code and runs it, so only do it with files of people you trust."
+        "Nothing of the file is run, and torch is not needed, unless --inference or an option that "
+        "runs the model asks for it: that loads the file's code and runs it, so only do it with "
+        "files of people you trust."
     )
     parser.add_argument("file", metavar="MODEL", help="TorchScript, .pt2, state dict, .safetensors")
     parser.add_argument(

@@ -13,6 +13,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from snapviewer import CancelledError, Checkpoint, SnapshotError, _core
+from snapviewer.model.buffers import buffers_of, is_sample
 from snapviewer.model.placement import Placement
 from snapviewer.progress import part_of
 
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from snapviewer._core import Quality, Stats, Tensor
 
 Progress = Callable[[int, int], object]
-
-# Numbers that a model keeps and does not learn.
-_BUFFERS = ("running_mean", "running_var", "num_batches_tracked", "position_ids")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,18 +101,23 @@ def parameters_of(
     Raises:
         CancelledError: `cancel` was set.
     """
-    tensors = checkpoint.tensors
+    tensors = [
+        (index, tensor)
+        for index, tensor in enumerate(checkpoint.tensors)
+        if not is_sample(checkpoint, tensor.name)
+    ]
     starts = {
         (storage.file, storage.key): storage.start
         for storage in checkpoint.storages
         if storage.packed_bytes == storage.bytes  # what is packed has no place of its own
     }
+    buffers = buffers_of(checkpoint, checkpoint.path)
     passes = 1 + has_quality
-    total = max(1, passes * sum(tensor.logical_bytes for tensor in tensors))
+    total = max(1, passes * sum(tensor.logical_bytes for _, tensor in tensors))
     seen: dict[tuple[object, ...], str] = {}
     found = []
     done = 0
-    for index, tensor in enumerate(tensors):
+    for index, tensor in tensors:
         tied_to = _tied(tensor, seen)
         stats = quality = unmeasured = None
         size = tensor.logical_bytes
@@ -141,7 +144,7 @@ def parameters_of(
                 dtype=tensor.dtype,
                 elements=prod(tensor.shape),
                 size_bytes=tensor.logical_bytes,
-                is_buffer=is_buffer(tensor.name, tensor.dtype),
+                is_buffer=tensor.name in buffers,
                 tied_to=tied_to,
                 stats=stats,
                 quality=quality,
@@ -245,15 +248,6 @@ def _bytes_of(tensor: Any) -> Any:
 
     flat = tensor.detach().to("cpu").contiguous().reshape(-1)
     return flat.view(torch.uint8).numpy() if flat.numel() else b""
-
-
-def is_buffer(name: str, dtype: str) -> bool:
-    """Tell whether a tensor is kept rather than learned, by its name and type.
-
-    >>> is_buffer("bn1.running_mean", "float32"), is_buffer("conv1.weight", "float32")
-    (True, False)
-    """
-    return name.rsplit(".", 1)[-1] in _BUFFERS or dtype.startswith(("int64", "bool"))
 
 
 def _is_float(dtype: str) -> bool:

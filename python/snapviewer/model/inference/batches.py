@@ -51,7 +51,7 @@ class Batches:
 def time_batches(
     runner: Runner,
     *,
-    example_bytes: float | None,
+    run_bytes: float | None,
     free_bytes: float | None,
     budget_s: float,
     reach: Callable[[], None],
@@ -60,7 +60,7 @@ def time_batches(
 
     Args:
         runner: What to run; its inputs hold the example.
-        example_bytes: What a run with one example takes beside the weights, None if not known.
+        run_bytes: What a run with its inputs takes beside the weights, None if not known.
         free_bytes: The memory that is free, None if not known.
         budget_s: When to stop.
         reach: Called before each run; raises to stop.
@@ -68,15 +68,16 @@ def time_batches(
     Raises:
         SnapshotError: The model takes no other batch; the message says what it said.
     """
-    one = _batched(runner, 1)
-    if one is None:
+    entries = _entries(runner)
+    if not entries:
         raise SnapshotError("it has no input with a first dimension for a batch")
-    _check(one, _batched(runner, 2) or one)
+    example_bytes = run_bytes / entries if run_bytes else 0.0
+    _check(_batched(runner, entries, 1), _batched(runner, entries, 2))
     end_ns = running.clock_ns() + budget_s * 1e9
     found: list[BatchRun] = []
     without_gain, size, ended = 0, 1, f"a batch of {_MOST} is the largest that is tried"
     while size <= _MOST:
-        if example_bytes and free_bytes and size * example_bytes > _MEMORY_SHARE * free_bytes:
+        if free_bytes and size * example_bytes > _MEMORY_SHARE * free_bytes:
             ended = f"a batch of {size} would take more than a quarter of the free memory"
             break
         if found and running.clock_ns() + 2 * _total_ns(found[-1]) > end_ns:
@@ -84,7 +85,7 @@ def time_batches(
             break
         reach()
         try:
-            run = _timed(_batched(runner, size) or one, size, reach)
+            run = _timed(_batched(runner, entries, size), size, reach)
         except (RuntimeError, MemoryError) as error:
             ended = f"a batch of {size} failed: {clean(str(error), 120)}"
             break
@@ -127,19 +128,23 @@ def _timed(runner: Runner, size: int, reach: Callable[[], None]) -> BatchRun:
     )
 
 
-def _batched(runner: Runner, size: int) -> Runner | None:
-    """Return a runner with a batch of the same example, None if there is nothing to batch.
+def _entries(runner: Runner) -> int:
+    """Return how many entries the first input has along its first dimension; 0 without any."""
+    import torch
+    from torch.utils import _pytree
+
+    values = _pytree.tree_leaves((runner.inputs.positional, runner.inputs.named))
+    tensors = [value for value in values if isinstance(value, torch.Tensor) and value.dim() >= 2]
+    return int(tensors[0].shape[0]) if tensors else 0
+
+
+def _batched(runner: Runner, entries: int, size: int) -> Runner:
+    """Return a runner with a batch of the first example.
 
     What has as many entries along its first dimension as the first input is taken for batched.
     """
     import torch
     from torch.utils import _pytree
-
-    values, form = _pytree.tree_flatten((runner.inputs.positional, runner.inputs.named))
-    tensors = [value for value in values if isinstance(value, torch.Tensor) and value.dim() >= 2]
-    if not tensors or not tensors[0].shape[0]:
-        return None
-    entries = tensors[0].shape[0]
 
     def batched(value: Any) -> Any:
         is_batched = isinstance(value, torch.Tensor) and value.dim() >= 2
@@ -147,7 +152,7 @@ def _batched(runner: Runner, size: int) -> Runner | None:
             return value
         return value[:1].repeat(size, *[1] * (value.dim() - 1))
 
-    positional, named = _pytree.tree_unflatten([batched(value) for value in values], form)
+    positional, named = _pytree.tree_map(batched, (runner.inputs.positional, runner.inputs.named))
     return replace(runner, inputs=Inputs(positional, named))
 
 

@@ -281,12 +281,20 @@ def _batches(runner: Runner, runs: Runs, budget_s: float, steps: Steps) -> Batch
         "other batches were not timed",
         lambda: time_batches(
             runner,
-            example_bytes=peak,
-            free_bytes=read_memory().available.value,
+            run_bytes=peak,
+            free_bytes=_free_bytes(runner.device),
             budget_s=budget_s * _BATCH_SHARE,
             reach=lambda: steps.reach(steps.done),
         ),
     )
+
+
+def _free_bytes(device: str) -> float | None:
+    import torch
+
+    if device.startswith("cuda"):
+        return float(torch.cuda.mem_get_info(device)[0])
+    return read_memory().available.value
 
 
 def _work(like: Recorded | None, graph: Graph | None) -> WorkTotals | None:
