@@ -18,8 +18,10 @@ import pytest
 from program import run, run_here
 from pth_writer import T, write_pth
 from snapviewer.cli import parser_main
+from snapviewer.document.blocks import BarChart, Heading, Table
 from snapviewer.model import ModelAnalysis, analyze_file
 from snapviewer.report.model.formats import rendered
+from snapviewer.report.model.page import page_of
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
@@ -140,6 +142,21 @@ def test_json_and_xml_say_the_same(analysis: ModelAnalysis) -> None:  # M06
     assert tree.findtext("compute/macs/value") == str(document["compute"]["macs"]["value"])
     assert len(tree.findall("nodes/item")) == len(document["nodes"])
     assert rendered(analysis, ".html").startswith(b"<!DOCTYPE html>")
+
+
+def test_the_page_begins_with_what_decides_and_shows_the_rest(analysis: ModelAnalysis) -> None:
+    page = page_of(analysis)
+
+    headings = [block.title for block in page.blocks if isinstance(block, Heading)]
+    assert headings[:2] == ["Executive summary", "Optimization recommendations"]
+    for title in ("Performance profiling", "Roofline", "Energy", "Node analysis", "System"):
+        assert title in headings
+    charts = [block.title for block in page.blocks if isinstance(block, BarChart)]
+    assert charts[0] == "FLOPs by operation type"
+    assert any(title.startswith("Slowest operations") for title in charts)
+    (summary, advice, *_) = [block for block in page.blocks if isinstance(block, Table)]
+    assert [column.title for column in summary.columns] == ["Figure", "Value", "Status", "Source"]
+    assert len(advice.rows) == len(analysis.recommendations)
 
 
 def test_progress_goes_on_to_its_end(network: Path) -> None:  # M07

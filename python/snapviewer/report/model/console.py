@@ -11,7 +11,7 @@ from snapviewer.model.nodes import NodeFacts
 from snapviewer.model.parameters import Parameter
 from snapviewer.model.record import energy_document, system_document
 from snapviewer.model.work import Uncounted
-from snapviewer.report.model.figures import how, is_quantity, number, quantity_of, said
+from snapviewer.report.model.figures import how, is_quantity, number, per_second, quantity_of, said
 from snapviewer.texts import clean, shortened_in_middle
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ def _batches(profile: Profile) -> Iterator[str]:
             mark = "  <- advised" if is_advised else ""
             yield (
                 f"    {run.size:>4}: {said(run.time.median):>9}, "
-                f"{run.throughput.value or 0:.4g} examples/s{mark}"
+                f"{per_second(run.throughput)} examples/s{mark}"
             )
         yield f"    {batches.ended}"
 

@@ -52,6 +52,18 @@ def _duration(seconds: float) -> str:
     return format_duration_us(seconds * 1e6) if seconds >= 0 else f"{seconds:.3g} s"
 
 
+def per_second(quantity: Quantity) -> str:
+    """Say how many there are in a second.
+
+    >>> per_second(Quantity(12345.6, "1/s", "computed", ""))
+    '12,346'
+    """
+    value = quantity.value
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
 def how(quantity: Quantity) -> str:
     """Say how a quantity is known."""
     return f"{quantity.status}: {clean(quantity.source, _MOST_SOURCE)}"

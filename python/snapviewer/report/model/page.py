@@ -203,7 +203,7 @@ def _nodes(analysis: ModelAnalysis) -> Iterator[Block]:
     columns = [Column("Node"), Column("Module")]
     columns += [Column(title, is_number=True) for title in ("FLOPs", "Memory", "FLOPs/byte")]
     columns += [Column("Time", is_number=True)] if is_timed else []
-    columns += [Column("Energy", is_number=True), Column("Recommendations")]
+    columns += [Column("Energy", is_number=True), Column("Advice on")]
     yield Table(
         tuple(columns),
         tuple(_node(node, is_timed=is_timed) for node in heaviest[:_MOST_ROWS]),
@@ -213,7 +213,7 @@ def _nodes(analysis: ModelAnalysis) -> Iterator[Block]:
 
 def _node(node: NodeFacts, *, is_timed: bool) -> tuple[Text, ...]:
     intensity, energy_nj = node.intensity.value, node.energy.value
-    advice = dict.fromkeys(item.title for item in advice_for_node(node))
+    topics = dict.fromkeys(item.topic for item in advice_for_node(node))
     return (
         text(node.name, " ", code(node.node.op)),
         text(node.node.module),
@@ -222,7 +222,7 @@ def _node(node: NodeFacts, *, is_timed: bool) -> tuple[Text, ...]:
         text("–" if intensity is None else f"{intensity:.1f}"),
         *([text("–" if node.time.value is None else said(node.time))] if is_timed else []),
         text("–" if energy_nj is None else f"{energy_nj:,.3g} nJ"),
-        text("; ".join(advice)),
+        text(", ".join(topics)),
     )
 
 

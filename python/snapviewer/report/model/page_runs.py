@@ -23,7 +23,7 @@ from snapviewer.model.analysis import ModelAnalysis
 from snapviewer.model.quantity import Quantity
 from snapviewer.model.record import energy_document, system_document
 from snapviewer.report.model.console import layout_lines
-from snapviewer.report.model.figures import is_quantity, quantity_of, said
+from snapviewer.report.model.figures import is_quantity, per_second, quantity_of, said
 
 if TYPE_CHECKING:
     from snapviewer.model.inference import NodeProfile, Profile
@@ -153,7 +153,7 @@ def _trials(profile: Profile) -> Iterator[Block]:
                 text(str(run.size)),
                 text(said(run.time.median)),
                 text(said(run.per_example)),
-                text(f"{run.throughput.value or 0:.4g}"),
+                text(per_second(run.throughput)),
             )
             for run in batches.runs
         ),
