@@ -287,6 +287,20 @@ def test_buffers_and_sample_inputs_are_no_parameters(tmp_path: Path) -> None:  #
         assert told == {name for name, _ in module.named_buffers()}
 
 
+def test_what_an_optimizer_remembers_is_no_parameter(tmp_path: Path) -> None:  # M15
+    layer = torch.nn.Linear(4, 3)
+    optimizer = torch.optim.Adam(layer.parameters())
+    layer(torch.ones(2, 4)).sum().backward()
+    optimizer.step()
+    path = tmp_path / "training.pth"
+    torch.save({"model": layer.state_dict(), "optimizer": optimizer.state_dict()}, path)
+
+    found = analyze_file(path, has_stats=False)
+
+    assert found.parameters.count == 15
+    assert any("6 tensors of an optimizer" in note for note in found.notes)
+
+
 def test_flops_are_summed_and_their_shares_are_all(
     lines: list[str], analysis: ModelAnalysis
 ) -> None:  # M16

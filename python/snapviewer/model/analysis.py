@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from snapviewer import CancelledError, Checkpoint, SnapshotError, read_checkpoint
 from snapviewer.model.architecture import Architecture, architecture_of
+from snapviewer.model.buffers import is_of_optimizer
 from snapviewer.model.graph import Graph, TensorSpec
 from snapviewer.model.nodes import NodeFacts, node_facts
 from snapviewer.model.parameters import Parameters, parameters_of, parameters_of_module
@@ -23,6 +24,7 @@ from snapviewer.model.system import System, read_system
 from snapviewer.model.torchscript import read_torchscript
 from snapviewer.model.work import Totals, totals_of
 from snapviewer.progress import part_of
+from snapviewer.units import count_of
 
 if TYPE_CHECKING:
     from snapviewer.model.inference import Profile
@@ -132,6 +134,9 @@ def analyze_file(
         progress=part_of(progress, 0, _READING, total),
         cancel=cancel,
     )
+    others = sum(is_of_optimizer(item.name) for item in parameters.tensors)
+    if others:
+        notes.append(f"{count_of(others, 'tensor')} of an optimizer: not counted as parameters")
     profile = None
     if is_run:
         try:

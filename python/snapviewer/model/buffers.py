@@ -1,4 +1,4 @@
-"""Which tensors of a file are learned, and which are only kept: buffers, and sample inputs.
+"""Which tensors of a file are learned, and which only kept: buffers, samples, an optimizer's.
 
 A `.pt2` says it of each tensor, the code of a TorchScript archive of each class. State dicts do
 not, so names that torch gives to buffers have to do.
@@ -19,6 +19,8 @@ _CLASS = re.compile(
     r"^class (\w+)\([\w.]+\):\n  __parameters__ = .*\n  __buffers__ = \[(.*)\]", re.M
 )
 _NAMES = ("running_mean", "running_var", "num_batches_tracked", "position_ids")
+# How the state dict of an optimizer is laid out: by the numbers of parameters.
+_OPTIMIZER = re.compile(r"(^|\.)state\[\d+\]\.")
 _SAMPLES = re.compile(r"sample_inputs(\[|$)")
 # A file may have modules inside of each other without end.
 _MOST_MODULES = 100_000
@@ -50,7 +52,17 @@ def is_buffer(name: str, dtype: str) -> bool:
     >>> is_buffer("bn1.running_mean", "float32"), is_buffer("conv1.weight", "float32")
     (True, False)
     """
-    return name.rsplit(".", 1)[-1] in _NAMES or dtype.startswith(("int64", "bool"))
+    is_kept = name.rsplit(".", 1)[-1] in _NAMES or dtype.startswith(("int64", "bool"))
+    return is_kept or is_of_optimizer(name)
+
+
+def is_of_optimizer(name: str) -> bool:
+    """Tell whether a tensor is what an optimizer remembers of a parameter.
+
+    >>> is_of_optimizer("optimizer.state[0].exp_avg"), is_of_optimizer("model.state.weight")
+    (True, False)
+    """
+    return _OPTIMIZER.search(name) is not None
 
 
 def _in_code(archive: Archive) -> Iterator[str]:
