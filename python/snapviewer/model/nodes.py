@@ -20,12 +20,12 @@ from snapviewer.model.graph import Graph, Node, TensorSpec
 from snapviewer.model.measures import pruning_potential, quantization_sensitivity
 from snapviewer.model.parameters import Parameter, Parameters
 from snapviewer.model.quantity import Quantity, unavailable
-from snapviewer.model.roofline import Bound, Roof, bound_of
 from snapviewer.model.work import Uncounted, Work, kind_of, work_of
 from snapviewer.model.work.registry import NO_WORK
 
 if TYPE_CHECKING:
     from snapviewer.model.inference import NodeProfile, Profile
+    from snapviewer.model.roofline import Bound, Roof
 
 _FORMULA = "formula on the shapes of the graph"
 _NOT_RUN = "the model was not run (--inference)"
@@ -202,6 +202,8 @@ def _bounded(facts: NodeFacts, roof: Roof | None) -> NodeFacts:
     """Tell what sets the pace of a node that was not found in the run, from its intensity."""
     if facts.bound != "unknown" or roof is None or facts.intensity.value is None:
         return facts
+    from snapviewer.model.roofline import bound_of  # which imports NumPy
+
     return replace(
         facts,
         bound=bound_of(facts.intensity.value, roof),
