@@ -25,6 +25,8 @@ from snapviewer.report.model.page import page_of
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
+from torch import Tensor, nn  # noqa: E402 (after the line that skips)
+
 from promised_model import analyzed, inside, known_roof, save_network, shown  # noqa: E402
 
 pytestmark = [
@@ -207,6 +209,46 @@ def test_without_torch_all_else_is_computed(network: Path) -> None:
     said = [note for note in document["notes"] if note.startswith("the model was not run")]
     assert len(said) == 1
     assert "needs torch" in said[0]
+
+
+class Choosy(nn.Module):  # type: ignore[misc] # its base is torch's
+    """Takes three examples at once, and does something that has no formula."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(7, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        assert x.size(0) == 3, "three at once, please"
+        return torch.linalg.matrix_exp(self.layer(x).unsqueeze(2) * torch.ones(1, 4))
+
+
+def test_a_model_that_refuses_its_input_is_quoted_and_all_else_is_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "choosy.pt"
+    torch.jit.script(Choosy()).save(str(path))
+
+    refused = run_here(capsys, "model", path, "--inference", "--json")
+    with known_roof():
+        taken = run_here(
+            capsys, "model", path, "--inference", "--input", "3x7", "--json", "--budget", "0.01"
+        )
+
+    document = json.loads(refused.out)
+    assert (refused.code, taken.code) == (0, 0)
+    assert document["parameters"]["count"]["value"] == 32
+    assert document["inference"] is None
+    (said,) = [note for note in document["notes"] if note.startswith("the model was not run")]
+    assert "three at once, please" in said
+    document = json.loads(taken.out)
+    assert document["inference"]["plain"]["runs"] >= 1
+    assert document["compute"]["input_source"] == "given"
+    uncounted = [item["op"] for item in document["compute"]["uncounted"]]
+    assert uncounted == ["aten::linalg_matrix_exp"]
+    (odd,) = [node for node in document["nodes"] if node["uncounted"]]
+    assert odd["flops"]["status"] == "unavailable"
+    assert odd["time"]["status"] == "measured"
 
 
 # The console

@@ -13,10 +13,11 @@ from typing import Any
 from snapviewer import SnapshotError
 from snapviewer.model.inference import running
 from snapviewer.model.inference.running import Runner
+from snapviewer.model.inference.steps import said_by
 from snapviewer.model.inference.timing import Timing, ratio, timing_of
 from snapviewer.model.live.inputs import Inputs
 from snapviewer.model.quantity import Quantity
-from snapviewer.texts import MOST_SHOWN, clean
+from snapviewer.texts import clean
 
 _MOST = 256
 _REPEATS = 3
@@ -164,9 +165,9 @@ def _check(one: Runner, two: Runner) -> None:
     try:
         both = _pytree.tree_leaves(two())
     except Exception as error:  # noqa: BLE001 (a model may raise anything at all)
-        said = clean(str(error).strip().rpartition("\n")[2], MOST_SHOWN) or type(error).__name__
         raise SnapshotError(
-            f"the model takes no batch of 2, as if its sizes were traced in; it said: {said}"
+            "the model takes no batch of 2, as if its sizes were traced in; it said: "
+            f"{said_by(error)}"
         ) from None
     if not all(map(_is_twice, alone, both)):
         raise SnapshotError(

@@ -31,7 +31,7 @@ from snapviewer.model.inference.loading import torch_for
 from snapviewer.model.inference.result import Profile
 from snapviewer.model.inference.running import Runner, gradients_off, prepared, thread_count
 from snapviewer.model.inference.settings import MEMORY, NODES, read_settings
-from snapviewer.model.inference.steps import Progress, Steps
+from snapviewer.model.inference.steps import Progress, Steps, said_by
 from snapviewer.model.inference.threads import ThreadRun, counts_up_to, thread_runs
 from snapviewer.model.inference.torch_profiler import timed
 from snapviewer.model.roofline import Roof, measure_roof
@@ -173,7 +173,7 @@ def _first(runner: Runner, stack: ExitStack, steps: Steps) -> int:
             time_ns = runner.timed_ns()
         except Exception as error:  # noqa: BLE001 (a model may raise anything at all)
             mode.close()
-            said = said or f"{type(error).__name__}: {error}"
+            said = said or f"{type(error).__name__}: {said_by(error)}"
             continue
         stack.push(mode)
         if not is_off:
