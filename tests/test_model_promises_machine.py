@@ -187,6 +187,9 @@ def test_a_file_larger_than_memory_is_analyzed_without_reading_it(
     assert document["parameters"]["bytes"]["value"] == 100 * 2**30
     assert document["parameters"]["tensors"][0]["mean"]["status"] == "unavailable"
     assert any("--stats" in note for note in document["notes"])
+    # Its type alone says what can be done.
+    (halved,) = document["recommendations"]
+    assert halved["gain"]["value"] == 50 * 2**30
     assert resource.getrusage(resource.RUSAGE_SELF).ru_inblock - before < 10_000
 
 

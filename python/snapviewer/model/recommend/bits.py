@@ -50,6 +50,28 @@ def fewer_bits(known: Known) -> Iterator[Recommendation]:
             )
 
 
+@recommender
+def half_of_the_bits(known: Known) -> Iterator[Recommendation]:
+    """Weights of which nothing but the type is known, as in files too large to be read."""
+    total = known.parameters.size_bytes
+    unread = [
+        item
+        for item in known.parameters.counted
+        if item.quality is None and item.dtype in ("float32", "float64") and _is_weight(item)
+    ]
+    saved = sum(_saved_bytes(item, 16) for item in unread)
+    if saved and total:
+        yield Recommendation(
+            "quantization",
+            f"Store {count_of(len(unread), 'tensor')} in 16 bits (bfloat16)",
+            named(unread),
+            Quantity(saved, "bytes", "computed", "2 bytes an element instead of what it has"),
+            saved / total,
+            "bfloat16 has the range of float32; what fewer bits cost here was not computed "
+            "(--quality), so compare the accuracy",
+        )
+
+
 def _is_weight(item: Parameter) -> bool:
     return len(item.shape) >= _LEAST_DIMENSIONS
 
