@@ -537,17 +537,20 @@ def test_ctrl_c_ends_with_130_and_leaves_nothing_behind(tmp_path: Path) -> None:
     path = sparse_weights(tmp_path / "large.safetensors", 20 * 2**30)
     work = tmp_path / "work"
     work.mkdir()
-    program = [
-        sys.executable,
-        "-m",
-        "snapviewer",
-        "model",
-        str(path),
-        "--stats",
-        "-o",
-        "report.html",
-    ]
-    with subprocess.Popen(program, cwd=work, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as ran:
+    # Who starts the tests in the background lets them ignore it, and their children, too.
+    program = (
+        "import signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from snapviewer.cli import main\n"
+        "sys.exit(main())"
+    )
+    arguments = ["model", str(path), "--stats", "-o", "report.html"]
+    with subprocess.Popen(
+        [sys.executable, "-c", program, *arguments],
+        cwd=work,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as ran:
         # Reading has begun when the file is mapped or open.
         _wait_until(lambda: _has_open(ran.pid, path))
         ran.send_signal(signal.SIGINT)
