@@ -19,7 +19,13 @@ if TYPE_CHECKING:
     from driver import Driver
 
 # Looking for doctests in a file imports it.
-_NEED_TORCH = ["checkpoint_cases.py", "live_models.py", "script_models.py"]
+_NEED_TORCH = [
+    "checkpoint_cases.py",
+    "explorer_models.py",
+    "live_models.py",
+    "recorded_models.py",
+    "script_models.py",
+]
 collect_ignore = [] if importlib.util.find_spec("torch") else _NEED_TORCH
 
 __all__ = ["cache", "collected", "demo", "display", "driver", "one_driver", "small"]

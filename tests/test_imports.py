@@ -36,6 +36,8 @@ HOMES = {
     "PIL": ("report/picture", "gui"),
     "fontTools": ("document",),
     "fpdf": ("document",),
+    "pygments": ("explorer/panels",),
+    "rich": ("explorer/app", "explorer/panels"),
     "sqlite3": (),
     "textual": ("explorer",),
     "tkinter": ("gui",),

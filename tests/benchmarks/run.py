@@ -19,8 +19,11 @@ from pathlib import Path
 import checkpoints
 import drawing
 import events
+import explorer
+import explorer_app
 import inference
 import models
+import recording
 import window
 from baseline import REPEATS, best, pickle_load
 
@@ -57,7 +60,10 @@ def main() -> None:
     checkpoints.run(FOLDER)
     events.run(FOLDER)
     models.run(FOLDER)
+    explorer.run(FOLDER)
     inference.run()
+    recording.run()
+    explorer_app.run()
 
 
 def _sizes(size: int) -> float:

@@ -32,6 +32,7 @@ _COMMANDS = {
     "pth": "pth",
     "events": "events",
     "model": "model",
+    "explore": "explore",
     "demo": "demo",
 }
 

@@ -11,15 +11,14 @@ pickle, and 110 to 150 bytes in the file; with 200,000 live allocations twice th
 
 from __future__ import annotations
 
-import gc
 import os
 import pickle
 import random
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import IO, Any
 
 from snapviewer.aside import written_aside
+from snapviewer.collector import collector_paused
 
 from . import cpp_pickle
 from .allocator import CachingAllocator
@@ -53,7 +52,7 @@ def snapshot(
     >>> list(demo), len(demo["device_traces"][0])
     (['segments', 'device_traces', 'allocator_settings', 'external_annotations'], 1000)
     """
-    with _without_gc():
+    with collector_paused():
         return _snapshot(options, progress)
 
 
@@ -71,7 +70,7 @@ def dump(snapshot: dict[str, Any], file: IO[bytes], *, protocol: int = 4) -> Non
     """
     if protocol not in (2, 4, 5):
         raise ValueError(f"protocol must be 2, 4 or 5, not {protocol}")
-    with _without_gc():
+    with collector_paused():
         if protocol == 2:
             cpp_pickle.dump(snapshot, file)
         else:
@@ -166,15 +165,3 @@ def _allocator_settings(options: DemoOptions) -> dict[str, Any]:
         "graph_capture_record_stream_reuse": False,
         "roundup_power2_divisions": {str(1 << power): 0 for power in range(16)},
     }
-
-
-@contextmanager
-def _without_gc() -> Iterator[None]:
-    """Millions of new dicts make the cyclic collector run, for nothing, most of the time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()

@@ -16,6 +16,7 @@ from snapviewer.document.blocks import (
     Block,
     Document,
     Heading,
+    Language,
     LineChart,
     Listing,
     Paragraph,
@@ -37,13 +38,24 @@ _TAGS = {"strong": "strong", "code": "code"}
 
 def as_html(document: Document) -> str:
     """Render a document as a page of HTML that needs nothing else."""
-    title = _words(document.title).strip()
-    style = style_sheet()
+    return page_of(document.title, "\n".join(_body(document)), language=document.language)
+
+
+def page_of(title: str, body: str, *, language: Language = "en", more_style: str = "") -> str:
+    """Return a page of HTML that needs nothing else.
+
+    Args:
+        title: A text, for the heading, too.
+        body: HTML, in which every stranger's text was escaped.
+        language: What it is written in.
+        more_style: What the style sheet of a report does not have.
+    """
+    title = _words(title).strip()
+    style = style_sheet() + more_style
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    body = "\n".join(_body(document))
     return f"""<!DOCTYPE html>
-<html lang="{_LANGUAGES[document.language]}">
+<html lang="{_LANGUAGES[language]}">
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{policy}">

@@ -100,13 +100,21 @@ footer {
 @cache
 def style_sheet() -> str:
     """Return the style sheet of a report."""
-    inks = "".join(
+    return f"\n{ink_variables()}{_PAGE}{ink_classes()}"
+
+
+def ink_variables() -> str:
+    """Return the colours as variables; dark ones where a screen wants them, light on paper."""
+    dark = f"@media screen and (prefers-color-scheme: dark) {{\n{_variables('dark')}}}\n"
+    return f"{_variables('light')}{dark}"
+
+
+def ink_classes() -> str:
+    """Return what lets a shape be filled or drawn with an ink: `fill-…`, `stroke-…`."""
+    return "".join(
         f".fill-{ink} {{ fill: var(--{ink}); }}\n.stroke-{ink} {{ stroke: var(--{ink}); }}\n"
         for ink in PALETTES["light"]
     )
-    # On paper it is always light.
-    dark = f"@media screen and (prefers-color-scheme: dark) {{\n{_variables('dark')}}}\n"
-    return f"\n{_variables('light')}{dark}{_PAGE}{inks}"
 
 
 def _variables(mode: Mode) -> str:

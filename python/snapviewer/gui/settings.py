@@ -6,14 +6,10 @@ did the first time.
 
 from __future__ import annotations
 
-import json
-import os
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
 
-from snapviewer.aside import written_aside
+from snapviewer.remembered import read_remembered, remembered_file, write_remembered
 
 MOST_RECENT = 10
 MOST_HISTORY = 50
@@ -45,21 +41,14 @@ class Settings:
 
 
 def settings_file() -> Path:
-    """Return where settings are kept: in $SNAPVIEWER_CONFIG, or the user's configuration."""
-    if named := os.environ.get("SNAPVIEWER_CONFIG"):
-        return Path(named) / "window.json"
-    base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
-    return Path(base) / "snapviewer" / "window.json"
+    """Return where settings are kept."""
+    return remembered_file("window.json")
 
 
 def load_settings(path: Path) -> Settings:
     """Read what is remembered; whatever is not as it should be is as in the beginning."""
-    document: Any = None
-    with suppress(OSError, ValueError, RecursionError):
-        document = json.loads(path.read_text(encoding="utf-8"))
+    document = read_remembered(path)
     settings = Settings()
-    if not isinstance(document, dict):
-        return settings
     for one in fields(Settings):
         value = document.get(one.name)
         if type(value) is not type(getattr(settings, one.name)):
@@ -82,7 +71,4 @@ def _is_usable(text: str) -> bool:
 
 def save_settings(settings: Settings, path: Path) -> None:
     """Write what to remember, whole or not at all."""
-    with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with written_aside(path) as file:
-            file.write(json.dumps(asdict(settings), indent=2).encode())
+    write_remembered(path, asdict(settings))

@@ -126,7 +126,7 @@ def parameters_of(
                 stats = checkpoint.stats(
                     index, progress=part_of(progress, done, size, total), cancel=cancel
                 )
-                if has_quality and _is_float(tensor.dtype):
+                if has_quality and is_float(tensor.dtype):
                     quality = checkpoint.quality(
                         index, progress=part_of(progress, done + size, size, total), cancel=cancel
                     )
@@ -199,10 +199,10 @@ def parameters_of_module(
             unmeasured = "it has no elements (device meta)"
         elif first == name:
             try:
-                data = _bytes_of(tensor)
+                data = bytes_of(tensor)
                 shape = tuple(tensor.shape)
                 stats = _core.tensor_stats(data, dtype, shape, cancel=cancel)
-                if has_quality and _is_float(dtype):
+                if has_quality and is_float(dtype):
                     quality = _core.tensor_quality(data, dtype, shape, cancel=cancel)
             except CancelledError:
                 raise
@@ -242,15 +242,25 @@ def _placed_here(tensor: Any) -> Placement | None:
     return Placement(address, "this process", tuple(tensor.shape), stride, tensor.element_size())
 
 
-def _bytes_of(tensor: Any) -> Any:
-    """Return the bytes of a tensor, without a copy if it lies in this machine's memory as it is."""
+def bytes_of(tensor: Any, *, is_any_order: bool = False) -> Any:
+    """Return the bytes of a tensor, without a copy if it lies in this machine's memory as it is.
+
+    Args:
+        tensor: A live tensor.
+        is_any_order: Whether elements may come in the order of memory, so that what only has its
+            dimensions in another order, such as channels last, is not copied either.
+    """
     import torch
 
-    flat = tensor.detach().to("cpu").contiguous().reshape(-1)
+    flat = tensor.detach().to("cpu")
+    if is_any_order:
+        flat = flat.permute(sorted(range(flat.dim()), key=flat.stride, reverse=True))
+    flat = flat.contiguous().reshape(-1)
     return flat.view(torch.uint8).numpy() if flat.numel() else b""
 
 
-def _is_float(dtype: str) -> bool:
+def is_float(dtype: str) -> bool:
+    """Tell whether elements of a type have a fraction."""
     return dtype.startswith(("float", "bfloat"))
 
 

@@ -1,0 +1,181 @@
+"""What lies over the tree for a moment: the keys, the choice of labels, of an export's form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rich.table import Table
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Container, Vertical, VerticalScroll
+from textual.events import Click
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from snapviewer.explorer.app.keys import GROUPS, MOUSE
+from snapviewer.explorer.pieces import PIECES
+
+_CSS = """
+{name} {{ align: center middle; background: $background 60%; }}
+{name} > * {{ width: auto; max-width: 96%; height: auto; max-height: 94%; padding: 1 2;
+    background: $background; border: round $accent; border-title-color: $foreground;
+    border-subtitle-color: $quiet; scrollbar-size-vertical: 1; }}
+{name} Static {{ width: auto; height: auto; }}
+"""
+
+
+class HelpScreen(ModalScreen[None]):
+    """Every key and what it does."""
+
+    DEFAULT_CSS = (
+        _CSS.format(name="HelpScreen")
+        + """
+    HelpScreen > VerticalScroll { width: 96%; max-width: 130; padding: 0 1; }
+    HelpScreen Static { width: 1fr; margin: 1 1 0 0; }
+    HelpScreen #groups { layout: horizontal; height: auto; width: 100%; }
+    HelpScreen #groups > Vertical { width: 1fr; height: auto; }
+    HelpScreen.-slim #groups { layout: vertical; }
+    """
+    )
+    BINDINGS = [  # noqa: RUF012 (Textual's own type)
+        Binding("escape,q,question_mark,enter", "dismiss", show=False),
+        Binding("down,j", "scroll(1)", show=False),
+        Binding("up,k", "scroll(-1)", show=False),
+        Binding("pagedown,space", "scroll(10)", show=False),
+        Binding("pageup", "scroll(-10)", show=False),
+    ]
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll(can_focus=False) as box:
+            box.border_title = "Keys"
+            box.border_subtitle = "↑ ↓ scroll · Esc closes"
+            tables = [
+                _table(title, [(key.shown, key.words) for key in keys])
+                for title, keys in GROUPS.items()
+            ]
+            half = len(tables) // 2
+            with Container(id="groups"):
+                with Vertical():
+                    yield from map(Static, tables[:half])
+                with Vertical():
+                    yield from map(Static, [*tables[half:], _table("Mouse", MOUSE)])
+
+    def on_resize(self) -> None:
+        self.set_class(self.app.size.width < 110, "-slim")
+
+    def action_scroll(self, lines: int) -> None:
+        self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
+
+    def on_click(self, event: Click) -> None:
+        if event.widget is self:
+            self.dismiss()
+
+
+def _table(title: str, lines: Sequence[tuple[str, str]]) -> Table:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(width=9, justify="right", no_wrap=True)
+    table.add_column()
+    table.add_row("", Text(title, "bold"))
+    for key, words in lines:
+        table.add_row(Text(key, "bold cyan"), Text(words))
+    return table
+
+
+class LabelScreen(ModalScreen[None]):
+    """Which labels rows have, and in which order."""
+
+    DEFAULT_CSS = _CSS.format(name="LabelScreen")
+    BINDINGS = [  # noqa: RUF012 (Textual's own type)
+        Binding("escape,q,L", "dismiss", show=False),
+        Binding("down,j", "move(1)", show=False),
+        Binding("up,k", "move(-1)", show=False),
+        Binding("space,enter", "switch", show=False),
+        Binding("J,shift+down", "shift(1)", show=False),
+        Binding("K,shift+up", "shift(-1)", show=False),
+    ]
+
+    def __init__(
+        self,
+        labels: Sequence[str],
+        switched_on: Sequence[str],
+        changed: Callable[[tuple[str, ...], tuple[str, ...]], None],
+    ) -> None:
+        super().__init__()
+        self._tell = changed
+        self._labels = list(labels)
+        self._on = set(switched_on)
+        self._row = 0
+
+    def compose(self) -> ComposeResult:
+        box = Static(id="labels")
+        box.border_title = "Labels"
+        box.border_subtitle = "Space on/off · J K reorder · Esc closes"
+        yield box
+
+    def on_mount(self) -> None:
+        self._show()
+
+    def action_move(self, by: int) -> None:
+        self._row = (self._row + by) % len(self._labels)
+        self._show()
+
+    def action_switch(self) -> None:
+        self._on ^= {self._labels[self._row]}
+        self._changed()
+
+    def action_shift(self, by: int) -> None:
+        other = self._row + by
+        if 0 <= other < len(self._labels):
+            labels = self._labels
+            labels[self._row], labels[other] = labels[other], labels[self._row]
+            self._row = other
+            self._changed()
+
+    def on_click(self, event: Click) -> None:
+        if event.widget is self:
+            self.dismiss()
+            return
+        row = event.y - 2
+        if 0 <= row < len(self._labels):
+            self._row = row
+            self.action_switch()
+
+    def _changed(self) -> None:
+        self._show()
+        on = tuple(name for name in self._labels if name in self._on)
+        self._tell(tuple(self._labels), on)
+
+    def _show(self) -> None:
+        text = Text()
+        for row, name in enumerate(self._labels):
+            mark = "✓" if name in self._on else " "
+            line = f" {mark} {PIECES[name].title:<34}{PIECES[name].letter} "
+            text.append(line, "bold reverse" if row == self._row else "")
+            text.append("\n" if row < len(self._labels) - 1 else "")
+        self.query_one("#labels", Static).update(text)
+
+
+class ExportScreen(ModalScreen[str]):
+    """In which form the tree is to be written."""
+
+    DEFAULT_CSS = _CSS.format(name="ExportScreen")
+    FORMS = (("t", "text"), ("j", "json"), ("h", "html"), ("s", "svg"))
+    BINDINGS = [  # noqa: RUF012 (Textual's own type)
+        Binding("escape,q", "dismiss", show=False),
+        *(Binding(letter, f"choose('{form}')", show=False) for letter, form in FORMS),
+    ]
+
+    def compose(self) -> ComposeResult:
+        text = Text()
+        for letter, form in self.FORMS:
+            words = {"svg": "SVG, a diagram of the architecture"}.get(form, form)
+            text.append(f" {letter} ", "bold cyan")
+            text.append(f" {words}" + ("\n" if form != "svg" else ""))
+        box = Static(text)
+        box.border_title = "Export as"
+        box.border_subtitle = "Esc closes"
+        yield box
+
+    def action_choose(self, form: str) -> None:
+        self.dismiss(form)

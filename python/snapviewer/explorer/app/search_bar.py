@@ -1,0 +1,99 @@
+"""The line in which one types what to search for."""
+
+from __future__ import annotations
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal
+from textual.message import Message
+from textual.widgets import Input, Static
+
+from snapviewer.explorer.search import Query
+
+
+class SearchInput(Input):
+    """Where one types; up and down go to matches. Nothing blinks."""
+
+    BINDINGS = [  # noqa: RUF012 (Textual's own type)
+        Binding("enter", "submit", "keep the filter", key_display="Enter"),
+        Binding("escape", "app.escape", "clear", key_display="Esc"),
+        Binding("down", "app.next_match(1)", "next match", key_display="↓"),
+        Binding("up", "app.next_match(-1)", "match before", key_display="↑"),
+        Binding("ctrl+r,f2", "app.switch_regex", "fuzzy or regex", key_display="Ctrl+R"),
+    ]
+
+    def on_mount(self) -> None:
+        self.cursor_blink = False
+
+
+class SearchBar(Horizontal):
+    """What is searched for, in which way, and how much was found."""
+
+    DEFAULT_CSS = """
+    SearchBar { height: 1; display: none; background: $background; }
+    SearchBar.-open { display: block; }
+    SearchBar > #slash { width: 3; color: $accent; text-style: bold; }
+    SearchBar > Input { width: 1fr; background: $background; }
+    SearchBar > #found { width: auto; color: $quiet; padding: 0 1; }
+    SearchBar.-bad > #found { color: $error; }
+    """
+
+    class Typed(Message):
+        """The query changed."""
+
+        def __init__(self, query: Query) -> None:
+            super().__init__()
+            self.query = query
+
+    class Kept(Message):
+        """Enter: the filter stays."""
+
+    def __init__(self, *, is_regex: bool = False, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self.is_regex = is_regex
+
+    def compose(self) -> ComposeResult:
+        yield Static(" / ", id="slash")
+        yield SearchInput(placeholder="a name, a class, some letters of a path", compact=True)
+        yield Static(id="found")
+
+    @property
+    def asked(self) -> Query:
+        return Query(self.query_one(Input).value, self.is_regex)
+
+    def open(self) -> None:
+        """Show the line and type in it."""
+        self.add_class("-open")
+        self.query_one(Input).focus()
+        self.tell(0, "")
+
+    def close(self) -> None:
+        """Forget what was typed."""
+        self.remove_class("-open")
+        with self.prevent(Input.Changed):
+            self.query_one(Input).value = ""
+
+    def switch(self) -> None:
+        """Search by regex instead of fuzzily, or back."""
+        self.is_regex = not self.is_regex
+        self.post_message(self.Typed(self.asked))
+
+    def tell(self, matches: int, error: str) -> None:
+        """Say how much was found, or what is wrong."""
+        self.set_class(bool(error), "-bad")
+        way = "regex" if self.is_regex else "fuzzy"
+        other = "fuzzy" if self.is_regex else "regex"
+        has_text = bool(self.asked.text.strip())
+        count = "no match" if not matches else f"{matches:,} match{'es' * (matches > 1)}"
+        said = error or (count if has_text else "")
+        hint = f"{way} · Ctrl+R {other}"
+        self.query_one("#found", Static).update(Text(f"{said} · {hint}" if said else hint))
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self.post_message(self.Typed(self.asked))
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.post_message(self.Kept())

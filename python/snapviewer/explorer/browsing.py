@@ -1,0 +1,212 @@
+"""Everything that changes while a tree is looked at, without a terminal.
+
+The program calls these methods and draws what `rows` and `row` say. The cursor stays on what it is
+on; if that goes out of sight, it moves to the module that it is in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+
+from snapviewer.explorer.folding import revealed, toggled, unfolded_to_depth, unfolded_to_fit
+from snapviewer.explorer.outline import Item, Outline, bytes_of, elements_of
+from snapviewer.explorer.rows import (
+    ORDERS,
+    Rows,
+    View,
+    can_unfold,
+    filtered,
+    neighbour,
+    visible_rows,
+)
+from snapviewer.explorer.search import Found, Query, Texts, search, texts_of
+from snapviewer.explorer.timing import ForwardStats
+from snapviewer.explorer.tree import ModuleNode
+
+# Shares of the whole below which modules are hidden, in turn.
+SMALL = (0.0, 0.001, 0.01, 0.05)
+
+
+class Browsing:
+    """A tree, what of it is to be seen, and where the cursor is."""
+
+    def __init__(
+        self,
+        outline: Outline,
+        *,
+        stats: ForwardStats | None = None,
+        max_depth: int | None = None,
+        room: int = 24,
+    ) -> None:
+        self.outline = outline
+        self.stats = stats
+        self.seconds: Mapping[str, float] = (
+            {path: one.total.median_s for path, one in stats.timings.items()} if stats else {}
+        )
+        unfolded = (
+            unfolded_to_fit(outline, room)
+            if max_depth is None
+            else unfolded_to_depth(outline, max_depth)
+        )
+        self.view = View(unfolded=unfolded)
+        self.rows: Rows = visible_rows(outline, self.view)
+        self.row = 0
+        self.small = 0
+        self.found = Found(Query(), ())
+        self._texts: Texts | None = None
+
+    @property
+    def place(self) -> int:
+        """Where the cursor is, as a place of the outline."""
+        return self.rows.places[self.row]
+
+    @property
+    def item(self) -> Item:
+        return self.outline.items[self.place]
+
+    @property
+    def texts(self) -> Texts:
+        """What is searched; made when it is first needed."""
+        if self._texts is None:
+            self._texts = texts_of(self.outline)
+        return self._texts
+
+    # Moving.
+
+    def move_to_row(self, row: int) -> None:
+        """Move the cursor to a row, or as far as there are rows."""
+        self.row = max(0, min(row, len(self.rows.places) - 1))
+
+    def go_to(self, place: int) -> None:
+        """Move the cursor to a place, unfolding what it is in; what hides it gives way."""
+        if place not in self.rows.places:
+            self.change(revealed(self.outline, self.view, place))
+        if place not in self.rows.places:
+            view = replace(self.view, filter=None, fewest_elements=0, has_tensors=True)
+            self.small = 0
+            self.change(revealed(self.outline, view, place))
+        self.row = _row_of(self.rows, place)
+
+    def go_in(self) -> None:
+        """Unfold the module under the cursor; if it is unfolded, go to its first child."""
+        if not can_unfold(self.outline, self.view, self.place):
+            return
+        if self.view.is_unfolded(self.place):
+            self.row += 1
+        else:
+            self.fold(toggled)
+
+    def go_out(self) -> None:
+        """Fold the module under the cursor; if it is folded, go to the one that it is in."""
+        if self.view.is_unfolded(self.place) and can_unfold(self.outline, self.view, self.place):
+            self.fold(toggled)
+        elif self.outline.parents[self.place] >= 0:
+            self.row = _row_of(self.rows, self.outline.parents[self.place])
+
+    # What is seen.
+
+    def change(self, view: View) -> None:
+        """Show another view."""
+        place = self.place
+        self.view = view
+        self.rows = visible_rows(self.outline, view, self.seconds)
+        self._put_cursor(place)
+
+    def fold(self, operation: Callable[[Outline, View, int], View]) -> None:
+        """Fold or unfold what an operation of `folding` says, at the cursor."""
+        self.change(operation(self.outline, self.view, self.place))
+
+    def next_order(self) -> None:
+        """Sort by the next key; by time only if there are times."""
+        orders = [order for order in ORDERS if order != "time" or self.seconds]
+        order = orders[(orders.index(self.view.order) + 1) % len(orders)]
+        self.change(replace(self.view, order=order, is_reversed=False))
+
+    def reverse(self) -> None:
+        self.change(replace(self.view, is_reversed=not self.view.is_reversed))
+
+    def hide_small(self) -> None:
+        """Hide more of what is small, and in the end nothing."""
+        self.small = (self.small + 1) % len(SMALL)
+        whole = elements_of(self.outline.items[0])
+        fewest = -int(-SMALL[self.small] * whole // 1) if self.small else 0
+        self.change(replace(self.view, fewest_elements=max(fewest, 1) if self.small else 0))
+
+    def switch_tensors(self) -> None:
+        self.change(replace(self.view, has_tensors=not self.view.has_tensors))
+
+    # Searching.
+
+    def search(self, query: Query) -> None:
+        """Filter by a query while it is typed; one that is no regex yet leaves what is there."""
+        before = self.found
+        self.found = search(self.texts, query, before if before.query.text else None)
+        if self.found.error and not self.found.matches:
+            self.found = replace(self.found, matches=before.matches, candidates=())
+            return
+        if not query.text.strip():
+            self.clear()
+        else:
+            self.change(filtered(self.outline, self.view, self.found.matches))
+            if self.view.filter and self.place not in self.view.filter.matches:
+                self.next_match(1)
+
+    def clear(self) -> None:
+        """Show all again, with what the cursor is on in sight. The matches stay for n and N."""
+        if self.view.filter is not None:
+            place = self.place
+            view = replace(self.view, filter=None)
+            self.change(revealed(self.outline, view, place))
+            self._put_cursor(place)
+
+    def next_match(self, step: int) -> bool:
+        """Go to the next match, or to the one before; tell whether there is one."""
+        matches = self.view.filter.matches if self.view.filter else frozenset(self.found.matches)
+        return self.go_to_next(matches, step)
+
+    def go_to_next(self, wanted: Collection[int], step: int) -> bool:
+        """Go to the next of some places, around the end; tell whether there is one."""
+        if not wanted:
+            return False
+        row = neighbour(self.rows.places, wanted, self.row, step)
+        hidden = len(wanted) > sum(place in wanted for place in self.rows.places)
+        if row is None or (hidden and self.view.order == "order"):
+            # Some are folded away: the next in the order of the model.
+            ordered = sorted(wanted)
+            after = [place for place in ordered if (place - self.place) * step > 0]
+            around = ordered[0] if step > 0 else ordered[-1]
+            self.go_to((after[0] if step > 0 else after[-1]) if after else around)
+        else:
+            self.row = row
+        return True
+
+    # What rows say.
+
+    def share(self, place: int) -> float | None:
+        """Tell which part of the whole a row is: of the time or the memory if sorted by these."""
+        items, order = self.outline.items, self.view.order
+        if order == "time":
+            whole = self.seconds.get(items[0].path, 0.0)
+            part = self.seconds.get(items[place].path)
+            return None if part is None or not whole else part / whole
+        if order == "memory":
+            total = bytes_of(items[0])
+            return bytes_of(items[place]) / total if total else None
+        root = items[0]
+        total = root.sums.parameters if isinstance(root, ModuleNode) else 0
+        item = items[place]
+        if isinstance(item, ModuleNode):
+            return item.sums.parameters / total if total else None
+        return None if item.is_buffer or not total else item.elements / total
+
+    def _put_cursor(self, place: int) -> None:
+        for candidate in (place, *self.outline.ancestors(place)):
+            if candidate in self.rows.places:
+                self.row = _row_of(self.rows, candidate)
+                return
+        self.row = 0
+
+
+def _row_of(rows: Rows, place: int) -> int:
+    return rows.places.index(place)

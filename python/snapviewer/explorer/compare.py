@@ -1,0 +1,340 @@
+"""Two trees side by side: which modules and tensors are new, gone, other, or equal.
+
+Modules and tensors go together by path.
+
+# Invariants
+
+Every module of both trees is in exactly one comparison, and so is every tensor in that of its
+module. Where nothing is added, removed or changed, the trees are equal, as far as trees tell.
+
+# Cost
+
+`O(modules + tensors)`; no element of a tensor is read. What elements say, `checkpoint_diff` tells.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from threading import Event
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+
+from snapviewer.texts import clean
+from snapviewer.units import count_of
+
+from .formats import format_memory, format_param_count, format_shape
+from .labels import label, title
+from .summary.text import MOST_GUIDES, guides_text
+from .tree import ModuleNode, TensorEntry, Tree
+
+if TYPE_CHECKING:
+    from snapviewer._core import Checkpoint
+    from snapviewer.checkpoint_diff import CheckpointDiff
+
+Verdict: TypeAlias = Literal["added", "removed", "changed", "equal"]
+MARKS: dict[Verdict, str] = {"added": "+", "removed": "-", "changed": "~", "equal": " "}
+
+_Item = TypeVar("_Item", ModuleNode, TensorEntry)
+
+
+@dataclass(frozen=True, slots=True)
+class TensorComparison:
+    """A tensor before and after; `changes` says what is other, in words."""
+
+    verdict: Verdict
+    before: TensorEntry | None
+    after: TensorEntry | None
+    changes: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> str:
+        """Where it is."""
+        there = self.after or self.before
+        return there.path if there else ""
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleComparison:
+    """A module before and after, with those in it.
+
+    `verdict` is of the module itself and its own tensors; `has_changes` is whether anything in its
+    subtree is not equal. `changes` says what is other about the module itself, in words.
+    """
+
+    verdict: Verdict
+    before: ModuleNode | None
+    after: ModuleNode | None
+    changes: tuple[str, ...]
+    tensors: tuple[TensorComparison, ...]
+    children: tuple[ModuleComparison, ...]
+    has_changes: bool
+
+    @property
+    def node(self) -> ModuleNode:
+        """The module after, or before if it is gone."""
+        node = self.after or self.before
+        assert node is not None, "one of both is there"
+        return node
+
+    @property
+    def more_parameters(self) -> int:
+        """How many parameters it has more than before."""
+        after = self.after.sums.parameters if self.after else 0
+        return after - (self.before.sums.parameters if self.before else 0)
+
+    @property
+    def more_bytes(self) -> int:
+        """How many bytes its parameters and buffers take more than before."""
+        return _bytes_of(self.after) - _bytes_of(self.before)
+
+    def walk(self) -> Iterator[ModuleComparison]:
+        """Yield this comparison and all below it, parents first, in order."""
+        waiting = [self]
+        while waiting:
+            item = waiting.pop()
+            yield item
+            waiting.extend(reversed(item.children))
+
+
+@dataclass(frozen=True, slots=True)
+class TreeComparison:
+    """Two trees side by side, and how many modules and tensors got which verdict."""
+
+    before: Tree
+    after: Tree
+    root: ModuleComparison
+    modules: dict[Verdict, int]
+    tensors: dict[Verdict, int]
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether nothing differs, as far as trees tell."""
+        return not self.root.has_changes
+
+
+def compare_trees(before: Tree, after: Tree) -> TreeComparison:
+    """Compare two trees; the roots go together whatever they are called."""
+    root = _compared(before.root, after.root)
+    modules: dict[Verdict, int] = dict.fromkeys(MARKS, 0)
+    tensors: dict[Verdict, int] = dict.fromkeys(MARKS, 0)
+    for item in root.walk():
+        modules[item.verdict] += 1
+        for tensor in item.tensors:
+            tensors[tensor.verdict] += 1
+    return TreeComparison(before, after, root, modules, tensors)
+
+
+def compare_values(
+    before: Checkpoint,
+    after: Checkpoint,
+    *,
+    progress: Callable[[int, int], object] | None = None,
+    cancel: Event | None = None,
+) -> CheckpointDiff:
+    """Compare the elements of two checkpoints' tensors, which trees do not know."""
+    from snapviewer.checkpoint_diff import diff_of
+
+    return diff_of(before, after, progress=progress, cancel=cancel)
+
+
+@dataclass(slots=True)
+class _Frame:
+    """Two modules whose children are being compared."""
+
+    before: ModuleNode | None
+    after: ModuleNode | None
+    waiting: list[tuple[ModuleNode | None, ModuleNode | None]]
+    children: list[ModuleComparison]
+
+
+def _compared(before: ModuleNode, after: ModuleNode) -> ModuleComparison:
+    """Compare subtrees, without recursion: they may be deeper than Python's stack."""
+    frames = [_frame(before, after)]
+    while True:
+        frame = frames[-1]
+        if frame.waiting:
+            frames.append(_frame(*frame.waiting.pop()))
+            continue
+        done = _closed(frame)
+        frames.pop()
+        if not frames:
+            return done
+        frames[-1].children.append(done)
+
+
+def _frame(before: ModuleNode | None, after: ModuleNode | None) -> _Frame:
+    pairs = _paired(before.children if before else (), after.children if after else ())
+    return _Frame(before, after, pairs[::-1], [])
+
+
+def _closed(frame: _Frame) -> ModuleComparison:
+    before, after = frame.before, frame.after
+    tensors = tuple(
+        _tensor(*pair)
+        for pair in _paired(before.tensors if before else (), after.tensors if after else ())
+    )
+    changes = tuple(_module_changes(before, after)) if before and after else ()
+    verdict: Verdict
+    if before is None or after is None:
+        verdict = "added" if before is None else "removed"
+    else:
+        is_same = not changes and all(tensor.verdict == "equal" for tensor in tensors)
+        verdict = "equal" if is_same else "changed"
+    has_changes = verdict != "equal" or any(child.has_changes for child in frame.children)
+    return ModuleComparison(
+        verdict, before, after, changes, tensors, tuple(frame.children), has_changes
+    )
+
+
+def _paired(
+    before: Sequence[_Item], after: Sequence[_Item]
+) -> list[tuple[_Item | None, _Item | None]]:
+    """Put items of the same name together; those that are gone stand where they were.
+
+    Where several have the same name they go together in order.
+    """
+    waiting: dict[str, list[_Item]] = defaultdict(list)
+    for item in reversed(after):
+        waiting[item.name].append(item)
+    pairs: list[tuple[_Item | None, _Item | None]] = []
+    place_of: dict[int, int] = {}
+    for item in before:
+        found = waiting[item.name].pop() if waiting.get(item.name) else None
+        if found is not None:
+            place_of[id(found)] = len(pairs)
+        pairs.append((item, found))
+    # What is new stands behind the item that it follows.
+    behind: dict[int, list[_Item]] = defaultdict(list)
+    place = -1
+    for item in after:
+        if id(item) in place_of:
+            place = place_of[id(item)]
+        else:
+            behind[place].append(item)
+    merged: list[tuple[_Item | None, _Item | None]] = [(None, item) for item in behind[-1]]
+    for number, pair in enumerate(pairs):
+        merged.append(pair)
+        merged += ((None, item) for item in behind.get(number, ()))
+    return merged
+
+
+def _module_changes(before: ModuleNode, after: ModuleNode) -> Iterator[str]:
+    if before.is_type_guessed != after.is_type_guessed:
+        return  # one of them says what it is, and the other one was guessed
+    if before.type_name != after.type_name:
+        # Where nothing tells what a module is, it is not known to be other.
+        if before.type_name and after.type_name:
+            yield f"{_said(before.type_name)} → {_said(after.type_name)}"
+    elif before.arguments != after.arguments and not before.is_type_guessed:
+        yield f"({_said(before.arguments)}) → ({_said(after.arguments)})"
+
+
+def _tensor(before: TensorEntry | None, after: TensorEntry | None) -> TensorComparison:
+    if before is None or after is None:
+        return TensorComparison("added" if before is None else "removed", before, after)
+    changes = []
+    if before.shape != after.shape:
+        changes.append(f"{_shape(before)} → {_shape(after)}")
+    if before.dtype != after.dtype:
+        changes.append(f"{_said(before.dtype)} → {_said(after.dtype)}")
+    if before.is_buffer != after.is_buffer:
+        changes.append("parameter → buffer" if after.is_buffer else "buffer → parameter")
+    elif before.is_trainable != after.is_trainable:
+        changes.append("frozen → trainable" if after.is_trainable else "trainable → frozen")
+    if before.tied_to != after.tied_to:
+        changes.append(f"{_tied(before)} → {_tied(after)}")
+    return TensorComparison("changed" if changes else "equal", before, after, tuple(changes))
+
+
+def _shape(entry: TensorEntry) -> str:
+    return format_shape(entry.shape) or "scalar"
+
+
+def _tied(entry: TensorEntry) -> str:
+    return "not tied" if entry.tied_to is None else f"tied to {_said(entry.tied_to)}"
+
+
+def _said(text: str) -> str:
+    return clean(text, 80)
+
+
+def _bytes_of(node: ModuleNode | None) -> int:
+    return node.sums.parameter_bytes + node.sums.buffer_bytes if node else 0
+
+
+# As text
+
+
+def as_text(comparison: TreeComparison, *, max_depth: int | None = None) -> str:
+    """Render a comparison as text: what differs, in its place in the tree.
+
+    Lines begin with `+` for what is new, `-` for what is gone, `~` for what is other. Modules in
+    which nothing differs are left out, and how many they are is told.
+    """
+    return "".join(f"{line}\n" for line in _lines(comparison, max_depth))
+
+
+def _lines(comparison: TreeComparison, max_depth: int | None) -> Iterator[str]:
+    before, after = comparison.before, comparison.after
+    yield f"before  {_source(before)}"
+    yield f"after   {_source(after)}"
+    yield ""
+    if comparison.is_equal:
+        yield f"All {count_of(comparison.modules['equal'], 'module')} are equal."
+        return
+    waiting: list[tuple[ModuleComparison, tuple[bool, ...]]] = [(comparison.root, ())]
+    while waiting:
+        item, guides = waiting.pop()
+        yield f"{MARKS[item.verdict]} {guides_text(guides)}{line_text(item)}"
+        below = [child for child in item.children if child.has_changes]
+        if max_depth is not None and len(guides) >= max_depth:
+            below = []
+        if item.verdict in ("added", "removed"):
+            below = []  # its line tells of all of it
+        elif item.verdict == "changed":
+            lead = "".join("│   " if more else "    " for more in guides[-MOST_GUIDES:])
+            lead += "│ " if below else "  "
+            for tensor in item.tensors:
+                if tensor.verdict != "equal":
+                    yield f"{MARKS[tensor.verdict]} {lead}{tensor_text(tensor)}"
+        last = len(below) - 1
+        waiting += [(below[i], (*guides, i < last)) for i in range(last, -1, -1)]
+    yield ""
+    yield f"Modules: {_counts(comparison.modules)}"
+    yield f"Tensors: {_counts(comparison.tensors)}"
+    yield f"Parameters: {difference_text(comparison.root)}"
+
+
+def line_text(item: ModuleComparison) -> str:
+    """Say a module of a comparison: what it is, what is other, how much more it has."""
+    if item.verdict in ("added", "removed"):
+        return label(item.node)
+    said = [title(item.node), *item.changes]
+    if item.more_parameters or item.more_bytes:
+        said.append(difference_text(item))
+    return "  ".join(said)
+
+
+def tensor_text(tensor: TensorComparison) -> str:
+    """Say a tensor of a comparison."""
+    entry = tensor.after or tensor.before
+    assert entry is not None, "one of both is there"
+    said = ", ".join(tensor.changes) or f"{_shape(entry)} {_said(entry.dtype)}"
+    return f"{_said(entry.name)}: {said}"
+
+
+def difference_text(item: ModuleComparison) -> str:
+    """Say how many parameters a module has more or less, and how much memory they take."""
+    count, size = item.more_parameters, item.more_bytes
+    sign = "+" if count >= 0 else "−"
+    memory = f"{'+' if size >= 0 else '−'}{format_memory(abs(size))}"
+    return f"{sign}{format_param_count(abs(count))} params ({memory})"
+
+
+def _counts(counts: dict[Verdict, int]) -> str:
+    return ", ".join(f"{count:,} {verdict}" for verdict, count in counts.items() if count) or "none"
+
+
+def _source(tree: Tree) -> str:
+    return f"{_said(tree.name)} ({_said(tree.source)})" if tree.source != tree.name else tree.name

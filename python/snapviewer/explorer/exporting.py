@@ -1,0 +1,53 @@
+"""What is seen of a tree, written to a file beside others: never over one that is there."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from snapviewer.aside import written_aside
+from snapviewer.explorer.browsing import Browsing
+from snapviewer.explorer.diagram import diagram_of
+from snapviewer.explorer.rows import Order
+from snapviewer.explorer.summary.document import as_dict
+from snapviewer.explorer.summary.page import as_html
+from snapviewer.explorer.summary.seen import Seen, Sort
+from snapviewer.explorer.summary.text import as_text
+from snapviewer.explorer.tree import ModuleNode
+
+SUFFIXES = {"text": "txt", "json": "json", "html": "html", "svg": "svg"}
+_SORTS: dict[Order, Sort] = {"name": "name", "params": "params", "memory": "memory"}
+
+
+def exported(browsing: Browsing, form: str) -> str:
+    """Render the modules that have a row now, in the order in which they have them."""
+    outline = browsing.outline
+    items = (outline.items[place] for place in browsing.rows.places)
+    shown = frozenset(item.path for item in items if isinstance(item, ModuleNode))
+    seen = Seen(shown=shown, sort=_SORTS.get(browsing.view.order, "order"))
+    tree = outline.tree
+    if form == "svg":
+        return diagram_of(tree, browsing.stats)
+    if form == "json":
+        # `as_json` minds what the terminal can show; a file holds every letter.
+        return json.dumps(as_dict(tree, seen), indent=2, ensure_ascii=False)
+    return as_html(tree, seen) if form == "html" else as_text(tree, seen)
+
+
+def write_export(browsing: Browsing, form: str, folder: Path) -> Path:
+    """Write what is seen into a folder, under a name that is free there; return where.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    text = exported(browsing, form)
+    stem = re.sub(r"[^\w.-]+", "-", browsing.outline.tree.name).strip("-.")[:80] or "model"
+    path = folder / f"{stem}-summary.{SUFFIXES[form]}"
+    number = 2
+    while path.exists():
+        path = folder / f"{stem}-summary-{number}.{SUFFIXES[form]}"
+        number += 1
+    with written_aside(path) as file:
+        file.write(text.encode("utf-8", errors="replace"))
+    return path

@@ -1,0 +1,64 @@
+"""Shapes, counts, times and bytes as short as a line of a tree has room for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def format_shape(shape: Sequence[int]) -> str:
+    """Say a shape.
+
+    >>> format_shape((3, 224, 224)), format_shape(())
+    ('3×224×224', '')
+    """
+    return "×".join(str(size) for size in shape)
+
+
+def format_param_count(count: int) -> str:
+    """Say how many parameters there are, with one decimal from a thousand on.
+
+    A count that would be rounded to a thousand of its unit is said in the next one.
+
+    >>> [format_param_count(n) for n in (999, 1000, 1_700_000, 999_960, 5_400_000_000)]
+    ['999', '1.0K', '1.7M', '1.0M', '5.4B']
+    """
+    if count < 1000:
+        return str(count)
+    for size, unit in ((1e3, "K"), (1e6, "M")):
+        if count < 999.95 * size:
+            return f"{count / size:.1f}{unit}"
+    return f"{count / 1e9:.1f}B"
+
+
+def format_time(seconds: float) -> str:
+    """Say a duration.
+
+    >>> [format_time(s) for s in (5e-7, 1.5e-5, 0.00123, 2.5, 12.345, 90, 7200)]
+    ['500.0ns', '15.00μs', '1.23ms', '2.5000s', '12.35s', '1.5min', '2.0h']
+    """
+    for limit, scale, form, unit in (
+        (1e-6, 1e9, ".1f", "ns"),
+        (1e-3, 1e6, ".2f", "μs"),
+        (1.0, 1e3, ".2f", "ms"),
+        (10.0, 1.0, ".4f", "s"),
+        (60.0, 1.0, ".2f", "s"),
+        (3600.0, 1 / 60, ".1f", "min"),
+    ):
+        if seconds < limit:
+            return f"{seconds * scale:{form}}{unit}"
+    return f"{seconds / 3600:.1f}h"
+
+
+def format_memory(count: int) -> str:
+    """Say a number of bytes in decimal units, as the labels that people know do: 1 KB is 1,000.
+
+    >>> [format_memory(n) for n in (0, 147_456, 1_500, 102_228_128)]
+    ['0B', '147KB', '1.5KB', '102MB']
+    """
+    size, units = float(count), ("B", "KB", "MB", "GB", "TB", "PB")
+    unit = 0
+    while size >= 999.5 and unit < len(units) - 1:
+        size /= 1000
+        unit += 1
+    digits = 0 if unit == 0 or size >= 99.95 else 1
+    return f"{size:.{digits}f}{units[unit]}"

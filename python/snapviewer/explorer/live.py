@@ -1,0 +1,253 @@
+"""A live module as a tree: `torch.nn.Module`, ScriptModules, and what is like them.
+
+Each module's own dicts are read once. Whatever else has `named_children` and `named_parameters` is
+asked for these; an object that is no module but holds some, such as a pipeline, is opened, too.
+
+# Invariants
+
+No walk is endless: a module that holds itself is named and not entered again. One that is used in
+many places is shown in each, as long as that makes no more than `MOST_REPEATED` modules.
+
+# Cost
+
+About 5 µs a module and 4 µs a tensor; no element of a tensor is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from threading import Event
+from typing import Any, TypeAlias
+
+from snapviewer import CancelledError, SnapshotError
+from snapviewer.collector import collector_paused
+from snapviewer.texts import clean
+from snapviewer.units import count_of
+
+from .assembly import Draft, assembled
+from .labels import Describe, described, describer_of
+from .tensors import TensorReader
+from .tree import TensorEntry, Tree
+
+MOST_REPEATED = 100_000
+_BETWEEN_REPORTS = 512  # modules
+_MOST_TOLD = 5
+_SCRIPT = "ScriptModule"
+
+_Named: TypeAlias = Iterable[tuple[str, Any]]
+_Children: TypeAlias = list[tuple[str, Any]]
+_Tensors: TypeAlias = list[tuple[Hashable, TensorEntry]]
+
+
+def tree_of_module(
+    module: Any,
+    *,
+    progress: Callable[[int, int], object] | None = None,
+    cancel: Event | None = None,
+) -> Tree:
+    """Look at a live module and all that it is made of.
+
+    Args:
+        module: A `torch.nn.Module`, or what is like one, or what holds some in its attributes.
+        progress: Called with (done, known so far) in modules now and then.
+        cancel: Asked now and then whether to stop.
+
+    Raises:
+        SnapshotError: It is no module and holds none.
+        CancelledError: `cancel` was set.
+    """
+    walk = _Walk(progress, cancel)
+    with collector_paused():
+        walk.run(module)
+        root = assembled(walk.drafts)
+    return Tree(root.type_name, "live module", root, tuple(walk.notes()))
+
+
+def type_name_of(module: Any) -> str:
+    """Return the class of a module; of a ScriptModule, of what it was made of."""
+    name = type(module).__name__
+    if name.endswith(_SCRIPT):
+        try:
+            return str(module.original_name)
+        except Exception:  # noqa: BLE001 (a property that may raise anything)
+            return name
+    return name
+
+
+def is_module(value: Any) -> bool:
+    """Tell whether a value is a module, or can be asked as one."""
+    kind = type(value)
+    return hasattr(kind, "named_children") and hasattr(kind, "named_parameters")
+
+
+@dataclass(slots=True)
+class _Walk:
+    progress: Callable[[int, int], object] | None
+    cancel: Event | None
+    drafts: list[Draft] = field(default_factory=list)
+    reader: TensorReader = field(default_factory=TensorReader)
+    first: dict[int, int] = field(default_factory=dict)
+    """From the id of a module to the number of its first draft."""
+    alive: list[Any] = field(default_factory=list)
+    """The modules met: an id is nobody else's only as long as the object lives."""
+    kinds: dict[type, tuple[str, Describe]] = field(default_factory=dict)
+    repeated: int = 0
+    closed: int = 0
+    cyclic: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+    def run(self, module: Any) -> None:
+        """Walk through a module, parents first."""
+        waiting: list[tuple[str, str, int, Any]] = [("", "", 0, module)]
+        way: list[int] = []  # the ids of the modules from the root to the present one
+        entered: set[int] = set()
+        while waiting:
+            name, path, depth, module = waiting.pop()
+            entered.difference_update(way[depth:])
+            del way[depth:]
+            children = self._visit(name, path, depth, module, is_cycle=id(module) in entered)
+            if children:
+                way.append(id(module))
+                entered.add(id(module))
+                prefix = f"{path}." if path else ""
+                depth += 1
+                waiting += [(each, prefix + each, depth, part) for each, part in children[::-1]]
+            if not len(self.drafts) % _BETWEEN_REPORTS:
+                self._report(len(waiting))
+
+    def _visit(self, name: str, path: str, depth: int, module: Any, *, is_cycle: bool) -> _Children:
+        """Add a module, and return its children."""
+        number = len(self.drafts)
+        before = self.first.setdefault(id(module), number)
+        shared_with = is_closed = None
+        if before == number:
+            self.alive.append(module)
+        else:
+            shared_with = self.drafts[before].path
+            self.repeated += 1
+            if is_cycle:
+                is_closed = True
+                self.cyclic.append(path)
+            elif self.repeated > MOST_REPEATED:
+                is_closed = True
+                self.closed += 1
+        children, tensors = ([], []) if is_closed else self._read(path, module)
+        kind = type(module)
+        known = self.kinds.get(kind)
+        if known is None:
+            known = self.kinds[kind] = (kind.__name__, describer_of(kind))
+        type_name, describe = known
+        if type_name.endswith(_SCRIPT):
+            type_name = type_name_of(module)
+        self.drafts.append(
+            Draft(
+                name,
+                path,
+                type_name,
+                described(describe, module),
+                tensors,
+                depth,
+                id(module),
+                False,
+                shared_with,
+                before if is_closed else None,
+            )
+        )
+        return children
+
+    def _read(self, path: str, module: Any) -> tuple[_Children, _Tensors]:
+        """Return the children and the tensors of a module."""
+        if not path and not is_module(module):
+            return held_modules(module), []
+        try:
+            parameters, buffers, children = _parts(module)
+        except Exception as error:  # noqa: BLE001 (a stranger's module raises anything)
+            said = clean(f"{type(error).__name__}: {error}", 120)
+            self.failures.append(f"{clean(path, 80) or 'the root'} could not be read ({said})")
+            return [], []
+        tensors = []
+        if parameters or buffers:
+            prefix = f"{path}." if path else ""
+            read = self.reader.read
+            for name, tensor in parameters:
+                if tensor is not None:
+                    tensors.append(read(name, prefix + name, tensor, is_buffer=False))
+            for name, tensor in buffers:
+                if tensor is not None:
+                    tensors.append(read(name, prefix + name, tensor, is_buffer=True))
+        return [(name, child) for name, child in children if child is not None], tensors
+
+    def _report(self, waiting: int) -> None:
+        if self.cancel is not None and self.cancel.is_set():
+            raise CancelledError("looking at the model was cancelled")
+        if self.progress is not None:
+            self.progress(len(self.drafts), len(self.drafts) + waiting)
+
+    def notes(self) -> Iterator[str]:
+        """Yield what is odd about the model, in sentences."""
+        if self.reader.without_shape:
+            yield (
+                f"{count_of(self.reader.without_shape, 'tensor')} without a shape yet: "
+                "a lazy module gets its shapes in its first run."
+            )
+        if self.reader.unreadable:
+            count = count_of(self.reader.unreadable, "tensor")
+            yield f"{count} could not be read, and count as nothing."
+        for path in self.cyclic[:_MOST_TOLD]:
+            yield f"{clean(path, 80)} is a module that holds it; it is not opened again there."
+        if self.closed:
+            yield (
+                f"{count_of(self.closed, 'place')} of modules that are used very often are not "
+                "opened again, and the sums above them do not count them."
+            )
+        for said in self.failures[:_MOST_TOLD]:
+            yield f"{said}."
+        untold = max(0, len(self.failures) - _MOST_TOLD)
+        if untold:
+            yield f"{count_of(untold, 'more module')} could not be read."
+
+
+def _parts(module: Any) -> tuple[_Named, _Named, _Named]:
+    """Return the parameters, buffers and children of a module by name, as it keeps them."""
+    own = module.__dict__
+    parts = (own.get("_parameters"), own.get("_buffers"), own.get("_modules"))
+    if isinstance(parts[0], dict) and isinstance(parts[1], dict) and isinstance(parts[2], dict):
+        return parts[0].items(), parts[1].items(), parts[2].items()
+    return (
+        _strings(module.named_parameters(recurse=False)),
+        _strings(module.named_buffers(recurse=False)) if hasattr(module, "named_buffers") else (),
+        _strings(module.named_children()),
+    )
+
+
+def _strings(items: Iterable[tuple[Any, Any]]) -> list[tuple[str, Any]]:
+    return [(str(name), value) for name, value in items]
+
+
+def held_modules(owner: Any) -> list[tuple[str, Any]]:
+    """Return the modules in the attributes of an object, or in a dict, list or tuple.
+
+    Raises:
+        SnapshotError: There is none.
+    """
+    if isinstance(owner, Mapping):
+        items: Iterable[tuple[Any, Any]] = owner.items()
+    elif isinstance(owner, list | tuple):
+        items = enumerate(owner)
+    else:
+        items = {**_components(owner), **getattr(owner, "__dict__", {})}.items()
+    found = [(str(name), value) for name, value in items if is_module(value)]
+    if not found:
+        kind = clean(type(owner).__name__, 80)
+        raise SnapshotError(f"{kind} is no module, and none of its attributes is one")
+    return found
+
+
+def _components(owner: Any) -> dict[str, Any]:
+    """Return what a pipeline says that it is made of; most objects say nothing."""
+    try:
+        components = owner.components
+        return dict(components) if isinstance(components, Mapping) else {}
+    except Exception:  # noqa: BLE001 (a property that may raise anything)
+        return {}

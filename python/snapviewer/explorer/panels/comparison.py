@@ -1,0 +1,200 @@
+"""The panel Comparison: a module here and in the other model, with what differs marked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from snapviewer.explorer.compare import (
+    MARKS,
+    ModuleComparison,
+    TensorComparison,
+    TreeComparison,
+    difference_text,
+)
+from snapviewer.explorer.formats import format_memory, format_shape
+from snapviewer.explorer.labels import title as label_without_sums
+from snapviewer.explorer.labels import type_text
+from snapviewer.explorer.subject import Subject
+from snapviewer.explorer.tree import ModuleNode, TensorEntry
+from snapviewer.units import count_of
+
+from .parts import (
+    ACCENT,
+    BAD,
+    GOOD,
+    MOST_ROWS,
+    QUIET,
+    WARNING,
+    Column,
+    more,
+    rows_of,
+    section,
+    sentence,
+    shown,
+    stacked,
+    title,
+)
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from snapviewer.explorer.compare import Verdict
+    from snapviewer.explorer.subject import Item
+
+_STYLES: dict[Verdict, str] = {
+    "added": GOOD,
+    "removed": BAD,
+    "changed": WARNING,
+    "equal": QUIET,
+}
+_WORDS: dict[Verdict, str] = {
+    "added": "only here",
+    "removed": "only there",
+    "changed": "different",
+    "equal": "equal",
+}
+_ABSENT = "–"
+
+
+def content(subject: Subject, item: Item, width: int) -> RenderableType:
+    """Set a module and its counterpart beside each other."""
+    node = subject.node_of(item)
+    head = title(node.path or subject.tree.name, width=width)
+    compared = subject.compared.get(node.path)
+    if subject.comparison is None or compared is None:
+        return stacked(head, *_hint())
+    is_root = subject.is_root(node)
+    return stacked(
+        head,
+        _verdict(compared),
+        section("In all", _counts(subject.comparison, width) if is_root else None),
+        section("Module", _sides(compared, subject.comparison, width)),
+        section("Tensors", _tensors(compared.tensors, width)),
+        section("Children", _children(compared.children, width)),
+    )
+
+
+def _hint() -> tuple[Text, Text]:
+    return (
+        sentence("There is nothing to compare with. For a second checkpoint, start with:"),
+        Text("snapviewer explore FILE --compare OTHER", style=ACCENT),
+    )
+
+
+def _verdict(compared: ModuleComparison) -> Text:
+    if compared.verdict == "equal" and compared.has_changes:
+        return Text("equal itself, different below", style=WARNING)
+    return Text(_WORDS[compared.verdict], style=_STYLES[compared.verdict])
+
+
+def _counts(comparison: TreeComparison, width: int) -> RenderableType | None:
+    rows: list[list[str | Text]] = [
+        [
+            Text(_WORDS[verdict], style=_STYLES[verdict]),
+            f"{comparison.modules[verdict]:,}",
+            f"{comparison.tensors[verdict]:,}",
+        ]
+        for verdict in MARKS
+    ]
+    columns = [Column(""), Column("modules", "right"), Column("tensors", "right")]
+    return rows_of(columns, rows, width)
+
+
+def _sides(
+    compared: ModuleComparison, comparison: TreeComparison, width: int
+) -> RenderableType | None:
+    here, there = _facts(compared.after), _facts(compared.before)
+    rows = [
+        _pair(name, here.get(name, _ABSENT), there.get(name, _ABSENT))
+        for name in here or there
+        if here.get(name) or there.get(name)
+    ]
+    names = [shown(tree.name, 24) for tree in (comparison.after, comparison.before)]
+    if names[0] == names[1]:
+        names = ["here", "there"]
+    columns = [Column(""), Column(""), *(Column(name, "right", shrinks=True) for name in names)]
+    return rows_of(columns, rows, width)
+
+
+def _pair(name: str, here: str, there: str) -> list[str | Text]:
+    """Return a row of both sides, marked where they differ."""
+    if here == there:
+        return ["", Text(name, style=QUIET), here, there]
+    mark = Text(MARKS["changed"], style=WARNING)
+    return [mark, Text(name), Text(here, style=WARNING), Text(there, style=WARNING)]
+
+
+def _facts(node: ModuleNode | None) -> dict[str, str]:
+    if node is None:
+        return {}
+    sums = node.sums
+    return {
+        "class": shown(type_text(node)) or _ABSENT,
+        "modules": f"{sums.modules:,}",
+        "parameters": f"{sums.parameters:,}",
+        "trainable": f"{sums.trainable:,}",
+        "buffers": f"{sums.buffers:,}",
+        "memory": format_memory(sums.parameter_bytes + sums.buffer_bytes),
+    }
+
+
+def _tensors(tensors: Sequence[TensorComparison], width: int) -> RenderableType | None:
+    if not tensors:
+        return None
+    # What differs first: of ten thousand, the one that is looked for may be the last.
+    order = sorted(tensors, key=lambda each: each.verdict == "equal")
+    rows: list[list[str | Text]] = []
+    for each in order[:MOST_ROWS]:
+        entry = each.after or each.before
+        rows.append(
+            [
+                Text(MARKS[each.verdict], style=_STYLES[each.verdict]),
+                shown(entry.name if entry else ""),
+                Text(_tensor(each.after), style=_STYLES[each.verdict]),
+                Text(_tensor(each.before), style=_STYLES[each.verdict]),
+            ]
+        )
+    columns = [
+        Column(""),
+        Column("name", shrinks=True),
+        Column("here", shrinks=True),
+        Column("there", shrinks=True),
+    ]
+    return rows_of(columns, rows, width, total=len(tensors))
+
+
+def _tensor(entry: TensorEntry | None) -> str:
+    if entry is None:
+        return _ABSENT
+    said = [format_shape(entry.shape) or "scalar", shown(entry.dtype, 20)]
+    if entry.is_buffer or not entry.is_trainable:
+        said.append("buffer" if entry.is_buffer else "frozen")
+    if entry.tied_to is not None:
+        said.append(f"tied to {shown(entry.tied_to)}")
+    return " ".join(said)
+
+
+def _children(children: Sequence[ModuleComparison], width: int) -> RenderableType | None:
+    other = [child for child in children if child.has_changes]
+    if not children:
+        return None
+    equal = len(children) - len(other)
+    lines = []
+    for child in other[:MOST_ROWS]:
+        verdict: Verdict = "changed" if child.verdict == "equal" else child.verdict
+        line = Text(no_wrap=True, overflow="ellipsis")
+        line.append(f"{MARKS[verdict]} ", style=_STYLES[verdict])
+        line.append(shown(label_without_sums(child.node)))
+        if child.more_parameters or child.more_bytes:
+            line.append(f"  {difference_text(child)}", style=QUIET)
+        lines.append(line)
+    return stacked(
+        *lines,
+        more(len(other) - MOST_ROWS) if len(other) > MOST_ROWS else None,
+        sentence(f"{count_of(equal, 'child') if equal == 1 else f'{equal:,} children'} equal")
+        if equal
+        else None,
+    )

@@ -1,0 +1,151 @@
+"""Waiting for the devices that a model is on, and how much of their memory a call takes.
+
+A GPU works behind the processor's back, so each reading of the clock waits for it. While a CUDA
+graph is being captured there is nothing to wait for, and waiting would break the capture.
+
+PyTorch counts the most that was allocated since its counter was last reset, so the most of one call
+can only be had by resetting it when the call begins. Others who look at
+`torch.cuda.max_memory_allocated()` then see the most since the last call began; what they would
+have seen is kept, and told. Calls on several threads at once share the counter: each is given the
+most of all.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, Protocol
+
+
+class MemoryCounter(Protocol):
+    """What a device says of its memory, in bytes."""
+
+    def allocated(self) -> int: ...
+    def peak(self) -> int: ...
+    def reset_peak(self) -> None: ...
+
+
+class Peak:
+    """The memory of a call: what there was at its beginning, and the most so far, by device."""
+
+    __slots__ = ("most", "start")
+
+    def __init__(self) -> None:
+        self.start: dict[str, int] = {}
+        self.most: dict[str, int] = {}
+
+    def grown(self) -> int | None:
+        """Return how far memory went above the beginning at most; None if nothing counted."""
+        if not self.start:
+            return None
+        return sum(self.most[name] - start for name, start in self.start.items())
+
+
+class Devices:
+    """The devices that tensors of a model were seen on."""
+
+    def __init__(self, *, resets_peak: bool) -> None:
+        self.waits: list[Callable[[], None]] = []
+        """What to call before the clock is read."""
+        self._names: list[str] = []
+        self._counters: dict[str, MemoryCounter] = {}
+        self._resets_peak = resets_peak
+
+    def see(self, device: Any) -> None:
+        """Take a device into account from now on."""
+        name = str(device)
+        if device.type in ("cpu", "meta") or name in self._names:
+            return
+        self._names.append(name)
+        self.waits.append(_wait_of(device))
+        if device.type == "cuda" and self._resets_peak:
+            self._counters[name] = _Cuda(device)
+
+    def names(self) -> tuple[str, ...]:
+        """Return the devices that are waited for."""
+        return tuple(self._names)
+
+    def begin(self) -> Peak | None:
+        """Begin to count the memory of a call; None if nothing counts it."""
+        if not self._counters:
+            return None
+        return _shared.begin(self._counters)
+
+    def end(self, peak: Peak | None) -> int | None:
+        """Return how much memory grew during a call at most."""
+        return None if peak is None else _shared.end(peak, self._counters)
+
+    def peaks(self) -> dict[str, int]:
+        """Return the most that each device held, as its counter would say had nobody reset it."""
+        return {name: _shared.highest[name] for name in self._counters if name in _shared.highest}
+
+
+class _Shared:
+    """The open calls of all recorders: they share the counters of the devices."""
+
+    def __init__(self) -> None:
+        self.highest: dict[str, int] = {}
+        self._open: list[Peak] = []
+        # Whatever is collected meanwhile may call modules when it dies.
+        self._lock = threading.RLock()
+
+    def begin(self, counters: dict[str, MemoryCounter]) -> Peak:
+        with self._lock:
+            self._note(counters)
+            peak = Peak()
+            for name, counter in counters.items():
+                counter.reset_peak()
+                peak.start[name] = peak.most[name] = counter.allocated()
+            self._open.append(peak)
+            return peak
+
+    def end(self, peak: Peak, counters: dict[str, MemoryCounter]) -> int | None:
+        with self._lock:
+            self._note(counters)
+            self._open = [one for one in self._open if one is not peak]
+            return peak.grown()
+
+    def _note(self, counters: dict[str, MemoryCounter]) -> None:
+        for name, counter in counters.items():
+            now = counter.peak()
+            self.highest[name] = max(self.highest.get(name, 0), now)
+            for one in self._open:
+                if name in one.start:
+                    one.most[name] = max(one.most[name], now)
+
+
+_shared = _Shared()
+
+
+class _Cuda:
+    def __init__(self, device: Any) -> None:
+        import torch
+
+        self._cuda, self._device = torch.cuda, device
+
+    def allocated(self) -> int:
+        return int(self._cuda.memory_allocated(self._device))
+
+    def peak(self) -> int:
+        return int(self._cuda.max_memory_allocated(self._device))
+
+    def reset_peak(self) -> None:
+        self._cuda.reset_peak_memory_stats(self._device)
+
+
+def _wait_of(device: Any) -> Callable[[], None]:
+    """Return what waits for a device: nothing, if torch has no way to."""
+    import torch
+
+    kind = getattr(torch, device.type, None)
+    wait: Callable[..., None] | None = getattr(kind, "synchronize", None)
+    if wait is None:
+        return lambda: None
+    if device.type != "cuda":
+        return wait if device.type == "mps" else lambda: wait(device)
+
+    def wait_for_cuda() -> None:
+        if not torch.cuda.is_current_stream_capturing():
+            wait(device)
+
+    return wait_for_cuda
