@@ -34,7 +34,11 @@ def is_sample(checkpoint: Checkpoint, name: str) -> bool:
 
 def buffers_of(checkpoint: Checkpoint, path: str | PathLike[str]) -> frozenset[str]:
     """Return the names of the tensors that a model keeps and does not learn."""
-    by_name = {tensor.name for tensor in checkpoint.tensors if is_buffer(tensor.name, tensor.dtype)}
+    by_name = {
+        tensor.name
+        for tensor in checkpoint.tensors
+        if is_buffer(tensor.name, tensor.dtype) or is_of_optimizer(tensor.name)
+    }
     if checkpoint.format == "pt2":
         told = {tensor.name for tensor in checkpoint.tensors if tensor.kind != "parameter"}
         return frozenset(by_name | told)
@@ -52,8 +56,7 @@ def is_buffer(name: str, dtype: str) -> bool:
     >>> is_buffer("bn1.running_mean", "float32"), is_buffer("conv1.weight", "float32")
     (True, False)
     """
-    is_kept = name.rsplit(".", 1)[-1] in _NAMES or dtype.startswith(("int64", "bool"))
-    return is_kept or is_of_optimizer(name)
+    return name.rsplit(".", 1)[-1] in _NAMES or dtype.startswith(("int64", "bool"))
 
 
 def is_of_optimizer(name: str) -> bool:
