@@ -98,7 +98,7 @@ class TestAScriptedNetwork:
             "source": "formulas on the shapes of the torchscript graph",
         }
         assert (
-            sum(node["flops"] for node in document["nodes"])
+            sum(node["flops"]["value"] for node in document["nodes"])
             == document["compute"]["flops"]["value"]
         )
 

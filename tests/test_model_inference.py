@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from promised_model import made_up_roof
 from snapviewer import CancelledError, SnapshotError
 from snapviewer.model.graph import Graph, Node, TensorSpec, Unknown, Value
 from snapviewer.model.inference.allocations import Change, summarized
@@ -23,8 +24,7 @@ from snapviewer.model.inference.matching import matched
 from snapviewer.model.inference.settings import read_settings
 from snapviewer.model.inference.threads import counts_up_to
 from snapviewer.model.inference.timing import timing_of
-from snapviewer.model.quantity import Quantity, unavailable
-from snapviewer.model.roofline import Roof
+from snapviewer.model.quantity import unavailable
 from snapviewer.model.work import totals_of
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -54,22 +54,7 @@ pytestmark = [
 ]
 
 
-def measured(value: float, unit: str) -> Quantity:
-    return Quantity(value, unit, "measured", "made up")
-
-
-NONE = unavailable("%", "made up")
-ROOF = Roof(
-    device="cpu",
-    dtype="float32",
-    threads=1,
-    peak=measured(1e11, "FLOP/s"),
-    peak_spread=NONE,
-    bandwidth=measured(1e10, "B/s"),
-    bandwidth_spread=NONE,
-    copy_bandwidth=measured(1e10, "B/s"),
-    triad_bandwidth=measured(1e10, "B/s"),
-)
+ROOF = made_up_roof(peak=1e11, bandwidth=1e10)
 
 
 class Small(nn.Module):  # type: ignore[misc] # its base is torch's
@@ -603,7 +588,7 @@ def changes(draw: st.DrawFn) -> list[Change]:
 def test_memory_is_followed_as_a_slow_count_does(made: list[Change]) -> None:
     numbers = [0, None, 1, 2, None, 3]
 
-    memory, by_node = summarized(made, numbers, NONE)
+    memory, by_node = summarized(made, numbers, unavailable("B", "made up"))
 
     taken = [change for change in made if change.size_bytes > 0]
     alive_bytes = [

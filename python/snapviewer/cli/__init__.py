@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from types import ModuleType
+from typing import NoReturn
 
 from snapviewer import SnapshotError, __version__
 from snapviewer.streams import close_output, ready_streams
@@ -70,9 +71,17 @@ def gui_main(arguments: Sequence[str] | None = None) -> int:
 def parser_main(arguments: Sequence[str] | None = None) -> int:
     """Run `model` alone, as `pytorch_parser` does: it always writes its report."""
     command = _command("model")
-    parser = argparse.ArgumentParser(prog="pytorch_parser", description=sentence_of(command.ABOUT))
+    parser = _MarkedParser(prog="pytorch_parser", description=sentence_of(command.ABOUT))
     command.add_parser_options(parser)
     return _run(parser, arguments, mark="[ERROR] ")
+
+
+class _MarkedParser(argparse.ArgumentParser):
+    """Says wrong usage as `pytorch_parser` says all errors: marked, and with exit code 1."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(1, f"[ERROR] {message}\n")
 
 
 def _run_alone(name: str, module: str, arguments: Sequence[str] | None) -> int:

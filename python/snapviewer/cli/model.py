@@ -3,29 +3,41 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
+import shutil
+import sys
+from math import inf, nan
 from pathlib import Path
 
 from snapviewer import SnapshotError
 from snapviewer.aside import written_aside
 from snapviewer.document.pdf import PdfUnavailable
-from snapviewer.model.analysis import ModelAnalysis, analyze_file
+from snapviewer.model.analysis import ModelAnalysis, RunOptions, analyze_file
+from snapviewer.model.energy import energy_models
+from snapviewer.model.energy.carbon import WORLD_G_PER_KWH, WORLD_SOURCE
 from snapviewer.model.graph import TensorSpec
 from snapviewer.progress import progress_bar
 from snapviewer.report.model import console
+from snapviewer.report.model.figures import wrapped
 from snapviewer.report.model.formats import rendered, suffixes
+from snapviewer.texts import json_outline
 
-from .arguments import print_json
+from .arguments import seconds
 
 REPORT = "comprehensive_model_analysis.txt"
 ABOUT = "tell what a model is and computes: architecture, parameters, operations, FLOPs, advice"
 
 
+_USUAL = RunOptions()
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.epilog = (
-        "Nothing of the file is run, and torch is not needed, unless --inference asks for it: that "
-        "loads the file's code and runs it, so only do it with files of people you trust."
+        "Nothing of the file is run, and torch is not needed, unless --inference or an option that "
+        "runs the model asks for it: that loads the file's code and runs it, so only do it with "
+        "files of people you trust."
     )
     parser.add_argument("file", metavar="MODEL", help="TorchScript, .pt2, state dict, .safetensors")
     parser.add_argument(
@@ -40,7 +52,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", type=Path, metavar="FILE", help=f"the report: {', '.join(suffixes())}"
     )
     parser.add_argument(
-        "--no-stats", action="store_true", help="do not read the elements of the parameters"
+        "--stats",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="read all elements of the parameters; files above 2 GiB only if asked for",
     )
     parser.add_argument(
         "--quality",
@@ -56,7 +71,52 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--profile", action="store_true", help="the same, and look at the machine as well"
     )
+    _add_run_options(parser)
     parser.set_defaults(run=_model)
+
+
+def _add_run_options(parser: argparse.ArgumentParser) -> None:
+    running = parser.add_argument_group("running", "each of the first three runs the model, too")
+    running.add_argument(
+        "--cuda-profiling",
+        action="store_true",
+        help="run on the GPU, timed by its own events",
+    )
+    running.add_argument(
+        "--memory-debug",
+        action="store_true",
+        help="follow every allocation, whatever PYTORCH_PROFILER_LEVEL says",
+    )
+    running.add_argument(
+        "--energy-monitor",
+        action="store_true",
+        help="watch the idle machine first, to tell what the runs add to it",
+    )
+    running.add_argument(
+        "--budget",
+        type=seconds,
+        default=_USUAL.budget_s,
+        metavar="SECONDS",
+        help="how long to repeat runs (%(default)g)",
+    )
+    running.add_argument(
+        "--tdp",
+        type=_watts,
+        metavar="W",
+        help="the power that the chip is built for, for an estimate where nothing is measured",
+    )
+    running.add_argument(
+        "--carbon-intensity",
+        type=_intensity,
+        metavar="G",
+        help=f"grams of CO2 for a kWh ({WORLD_G_PER_KWH:g}, {WORLD_SOURCE})",
+    )
+    running.add_argument(
+        "--energy-model",
+        choices=energy_models(),
+        default=_USUAL.energy_model,
+        help="how energy is estimated where nothing measures it",
+    )
 
 
 def add_parser_options(parser: argparse.ArgumentParser) -> None:
@@ -73,15 +133,54 @@ def _input(text: str) -> TensorSpec:
     return TensorSpec(shape, found[2] or "float32")
 
 
+def _watts(text: str) -> float:
+    return _number(text, "W", least=0.0)
+
+
+def _intensity(text: str) -> float:
+    return _number(text, "g/kWh", least=-1.0)
+
+
+def _number(text: str, unit: str, *, least: float) -> float:
+    """Read a number above the least."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = nan
+    if not least < number < inf or number < 0:
+        raise argparse.ArgumentTypeError(f"must be a number of {unit}, such as 65")
+    return number
+
+
+# How long --energy-monitor watches the idle machine.
+_IDLE_S = 1.0
+
+
 def _model(options: argparse.Namespace) -> None:
-    with progress_bar("reading") as progress:
+    is_run = (
+        options.inference
+        or options.profile
+        or options.cuda_profiling
+        or options.memory_debug
+        or options.energy_monitor
+    )
+    with progress_bar("running" if is_run else "reading") as progress:
         analysis = analyze_file(
             options.file,
             inputs=options.input,
-            has_stats=not options.no_stats,
-            has_quality=False if options.no_stats else options.quality,
-            is_run=options.inference or options.profile,
+            has_stats=options.stats,
+            has_quality=False if options.stats is False else options.quality,
+            is_run=is_run,
             has_system=options.profile,
+            options=RunOptions(
+                device="cuda" if options.cuda_profiling else None,
+                tdp_w=options.tdp,
+                carbon_intensity=options.carbon_intensity,
+                energy_model=options.energy_model,
+                idle_s=_IDLE_S if options.energy_monitor else 0.0,
+                is_memory_watched=options.memory_debug,
+                budget_s=options.budget,
+            ),
             progress=progress,
         )
     if options.output is not None:
@@ -89,7 +188,7 @@ def _model(options: argparse.Namespace) -> None:
         with written_aside(options.output) as file:
             file.write(content)
     if options.json:
-        print_json(analysis.to_dict())
+        print(json_outline(analysis.to_dict()))
     else:
         _tell(analysis)
         if options.output is not None:
@@ -104,6 +203,7 @@ def _rendered(analysis: ModelAnalysis, output: Path) -> bytes:
 
 
 def _tell(analysis: ModelAnalysis) -> None:
+    width = _width()
     for part in (
         console.title(),
         console.loading(analysis),
@@ -111,5 +211,11 @@ def _tell(analysis: ModelAnalysis) -> None:
         console.nodes(analysis),
         console.summary(analysis),
     ):
-        for line in part:
+        for line in wrapped(part, width):
             print(line)
+
+
+def _width() -> int | None:
+    """Return how wide the terminal is, or `COLUMNS` says; what goes elsewhere has no width."""
+    is_known = sys.stdout.isatty() or os.environ.get("COLUMNS")
+    return shutil.get_terminal_size().columns if is_known else None

@@ -58,12 +58,16 @@ th, td {
   text-align: left; vertical-align: top; unicode-bidi: isolate;
 }
 th { color: var(--secondary); font-size: 13px; font-weight: 500; border-color: var(--axis); }
+/* Columns are as wide as their longest word; only names of files and code break anywhere. */
+th, td { overflow-wrap: break-word; }
+td code { overflow-wrap: anywhere; }
+td:has(code) { min-width: 13em; }
 td.number { white-space: nowrap; }
 .number { text-align: right; }
 .total td { border-top: 1px solid var(--axis); border-bottom: 0; font-weight: 650; }
 figure { margin: 0 0 32px; break-inside: avoid; }
 figcaption { margin: 0 0 10px; font-size: 15px; font-weight: 650; }
-svg { display: block; width: 100%; height: auto; font-family: inherit; }
+svg { display: block; width: 100%; height: auto; font-family: inherit; overflow: visible; }
 svg.slim { display: none; }
 svg line { stroke-width: 1; }
 svg polyline { fill: none; stroke-width: 2; stroke-linejoin: round; stroke-linecap: round; }

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from snapviewer import CancelledError
 from snapviewer.collector import collector_paused
-from snapviewer.model.parameters import is_buffer
+from snapviewer.model.buffers import is_buffer
 from snapviewer.units import count_of
 
 from .assembly import Draft, assembled

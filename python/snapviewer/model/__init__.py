@@ -5,7 +5,7 @@
 1814073344
 """
 
-from snapviewer.model.analysis import ModelAnalysis, analyze, analyze_file
+from snapviewer.model.analysis import ModelAnalysis, RunOptions, analyze, analyze_file
 from snapviewer.model.graph import TensorSpec
 
-__all__ = ["ModelAnalysis", "TensorSpec", "analyze", "analyze_file"]
+__all__ = ["ModelAnalysis", "RunOptions", "TensorSpec", "analyze", "analyze_file"]

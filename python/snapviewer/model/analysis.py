@@ -1,19 +1,21 @@
-"""A model file, analyzed: parameters, graph, work, recommendations, as one result.
+"""A model, analyzed: parameters, graph, work, runs, recommendations, as one result.
 
-Nothing of the file is run, and its weights are read as a stream, never loaded.
+Unless that is asked for, nothing of a file is run; its weights are read as a stream, never loaded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike, fspath
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from snapviewer import Checkpoint, SnapshotError, read_checkpoint
+from snapviewer import CancelledError, Checkpoint, SnapshotError, read_checkpoint
 from snapviewer.model.architecture import Architecture, architecture_of
+from snapviewer.model.buffers import is_of_optimizer
 from snapviewer.model.graph import Graph, TensorSpec
+from snapviewer.model.nodes import NodeFacts, node_facts
 from snapviewer.model.parameters import Parameters, parameters_of, parameters_of_module
 from snapviewer.model.pt2 import read_pt2
 from snapviewer.model.recommend import Known, Recommendation, recommend
@@ -21,14 +23,39 @@ from snapviewer.model.record import document_of
 from snapviewer.model.system import System, read_system
 from snapviewer.model.torchscript import read_torchscript
 from snapviewer.model.work import Totals, totals_of
+from snapviewer.progress import part_of
+from snapviewer.units import count_of
 
 if TYPE_CHECKING:
     from snapviewer.model.inference import Profile
 
 Progress = Callable[[int, int], object]
 
-# Larger files get statistics, but what fewer bits would cost is asked for (it reads them again).
-_QUALITY_UP_TO_BYTES = 2 * 2**30
+# Elements of larger files are read if that is asked for: this much takes some seconds.
+_READ_UP_TO_BYTES = 2 * 2**30
+# How much of the progress reading and running are.
+_READING, _RUNNING = 400, 600
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How a model is run and watched.
+
+    `device` is `cpu` or `cuda`, where the model is if None; `tdp_w` the power that the chip is
+    built for; `carbon_intensity` in grams of CO2 for a kilowatt-hour; `energy_model` the name of a
+    registered one; `idle_s` how long the idle machine is watched first; `is_memory_watched` whether
+    every allocation is followed, whatever `PYTORCH_PROFILER_LEVEL` says; `has_trials` whether other
+    layouts and batches are tried; `budget_s` when to stop repeating.
+    """
+
+    device: str | None = None
+    tdp_w: float | None = None
+    carbon_intensity: float | None = None
+    energy_model: str = "picojoules"
+    idle_s: float = 0.0
+    is_memory_watched: bool = False
+    has_trials: bool = True
+    budget_s: float = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +72,12 @@ class ModelAnalysis:
     notes: tuple[str, ...]
     """What could not be done, and why, in sentences."""
 
+    nodes: tuple[NodeFacts, ...] = ()
+    """The graph's nodes with all that is known of them."""
     profile: Profile | None = None
     """What runs showed, if there were any."""
     system: System | None = None
+    options: RunOptions = field(default_factory=RunOptions)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as the documents have it."""
@@ -58,10 +88,11 @@ def analyze_file(
     path: str | PathLike[str],
     *,
     inputs: Sequence[TensorSpec] | None = None,
-    has_stats: bool = True,
+    has_stats: bool | None = None,
     has_quality: bool | None = None,
     is_run: bool = False,
     has_system: bool = False,
+    options: RunOptions | None = None,
     progress: Progress | None = None,
     cancel: Event | None = None,
 ) -> ModelAnalysis:
@@ -70,44 +101,96 @@ def analyze_file(
     Args:
         path: A TorchScript archive, a `.pt2`, a state dict or a `.safetensors` file.
         inputs: What the model is called with; else what the file says, or its first layers.
-        has_stats: Whether to read all elements of the parameters for their statistics.
-        has_quality: Whether to find out what fewer bits would cost; if None, for smaller files.
+        has_stats: Whether to read all elements of the parameters for their statistics; if None, of
+            files of up to 2 GiB.
+        has_quality: Whether to find out what fewer bits would cost; if None, as for `has_stats`.
         is_run: Whether to load the model with torch and run it, which runs the file's code.
         has_system: Whether to look at the machine as well.
-        progress: Called with (done, total) while elements are read.
+        options: How to run it.
+        progress: Called with (done, total).
         cancel: Stops it.
 
     Raises:
         SnapshotError: The file is no model that can be read; the message says why.
         CancelledError: `cancel` was set.
     """
+    options = options or RunOptions()
     checkpoint = read_checkpoint(path, cancel=cancel)
     graph, notes = _graph_of(checkpoint, path, inputs)
+    is_small = checkpoint.logical_bytes <= _READ_UP_TO_BYTES
+    if has_stats is None:
+        has_stats = is_small or bool(has_quality)
+        if not has_stats:
+            notes.append("the file is large: its elements were not read (--stats reads them)")
     if has_quality is None:
-        has_quality = checkpoint.logical_bytes <= _QUALITY_UP_TO_BYTES
-        if not has_quality:
+        has_quality = is_small and has_stats
+        if has_stats and not has_quality and not is_small:
             notes.append("the file is large: what fewer bits would cost was not computed")
+    total = _READING + is_run * _RUNNING
     parameters = parameters_of(
-        checkpoint, has_stats=has_stats, has_quality=has_quality, progress=progress, cancel=cancel
+        checkpoint,
+        has_stats=has_stats,
+        has_quality=has_quality and has_stats,
+        progress=part_of(progress, 0, _READING, total),
+        cancel=cancel,
     )
+    others = sum(is_of_optimizer(item.name) for item in parameters.tensors)
+    if others:
+        notes.append(f"{count_of(others, 'tensor')} of an optimizer: not counted as parameters")
     profile = None
     if is_run:
         try:
-            profile = _profiled(checkpoint, path, graph, cancel)
+            profile = _profiled(
+                checkpoint,
+                path,
+                graph,
+                options,
+                part_of(progress, _READING, _RUNNING, total),
+                cancel,
+            )
             notes += profile.notes
+        except CancelledError:
+            raise
         except SnapshotError as error:
             notes.append(f"the model was not run: {error}")
+    return _analysis(
+        fspath(path),
+        checkpoint.format,
+        parameters,
+        graph,
+        notes=(*notes, *checkpoint.warnings, *(graph.notes if graph else ())),
+        profile=profile,
+        system=read_system() if has_system else None,
+        options=options,
+    )
+
+
+def _analysis(
+    file: str,
+    file_format: str,
+    parameters: Parameters,
+    graph: Graph | None,
+    *,
+    notes: tuple[str, ...],
+    profile: Profile | None,
+    system: System | None,
+    options: RunOptions,
+) -> ModelAnalysis:
+    """Put together what was read and run, and what follows."""
+    nodes = node_facts(graph, parameters, profile, model=options.energy_model) if graph else ()
     return ModelAnalysis(
-        file=fspath(path),
-        format=checkpoint.format,
+        file=file,
+        format=file_format,
         architecture=architecture_of(graph, parameters.tensors, parameters.count),
         parameters=parameters,
         graph=graph,
         totals=totals_of(graph.nodes) if graph else None,
-        recommendations=recommend(Known(parameters, graph)),
-        notes=(*notes, *checkpoint.warnings, *(graph.notes if graph else ())),
+        recommendations=recommend(Known(parameters, graph, nodes, profile)),
+        notes=notes,
+        nodes=nodes,
         profile=profile,
-        system=read_system() if has_system else None,
+        system=system,
+        options=options,
     )
 
 
@@ -115,6 +198,8 @@ def _profiled(
     checkpoint: Checkpoint,
     path: str | PathLike[str],
     graph: Graph | None,
+    options: RunOptions,
+    progress: Progress | None,
     cancel: Event | None,
 ) -> Profile:
     """Load the file's code, and run it on made-up inputs.
@@ -131,7 +216,38 @@ def _profiled(
     else:
         module = inference.load_pt2(path)
     inputs = inference.example_inputs(graph)
-    return inference.profile(module, inputs, graph=graph, cancel=cancel)
+    return _run(module, inputs, graph, options, progress=progress, cancel=cancel)
+
+
+def _run(
+    module: Any,
+    inputs: Any,
+    graph: Graph,
+    options: RunOptions,
+    *,
+    keywords: Mapping[str, Any] | None = None,
+    progress: Progress | None,
+    cancel: Event | None,
+) -> Profile:
+    from snapviewer.model import inference
+    from snapviewer.model.inference.settings import MEMORY
+
+    return inference.profile(
+        module,
+        inputs,
+        keywords=keywords,
+        graph=graph,
+        device=options.device,
+        tdp_w=options.tdp_w,
+        carbon_intensity=options.carbon_intensity,
+        energy_model=options.energy_model,
+        idle_s=options.idle_s,
+        level=MEMORY if options.is_memory_watched else None,
+        has_trials=options.has_trials,
+        budget_s=options.budget_s,
+        progress=progress,
+        cancel=cancel,
+    )
 
 
 def analyze(
@@ -142,6 +258,8 @@ def analyze(
     has_quality: bool = True,
     is_run: bool = False,
     has_system: bool = False,
+    options: RunOptions | None = None,
+    progress: Progress | None = None,
     cancel: Event | None = None,
 ) -> ModelAnalysis:
     """Analyze a live module, such as a `torch.nn.Module`.
@@ -153,33 +271,48 @@ def analyze(
         has_quality: Whether to find out what fewer bits would cost.
         is_run: Whether to time runs of it as well.
         has_system: Whether to look at the machine as well.
+        options: How to run it.
+        progress: Called with (done, total).
         cancel: Stops it.
 
     Raises:
         SnapshotError: torch is not installed, or the model failed with these inputs.
+        CancelledError: `cancel` was set.
     """
     from snapviewer.model import inference
     from snapviewer.model.live import record
 
+    options = options or RunOptions()
     graph = record(module, inputs, keywords=keywords)
-    parameters = parameters_of_module(module, has_quality=has_quality, cancel=cancel)
+    total = _READING + is_run * _RUNNING
+    parameters = parameters_of_module(
+        module,
+        has_quality=has_quality,
+        progress=part_of(progress, 0, _READING, total),
+        cancel=cancel,
+    )
     notes: list[str] = []
     profile = None
     if is_run:
-        made = inputs if keywords else inference.example_inputs(graph)
-        profile = inference.profile(module, made, keywords=keywords, graph=graph, cancel=cancel)
+        profile = _run(
+            module,
+            inputs if keywords else inference.example_inputs(graph),
+            graph,
+            options,
+            keywords=keywords,
+            progress=part_of(progress, _READING, _RUNNING, total),
+            cancel=cancel,
+        )
         notes += profile.notes
-    return ModelAnalysis(
-        file=type(module).__name__,
-        format="live module",
-        architecture=architecture_of(graph, parameters.tensors, parameters.count),
-        parameters=parameters,
-        graph=graph,
-        totals=totals_of(graph.nodes),
-        recommendations=recommend(Known(parameters, graph)),
+    return _analysis(
+        type(module).__name__,
+        "live module",
+        parameters,
+        graph,
         notes=(*notes, *graph.notes),
         profile=profile,
         system=read_system() if has_system else None,
+        options=options,
     )
 
 
@@ -191,7 +324,8 @@ def _graph_of(
         if checkpoint.format == "torchscript":
             return read_torchscript(path, inputs=inputs), []
         if checkpoint.format == "pt2":
-            return read_pt2(path), []
+            fixed = "the sizes of a .pt2 file are its own: the inputs that were given are not used"
+            return read_pt2(path), [fixed] if inputs else []
     except SnapshotError as error:
         return None, [f"the graph could not be read: {error}"]
     return None, [

@@ -12,15 +12,15 @@ from math import prod
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from snapviewer import Checkpoint, SnapshotError, _core
+from snapviewer import CancelledError, Checkpoint, SnapshotError, _core
+from snapviewer.model.buffers import buffers_of, is_sample
+from snapviewer.model.placement import Placement
+from snapviewer.progress import part_of
 
 if TYPE_CHECKING:
     from snapviewer._core import Quality, Stats, Tensor
 
 Progress = Callable[[int, int], object]
-
-# Numbers that a model keeps and does not learn.
-_BUFFERS = ("running_mean", "running_var", "num_batches_tracked", "position_ids")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,8 @@ class Parameter:
     stats: Stats | None
     quality: Quality | None
     unmeasured: str | None
+    placement: Placement | None = None
+    """How it lies in the file or in memory; None if that is not known."""
 
     @property
     def sparsity(self) -> float | None:
@@ -99,24 +101,42 @@ def parameters_of(
     Raises:
         CancelledError: `cancel` was set.
     """
-    tensors = checkpoint.tensors
-    total = sum(tensor.logical_bytes for tensor in tensors)
+    tensors = [
+        (index, tensor)
+        for index, tensor in enumerate(checkpoint.tensors)
+        if not is_sample(checkpoint, tensor.name)
+    ]
+    starts = {
+        (storage.file, storage.key): storage.start
+        for storage in checkpoint.storages
+        if storage.packed_bytes == storage.bytes  # what is packed has no place of its own
+    }
+    buffers = buffers_of(checkpoint, checkpoint.path)
+    passes = 1 + has_quality
+    total = max(1, passes * sum(tensor.logical_bytes for _, tensor in tensors))
     seen: dict[tuple[object, ...], str] = {}
     found = []
     done = 0
-    for index, tensor in enumerate(tensors):
+    for index, tensor in tensors:
         tied_to = _tied(tensor, seen)
         stats = quality = unmeasured = None
+        size = tensor.logical_bytes
         if has_stats and tied_to is None:
             try:
-                stats = checkpoint.stats(index, cancel=cancel)
+                stats = checkpoint.stats(
+                    index, progress=part_of(progress, done, size, total), cancel=cancel
+                )
                 if has_quality and is_float(tensor.dtype):
-                    quality = checkpoint.quality(index, cancel=cancel)
+                    quality = checkpoint.quality(
+                        index, progress=part_of(progress, done + size, size, total), cancel=cancel
+                    )
+            except CancelledError:
+                raise
             except SnapshotError as error:
                 unmeasured = str(error)
-        done += tensor.logical_bytes
+        done += passes * size
         if progress is not None:
-            progress(done, max(1, total))
+            progress(done, total)
         found.append(
             Parameter(
                 name=tensor.name,
@@ -124,30 +144,55 @@ def parameters_of(
                 dtype=tensor.dtype,
                 elements=prod(tensor.shape),
                 size_bytes=tensor.logical_bytes,
-                is_buffer=is_buffer(tensor.name, tensor.dtype),
+                is_buffer=tensor.name in buffers,
                 tied_to=tied_to,
                 stats=stats,
                 quality=quality,
                 unmeasured=unmeasured,
+                placement=_placed(tensor, starts),
             )
         )
     return Parameters(tuple(found))
 
 
+def _placed(tensor: Tensor, starts: dict[tuple[str | None, str], int]) -> Placement | None:
+    """Return how a tensor lies in its file."""
+    elements = prod(tensor.shape)
+    if tensor.storage is None or tensor.stride is None or tensor.offset is None or not elements:
+        return None
+    start = starts.get((tensor.file, tensor.storage))
+    item_bytes = tensor.logical_bytes // elements
+    if start is None or item_bytes < 1:
+        return None
+    address = start + tensor.offset * item_bytes
+    return Placement(address, "the file", tensor.shape, tensor.stride, item_bytes)
+
+
 def parameters_of_module(
-    module: Any, *, has_quality: bool = True, cancel: Event | None = None
+    module: Any,
+    *,
+    has_quality: bool = True,
+    progress: Progress | None = None,
+    cancel: Event | None = None,
 ) -> Parameters:
     """Look at the parameters and buffers of a live `torch.nn.Module`, as `parameters_of` does.
 
     Tied ones are the same object under several names. What has no storage is not measured.
     """
+    from snapviewer.model.live.copies import is_lazy
+
     seen: dict[int, str] = {}
     buffers = {name for name, _ in module.named_buffers(remove_duplicate=False)}
     found = []
     named = [*module.named_parameters(remove_duplicate=False)]
     named += [*module.named_buffers(remove_duplicate=False)]
-    for name, tensor in named:
+    for number, (name, tensor) in enumerate(named):
+        if progress is not None:
+            progress(number, len(named))
         first = seen.setdefault(id(tensor), name)
+        if is_lazy(tensor):
+            found.append(_lazy(name, is_buffer=name in buffers))
+            continue
         dtype = str(tensor.dtype).removeprefix("torch.")
         stats = quality = unmeasured = None
         if first == name and tensor.device.type == "meta":
@@ -159,6 +204,8 @@ def parameters_of_module(
                 stats = _core.tensor_stats(data, dtype, shape, cancel=cancel)
                 if has_quality and is_float(dtype):
                     quality = _core.tensor_quality(data, dtype, shape, cancel=cancel)
+            except CancelledError:
+                raise
             except (SnapshotError, RuntimeError, TypeError) as error:
                 unmeasured = str(error)
         found.append(
@@ -173,9 +220,26 @@ def parameters_of_module(
                 stats=stats,
                 quality=quality,
                 unmeasured=unmeasured,
+                placement=_placed_here(tensor),
             )
         )
     return Parameters(tuple(found))
+
+
+def _lazy(name: str, *, is_buffer: bool) -> Parameter:
+    why = "it gets its shape from the first run"
+    return Parameter(name, (), "", 0, 0, is_buffer, None, None, None, why)
+
+
+def _placed_here(tensor: Any) -> Placement | None:
+    """Return how a tensor lies in the memory of this process."""
+    if tensor.device.type != "cpu" or not tensor.numel():
+        return None
+    try:
+        address, stride = tensor.data_ptr(), tuple(tensor.stride())
+    except (RuntimeError, NotImplementedError):  # sparse, nested, fake
+        return None
+    return Placement(address, "this process", tuple(tensor.shape), stride, tensor.element_size())
 
 
 def bytes_of(tensor: Any, *, is_any_order: bool = False) -> Any:
@@ -193,15 +257,6 @@ def bytes_of(tensor: Any, *, is_any_order: bool = False) -> Any:
         flat = flat.permute(sorted(range(flat.dim()), key=flat.stride, reverse=True))
     flat = flat.contiguous().reshape(-1)
     return flat.view(torch.uint8).numpy() if flat.numel() else b""
-
-
-def is_buffer(name: str, dtype: str) -> bool:
-    """Tell whether a tensor is kept rather than learned, by its name and type.
-
-    >>> is_buffer("bn1.running_mean", "float32"), is_buffer("conv1.weight", "float32")
-    (True, False)
-    """
-    return name.rsplit(".", 1)[-1] in _BUFFERS or dtype.startswith(("int64", "bool"))
 
 
 def is_float(dtype: str) -> bool:

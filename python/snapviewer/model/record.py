@@ -1,16 +1,20 @@
-"""An analysis as the document that `--json` prints and that scripts build on."""
+"""An analysis as the document that `--json` prints and that scripts build on.
+
+What describes the structure is a plain number: numbers of nodes, shapes, sizes, how often a node
+runs. Everything that was computed, measured or estimated is a quantity, which says how.
+"""
 
 from __future__ import annotations
 
-from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from snapviewer.model.energy import carbon_of, energy_model
-from snapviewer.model.graph import Graph, Node, TensorSpec, Value
-from snapviewer.model.parameters import Parameter, Parameters
+from snapviewer.model.graph import Graph, TensorSpec, Value
+from snapviewer.model.nodes import NodeFacts
+from snapviewer.model.parameter_record import parameters_document
 from snapviewer.model.quantity import Quantity, unavailable
-from snapviewer.model.recommend import int8_db, pruning_potential, quantization_sensitivity
-from snapviewer.model.work import Totals, Uncounted, kind_of, work_of
+from snapviewer.model.recommend import advice_for_node
+from snapviewer.model.work import Totals, Uncounted
 
 if TYPE_CHECKING:
     from snapviewer.model.analysis import ModelAnalysis
@@ -28,95 +32,45 @@ def document_of(analysis: ModelAnalysis) -> dict[str, Any]:
             "reason": analysis.architecture.reason,
             "layers": dict(analysis.architecture.layers),
         },
-        "parameters": _parameters(analysis.parameters),
+        "parameters": parameters_document(analysis.parameters),
         "compute": _compute(analysis.graph, analysis.totals),
-        "nodes": [_node(node) for node in analysis.graph.nodes] if analysis.graph else [],
+        "nodes": [_node(node) for node in analysis.nodes],
         "inference": profile.to_dict() if profile else None,
-        "energy": _energy(analysis),
-        "system": analysis.system.to_dict() if analysis.system else {},
+        "energy": energy_document(analysis),
+        "system": system_document(analysis),
         "recommendations": [item.to_dict() for item in analysis.recommendations],
         "notes": list(analysis.notes),
     }
 
 
-def _energy(analysis: ModelAnalysis) -> dict[str, Any]:
+def energy_document(analysis: ModelAnalysis) -> dict[str, Any]:
     """Return the energy of the runs; without any, that of the work alone, as an estimate."""
     if analysis.profile is not None and analysis.profile.energy is not None:
         return analysis.profile.energy.to_dict()
-    if analysis.totals is None:
-        return {"energy": unavailable("J", "the file has no graph, and was not run").to_dict()}
-    estimate = energy_model(analysis.totals.work, 0.0)
+    totals = analysis.totals
+    if totals is None or (totals.uncounted and not totals.work.flops):
+        why = "the file has no graph, and was not run"
+        if totals is not None:
+            why = "none of its operations could be counted, and it was not run"
+        return {
+            "energy": unavailable("J", why).to_dict(),
+            "power": unavailable("W", why).to_dict(),
+            "efficiency": unavailable("FLOP/J", why).to_dict(),
+            "carbon": unavailable("g CO2", why).to_dict(),
+        }
+    options = analysis.options
+    estimate = energy_model(totals.work, 0.0, model=options.energy_model)
     energy = estimate.to_dict()
-    energy["carbon"] = carbon_of(estimate.energy).to_dict()
+    energy["carbon"] = carbon_of(estimate.energy, options.carbon_intensity).to_dict()
     energy["power"] = unavailable("W", "the model was not run, so it took no time").to_dict()
     return energy
 
 
-def _computed(value: float | None, unit: str, source: str) -> dict[str, Any]:
-    if value is None:
-        return unavailable(unit, source).to_dict()
-    return Quantity(value, unit, "computed", source).to_dict()
-
-
-def _parameters(parameters: Parameters) -> dict[str, Any]:
-    return {
-        "count": _computed(parameters.count, "elements", "shapes, tied ones once, no buffers"),
-        "bytes": _computed(parameters.size_bytes, "bytes", "shapes and types"),
-        "sparsity": _computed(parameters.sparsity, "share", "zeros among all elements"),
-        "tensors": [_parameter(item) for item in parameters.tensors],
-    }
-
-
-def _parameter(item: Parameter) -> dict[str, Any]:
-    stats, quality = item.stats, item.quality
-    document: dict[str, Any] = {
-        "name": item.name,
-        "shape": list(item.shape),
-        "dtype": item.dtype,
-        "elements": item.elements,
-        "bytes": item.size_bytes,
-        "buffer": item.is_buffer,
-        "tied_to": item.tied_to,
-        "unmeasured": item.unmeasured,
-    }
-    if stats is not None:
-        document |= {
-            "sparsity": item.sparsity,
-            "mean": stats.mean,
-            "std": stats.std,
-            "min": stats.min,
-            "max": stats.max,
-            "nan": stats.nan,
-            "inf": stats.inf,
-            "l1": stats.l1,
-            "l2": stats.l2,
-            "skewness": stats.skewness,
-            "kurtosis": stats.kurtosis,
-            "entropy_bits": stats.entropy,
-            "histogram": list(stats.histogram),
-            "edges": list(stats.edges) if stats.edges else None,
-        }
-    if quality is not None:
-        spectrum = quality.spectrum
-        document |= {
-            "int8_sqnr_db": _finite(int8_db(item)),
-            "round_trips": {
-                trip.format: {
-                    "tensor_db": _finite(trip.sqnr_db),
-                    "channel_db": _finite(trip.channel_sqnr_db),
-                }
-                for trip in quality.round_trips
-            },
-            "pruning": [
-                {"share": point.share, "threshold": point.threshold, "lost": point.lost}
-                for point in quality.pruning
-            ],
-            "pruning_potential": pruning_potential(item),
-            "quantization_sensitivity": quantization_sensitivity(item),
-            "spectral_norm": spectrum.norm if spectrum else None,
-            "stable_rank": spectrum.stable_rank if spectrum else None,
-            "effective_rank": spectrum.effective_rank if spectrum else None,
-        }
+def system_document(analysis: ModelAnalysis) -> dict[str, Any]:
+    """Return the machine, and what the runs used of it."""
+    document = analysis.system.to_dict() if analysis.system else {}
+    if analysis.profile is not None and analysis.profile.system is not None:
+        document["during_runs"] = analysis.profile.system.to_dict()
     return document
 
 
@@ -129,12 +83,17 @@ def _compute(graph: Graph | None, totals: Totals | None) -> dict[str, Any]:
             "by_type": {},
             "uncounted": [],
             "input_shapes": [],
+            "input_source": "none",
         }
     source = f"formulas on the shapes of the {graph.source} graph"
     return {
         "macs": _computed(totals.work.macs, "MAC", source),
         "flops": _computed(totals.work.flops, "FLOP", source),
-        "by_type": {kind: work.flops for kind, work in totals.by_kind.items() if work.flops},
+        "by_type": {
+            kind: _computed(work.flops, "FLOP", source)
+            for kind, work in totals.by_kind.items()
+            if work.flops
+        },
         "uncounted": [
             {"node": node.number, "op": node.op, "module": node.module, "reason": why}
             for node, why in totals.uncounted
@@ -144,27 +103,58 @@ def _compute(graph: Graph | None, totals: Totals | None) -> dict[str, Any]:
     }
 
 
-def _node(node: Node) -> dict[str, Any]:
-    work = work_of(node)
-    document: dict[str, Any] = {
+def _node(facts: NodeFacts) -> dict[str, Any]:
+    node, work = facts.node, facts.work
+    source = "formula on the shapes of the graph"
+    if isinstance(work, Uncounted):
+        counted = {
+            "macs": unavailable("MAC", work.why).to_dict(),
+            "flops": unavailable("FLOP", work.why).to_dict(),
+            "read": unavailable("B", work.why).to_dict(),
+            "written": unavailable("B", work.why).to_dict(),
+            "memory_accesses": unavailable("B", work.why).to_dict(),
+        }
+    else:
+        traffic = source if work.is_traffic_exact else f"{source}, some types are not known"
+        counted = {
+            "macs": _computed(work.macs, "MAC", source),
+            "flops": _computed(work.flops, "FLOP", source),
+            "read": _computed(work.read_bytes, "B", traffic),
+            "written": _computed(work.written_bytes, "B", traffic),
+            "memory_accesses": _computed(facts.moved_bytes, "B", f"{traffic}: in and out once"),
+        }
+    return {
         "number": node.number,
+        "name": facts.name,
         "op": node.op,
-        "type": kind_of(node.op),
+        "type": facts.kind,
         "module": node.module,
         "times": node.times,
         "outputs": [_value(value) for value in node.outputs],
         "parameters": list(node.parameters),
+        "parameter_elements": facts.elements,
+        "uncounted": work.why if isinstance(work, Uncounted) else None,
+        **counted,
+        "intensity": facts.intensity.to_dict(),
+        "time": facts.time.to_dict(),
+        "time_spread": facts.time_spread.to_dict(),
+        "time_share": facts.time_share.to_dict(),
+        "measured_flops": facts.ran_flops.to_dict(),
+        "rate": facts.rate.to_dict(),
+        "bandwidth": facts.bandwidth.to_dict(),
+        "of_roof": facts.of_roof.to_dict(),
+        "bound": facts.bound,
+        "bound_source": facts.bound_source,
+        "energy": facts.energy.to_dict(),
+        "power": facts.power.to_dict(),
+        "pruning_potential": facts.pruning.to_dict(),
+        "quantization_sensitivity": facts.sensitivity.to_dict(),
+        "recommendations": [advice.to_dict() for advice in advice_for_node(facts)],
     }
-    if isinstance(work, Uncounted):
-        return document | {"macs": None, "flops": None, "uncounted": work.why}
-    moved = work.read_bytes + work.written_bytes
-    return document | {
-        "macs": work.macs,
-        "flops": work.flops,
-        "read_bytes": work.read_bytes,
-        "written_bytes": work.written_bytes,
-        "intensity": work.flops / moved if moved else None,
-    }
+
+
+def _computed(value: float, unit: str, source: str) -> dict[str, Any]:
+    return Quantity(value, unit, "computed", source).to_dict()
 
 
 def _value(value: Value) -> Any:
@@ -173,8 +163,3 @@ def _value(value: Value) -> Any:
     if isinstance(value, tuple):
         return [_value(item) for item in value]
     return value if value is None or isinstance(value, (int, float, str)) else str(value)
-
-
-def _finite(number: float | None) -> float | None:
-    """Return a number that JSON has; nothing lost at all is no number of decibels."""
-    return number if number is not None and isfinite(number) else None

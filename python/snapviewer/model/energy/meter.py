@@ -43,6 +43,7 @@ class EnergyMeter:
             the processors' time if it is not given, and all of a GPU.
         idle_s: How long to watch the idle machine before the run; 0 for not at all.
         interval_s: How often a GPU's power is read.
+        model: The model of the last rung.
         nvml: A module to use instead of `pynvml`.
         powercap: Where Linux shows the processor's counters.
     """
@@ -55,6 +56,7 @@ class EnergyMeter:
         utilisation: float | None = None,
         idle_s: float = 0.0,
         interval_s: float = 0.05,
+        model: str = "picojoules",
         nvml: Any = None,
         powercap: Path = POWERCAP,
     ) -> None:
@@ -69,6 +71,7 @@ class EnergyMeter:
         self._utilisation = utilisation
         self._idle_s = idle_s
         self._interval_s = interval_s
+        self._model = model
         self._nvml = nvml
         self._powercap = powercap
         self._stack = ExitStack()
@@ -134,11 +137,12 @@ class EnergyMeter:
         # The processor's counters say nothing of a GPU's energy.
         used, best = period.best(LADDER[:2] if self._is_gpu else LADDER) or ("", None)
         estimate: Range | None = None
+        terms: tuple[tuple[str, Quantity], ...] = ()
         unused: list[tuple[str, str]] = []
         if best is not None:
             energy = Quantity(best.joules / runs, "J", "measured", best.source)
         else:
-            used, estimate, source, unused = self._estimate(period, runs, work, setting)
+            used, estimate, source, unused, terms = self._estimate(period, runs, work, setting)
             why = "; ".join(
                 f"{name}: {said}"
                 for name, said in (*period.answers, *unused)
@@ -168,6 +172,7 @@ class EnergyMeter:
                 for domain in _domains(said, runs)
             ),
             attempts=_attempts(period, used, unused, energy),
+            terms=terms,
         )
 
     def _rungs(self) -> tuple[list[Rung], list[tuple[str, str]]]:
@@ -201,8 +206,8 @@ class EnergyMeter:
 
     def _estimate(
         self, period: Period, runs: int, work: WorkTotals | None, setting: Setting | None
-    ) -> tuple[str, Range | None, str, list[tuple[str, str]]]:
-        """Return the rung that estimates, what it says and why, and those above it that do not."""
+    ) -> tuple[str, Range | None, str, list[tuple[str, str]], tuple[tuple[str, Quantity], ...]]:
+        """Return the rung that estimates, what it says and why, those above it, and its terms."""
         unused: list[tuple[str, str]] = []
         if self._tdp_w is not None:
             share, share_text = self._share(period)
@@ -211,14 +216,15 @@ class EnergyMeter:
                 f"TDP {self._tdp_w:g} W as given × utilisation {share:.0%} {share_text} × time: "
                 f"{joules.low:.3g} to {joules.high:.3g} J"
             )
-            return "TDP estimate", joules, source, unused
+            return "TDP estimate", joules, source, unused, ()
         unused.append(("TDP estimate", "no TDP was given"))
         if work is not None:
             where = setting or self._setting()
-            modelled = energy_model(work, period.seconds / runs, setting=where)
-            return "energy model", modelled.range, modelled.energy.source, unused
+            modelled = energy_model(work, period.seconds / runs, setting=where, model=self._model)
+            terms = tuple((term.name, term.quantity(self._model)) for term in modelled.terms)
+            return "energy model", modelled.range, modelled.energy.source, unused, terms
         unused.append(("energy model", "the work of the run is not known"))
-        return "", None, "", unused
+        return "", None, "", unused, ()
 
     def _setting(self) -> Setting:
         if self._is_gpu:

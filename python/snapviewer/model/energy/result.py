@@ -40,6 +40,8 @@ class Energy:
     domains: tuple[tuple[str, Quantity], ...]
     beside: tuple[tuple[str, Quantity], ...]
     attempts: tuple[Attempt, ...]
+    terms: tuple[tuple[str, Quantity], ...] = ()
+    """The parts of a modelled energy, each with what it assumes."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as the documents have it."""
@@ -60,6 +62,7 @@ class Energy:
             "low_j": self.low_j,
             "high_j": self.high_j,
             "domains": {name: quantity.to_dict() for name, quantity in self.domains},
+            "terms": {name: quantity.to_dict() for name, quantity in self.terms},
             "beside": {name: quantity.to_dict() for name, quantity in self.beside},
             "attempts": [
                 {"rung": attempt.rung, "is_used": attempt.is_used, "says": attempt.says}

@@ -12,7 +12,9 @@ load the code of a file; everything else only reads it.
 from __future__ import annotations
 
 from snapviewer.model.inference.allocations import Memory
+from snapviewer.model.inference.batches import Batches, BatchRun
 from snapviewer.model.inference.examples import example_inputs
+from snapviewer.model.inference.layouts import Layouts
 from snapviewer.model.inference.loading import load_pt2, load_torchscript
 from snapviewer.model.inference.nodes import NodeProfile
 from snapviewer.model.inference.profiling import profile
@@ -21,6 +23,9 @@ from snapviewer.model.inference.threads import ThreadRun
 from snapviewer.model.inference.timing import Timing
 
 __all__ = [
+    "BatchRun",
+    "Batches",
+    "Layouts",
     "Memory",
     "NodeProfile",
     "Profile",

@@ -9,6 +9,8 @@ from typing import Any
 from snapviewer.model.energy import Energy
 from snapviewer.model.graph import Graph
 from snapviewer.model.inference.allocations import Memory
+from snapviewer.model.inference.batches import Batches
+from snapviewer.model.inference.layouts import Layouts
 from snapviewer.model.inference.listening import Recorded, TimedRun
 from snapviewer.model.inference.matching import matched
 from snapviewer.model.inference.nodes import NodeProfile, node_profiles
@@ -41,6 +43,8 @@ class Runs:
     thread_runs: tuple[ThreadRun, ...] = ()
     energy: Energy | None = None
     system: SystemUse | None = None
+    layouts: Layouts | None = None
+    batches: Batches | None = None
 
 
 def gathered_profile(runs: Runs, graph: Graph | None, notes: Sequence[str]) -> Profile:
@@ -76,6 +80,8 @@ def gathered_profile(runs: Runs, graph: Graph | None, notes: Sequence[str]) -> P
         memory=runs.memory,
         energy=runs.energy,
         system=runs.system,
+        layouts=runs.layouts,
+        batches=runs.batches,
         notes=tuple(dict.fromkeys(notes)),
     )
 

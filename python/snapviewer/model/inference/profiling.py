@@ -4,13 +4,15 @@
 
 The warm-ups, and then about twice the time budget: plain and timed runs share the budget, the runs
 with other numbers of threads take up to half of it, those for energy a fifth, and the machine's
-roof two seconds, once in a process. Each way runs at least once, however long that takes.
+roof two seconds, once in a process. Trials of other layouts and batches take up to four fifths
+more. Each way runs at least once, however long that takes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from threading import Event
 from typing import Any
@@ -18,23 +20,26 @@ from typing import Any
 from snapviewer import SnapshotError
 from snapviewer.model.energy import Energy, EnergyMeter, WorkTotals
 from snapviewer.model.graph import Graph, Node, TensorSpec
+from snapviewer.model.image_share import DOMINANT, image_share
 from snapviewer.model.inference import running
 from snapviewer.model.inference.allocations import watch_memory
+from snapviewer.model.inference.batches import Batches, time_batches
 from snapviewer.model.inference.gathering import Runs, gathered_profile
+from snapviewer.model.inference.layouts import Layouts, time_layouts
 from snapviewer.model.inference.listening import Recorded, recorded
 from snapviewer.model.inference.loading import torch_for
 from snapviewer.model.inference.result import Profile
 from snapviewer.model.inference.running import Runner, gradients_off, prepared, thread_count
 from snapviewer.model.inference.settings import MEMORY, NODES, read_settings
-from snapviewer.model.inference.steps import Progress, Steps
+from snapviewer.model.inference.steps import Progress, Steps, said_by
 from snapviewer.model.inference.threads import ThreadRun, counts_up_to, thread_runs
 from snapviewer.model.inference.torch_profiler import timed
 from snapviewer.model.roofline import Roof, measure_roof
-from snapviewer.model.system import SystemMonitor, SystemUse
+from snapviewer.model.system import SystemMonitor, SystemUse, read_memory
 from snapviewer.model.work import Uncounted, totals_of, work_of
 from snapviewer.texts import MOST_SHOWN, clean
 
-_THREADS_SHARE, _ENERGY_SHARE = 0.5, 0.2
+_THREADS_SHARE, _ENERGY_SHARE, _LAYOUT_SHARE, _BATCH_SHARE = 0.5, 0.2, 0.3, 0.5
 
 
 def profile(
@@ -51,6 +56,10 @@ def profile(
     roof: Roof | None = None,
     tdp_w: float | None = None,
     carbon_intensity: float | None = None,
+    energy_model: str = "picojoules",
+    idle_s: float = 0.0,
+    level: int | None = None,
+    has_trials: bool = False,
     progress: Progress | None = None,
     cancel: Event | None = None,
 ) -> Profile:
@@ -74,6 +83,10 @@ def profile(
         roof: What the machine can do, if that is known already.
         tdp_w: The power that the chip is built for, for an estimate where nothing is measured.
         carbon_intensity: Grams of CO2 for a kilowatt-hour; the world's average if not given.
+        energy_model: The model of the last rung of the ladder.
+        idle_s: How long to watch the idle machine, to tell what the runs add to it.
+        level: How much to look at, instead of what `PYTORCH_PROFILER_LEVEL` says.
+        has_trials: Whether to try other layouts and batches too.
         progress: Called with (done, total) after each step.
         cancel: Stops it between two runs.
 
@@ -87,10 +100,12 @@ def profile(
         raise ValueError("at least one run with at least one thread is needed")
     torch = torch_for("running a model")
     settings = read_settings()
+    if level is not None:
+        settings = replace(settings, level=level)
     most_threads = settings.most_threads or max(torch.get_num_threads(), threads or 1)
     warmups = max(warmups, 1)
     has_nodes = settings.level >= NODES
-    steps = Steps(warmups + repeats + 5, progress, cancel)
+    steps = Steps(warmups + repeats + 7, progress, cancel)
     steps.notes.extend(settings.notes)
     with ExitStack() as stack:
         runner = stack.enter_context(
@@ -127,12 +142,23 @@ def profile(
                 runner,
                 _work(runs.recorded, graph),
                 budget_s * _ENERGY_SHARE,
-                tdp_w,
-                carbon_intensity,
                 steps,
+                meter=EnergyMeter(
+                    device=runner.device, tdp_w=tdp_w, model=energy_model, idle_s=idle_s
+                ),
+                carbon_intensity=carbon_intensity,
             ),
         )
         runs.energy, runs.system = used or (None, None)
+        if runs.system is not None and runs.system.is_shared:
+            steps.notes.append(
+                "other programs kept the machine busy during the runs: alone they would be faster"
+            )
+        steps.take()
+        if has_trials:
+            runs.layouts = _layouts(runner, runs, graph, repeats, budget_s, steps)
+            steps.take()
+            runs.batches = _batches(runner, runs, budget_s, steps)
     steps.reach(steps.total)
     return gathered_profile(runs, graph, steps.notes)
 
@@ -147,7 +173,7 @@ def _first(runner: Runner, stack: ExitStack, steps: Steps) -> int:
             time_ns = runner.timed_ns()
         except Exception as error:  # noqa: BLE001 (a model may raise anything at all)
             mode.close()
-            said = said or f"{type(error).__name__}: {error}"
+            said = said or f"{type(error).__name__}: {said_by(error)}"
             continue
         stack.push(mode)
         if not is_off:
@@ -231,6 +257,46 @@ def _threads(
     return found or ()
 
 
+def _layouts(
+    runner: Runner, runs: Runs, graph: Graph | None, repeats: int, budget_s: float, steps: Steps
+) -> Layouts | None:
+    nodes = runs.recorded.nodes if runs.recorded else graph.nodes if graph else ()
+    if image_share(nodes) < DOMINANT:
+        return None
+    end_ns = running.clock_ns() + budget_s * _LAYOUT_SHARE * 1e9
+
+    def is_over() -> bool:
+        steps.reach(steps.done)
+        return running.clock_ns() > end_ns
+
+    return steps.attempt(
+        "channels_last was not timed",
+        lambda: time_layouts(runner, repeats=repeats, is_over=is_over),
+    )
+
+
+def _batches(runner: Runner, runs: Runs, budget_s: float, steps: Steps) -> Batches | None:
+    peak = runs.memory.peak.value if runs.memory else None
+    return steps.attempt(
+        "other batches were not timed",
+        lambda: time_batches(
+            runner,
+            run_bytes=peak,
+            free_bytes=_free_bytes(runner.device),
+            budget_s=budget_s * _BATCH_SHARE,
+            reach=lambda: steps.reach(steps.done),
+        ),
+    )
+
+
+def _free_bytes(device: str) -> float | None:
+    import torch
+
+    if device.startswith("cuda"):
+        return float(torch.cuda.mem_get_info(device)[0])
+    return read_memory().available.value
+
+
 def _work(like: Recorded | None, graph: Graph | None) -> WorkTotals | None:
     nodes = like.nodes if like is not None else graph.nodes if graph is not None else None
     return None if nodes is None else totals_of(nodes).work
@@ -240,13 +306,14 @@ def _energy(
     runner: Runner,
     work: WorkTotals | None,
     least_s: float,
-    tdp_w: float | None,
-    carbon_intensity: float | None,
     steps: Steps,
+    *,
+    meter: EnergyMeter,
+    carbon_intensity: float | None,
 ) -> tuple[Energy, SystemUse]:
     """Run for a while and watch the machine; these runs are not among the timed ones."""
     count = 0
-    with SystemMonitor() as monitor, EnergyMeter(device=runner.device, tdp_w=tdp_w) as meter:
+    with meter, SystemMonitor() as monitor:
         start_ns = running.clock_ns()
         while count == 0 or running.clock_ns() - start_ns < least_s * 1e9:
             runner()

@@ -7,6 +7,8 @@ from typing import Any
 
 from snapviewer.model.energy import Energy
 from snapviewer.model.inference.allocations import Memory
+from snapviewer.model.inference.batches import Batches
+from snapviewer.model.inference.layouts import Layouts
 from snapviewer.model.inference.nodes import NodeProfile
 from snapviewer.model.inference.threads import ThreadRun
 from snapviewer.model.inference.timing import Timing
@@ -48,6 +50,10 @@ class Profile:
     memory: Memory | None
     energy: Energy | None
     system: SystemUse | None
+    layouts: Layouts | None
+    """Runs with channels last, where convolutions set the pace and that was asked for."""
+    batches: Batches | None
+    """Runs with other batches, if these were asked for."""
     notes: tuple[str, ...]
     """What could not be done, and why, in sentences."""
 
@@ -71,5 +77,7 @@ class Profile:
             "memory": document_of(self.memory) if self.memory else None,
             "energy": self.energy.to_dict() if self.energy else None,
             "system": self.system.to_dict() if self.system else None,
+            "layouts": document_of(self.layouts) if self.layouts else None,
+            "batches": document_of(self.batches) if self.batches else None,
             "notes": list(self.notes),
         }

@@ -47,6 +47,19 @@ class Steps:
         except CancelledError:
             raise
         except Exception as error:  # noqa: BLE001 (a model may raise anything at all)
-            said = clean(str(error), MOST_SHOWN) or type(error).__name__
-            self.notes.append(f"{what}: {said}")
+            self.notes.append(f"{what}: {said_by(error)}")
             return None
+
+
+def said_by(error: Exception) -> str:
+    r"""Return what an error says, on one line.
+
+    TorchScript shows the way through its code first, and what was wrong at the end.
+
+    >>> said_by(RuntimeError("... the TorchScript interpreter.\nTraceback ...\nE: no batch of 2"))
+    'E: no batch of 2'
+    """
+    text = str(error).strip()
+    if "TorchScript" in text:
+        text = text.rpartition("\n")[2]
+    return clean(text, MOST_SHOWN) or type(error).__name__

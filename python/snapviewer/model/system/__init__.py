@@ -15,7 +15,17 @@ from snapviewer.model.system.gpu import Gpu, read_gpus
 from snapviewer.model.system.memory import Memory, read_memory
 from snapviewer.model.system.monitor import GpuUse, SystemMonitor, SystemUse
 
-__all__ = ["Cpu", "Gpu", "GpuUse", "Memory", "System", "SystemMonitor", "SystemUse", "read_system"]
+__all__ = [
+    "Cpu",
+    "Gpu",
+    "GpuUse",
+    "Memory",
+    "System",
+    "SystemMonitor",
+    "SystemUse",
+    "read_memory",
+    "read_system",
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ print(monitor.result().cpu_utilisation)
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -27,6 +28,10 @@ from snapviewer.model.system.watched import BusyShare, Watched
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+
+# What other programs may take of the machine before it is said.
+_SHARED = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,12 @@ class SystemUse:
     network_sent: Quantity
     gpus: tuple[GpuUse, ...]
     gpu_note: str
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other programs took more than a quarter of the processors."""
+        busy, own, cpus = self.cpu_utilisation.value, self.program_cpus.value, os.cpu_count() or 1
+        return busy is not None and own is not None and busy / 100 - own / cpus > _SHARED
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as the documents have it."""

@@ -6,17 +6,19 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from snapviewer.model.analysis import ModelAnalysis
-from snapviewer.model.graph import Node, TensorSpec, Value
+from snapviewer.model.graph import TensorSpec, Unknown, Value
+from snapviewer.model.nodes import NodeFacts
 from snapviewer.model.parameters import Parameter
-from snapviewer.model.quantity import Quantity
-from snapviewer.model.work import Uncounted, kind_of, work_of
-from snapviewer.texts import clean
-from snapviewer.units import format_bytes
+from snapviewer.model.record import energy_document, system_document
+from snapviewer.model.work import Uncounted
+from snapviewer.report.model.figures import how, is_quantity, number, per_second, quantity_of, said
+from snapviewer.texts import clean, shortened_in_middle
 
 if TYPE_CHECKING:
     from snapviewer.model.inference import Profile
 
 WIDE, NARROW = "=" * 80, "-" * 50
+SLOWEST = 10
 _MIB = 2**20
 
 
@@ -59,28 +61,18 @@ def nodes(analysis: ModelAnalysis) -> Iterator[str]:
     yield "[PARSING COMPREHENSIVE COMPUTATION GRAPH]"
     if analysis.graph is None:
         yield "This file has no graph."
-    else:
-        for place, node in enumerate(analysis.graph.nodes, start=1):
-            yield _node_line(place, node, analysis)
+    for node in analysis.nodes:
+        yield _node_line(node)
     yield ""
 
 
-def node_name(place: int, node: Node) -> str:
-    """Return what a node is called: its kind and its place, such as `Convolution_1`."""
-    return f"{kind_of(node.op)}_{place}"
-
-
-def _node_line(place: int, node: Node, analysis: ModelAnalysis) -> str:
-    work = work_of(node)
-    counts = {item.name: item.elements for item in analysis.parameters.tensors}
-    elements = sum(counts.get(name, 0) for name in node.parameters)
-    if isinstance(work, Uncounted):
+def _node_line(node: NodeFacts) -> str:
+    if isinstance(node.work, Uncounted):
         flops, memory = "not counted", "not known"
     else:
-        flops = str(work.flops)
-        memory = f"{(work.read_bytes + work.written_bytes) / _MIB:.2f} MB"
-    name = f"{node_name(place, node)} ({clean(node.op)})"
-    return f"Analyzed: {name} FLOPs: {flops} Params: {elements} Memory: {memory}"
+        flops, memory = str(node.work.flops), f"{node.moved_bytes / _MIB:.2f} MB"
+    name = f"{node.name} ({clean(node.node.op)})"
+    return f"Analyzed: {name} FLOPs: {flops} Params: {node.elements} Memory: {memory}"
 
 
 def summary(analysis: ModelAnalysis) -> Iterator[str]:
@@ -94,8 +86,9 @@ def summary(analysis: ModelAnalysis) -> Iterator[str]:
     if analysis.profile is not None:
         yield from _block("[PERFORMANCE ANALYSIS]", performance(analysis.profile))
     yield from _block("[ENERGY ANALYSIS]", _energy(analysis))
-    if analysis.system is not None:
-        yield from _block("[SYSTEM]", _system(analysis.system.to_dict()))
+    system = system_document(analysis)
+    if system:
+        yield from _block("[SYSTEM]", _system(system))
     yield from _block("[OPTIMIZATION RECOMMENDATIONS]", _recommendations(analysis))
     if analysis.notes:
         yield from _block("[NOTES]", (f"- {clean(note)}" for note in analysis.notes[:20]))
@@ -146,69 +139,146 @@ def _computation(analysis: ModelAnalysis) -> Iterator[str]:
 
 def performance(profile: Profile) -> Iterator[str]:
     """Yield how long runs took, and what they were spent on."""
-    yield f"Time of a run: {_told(profile.plain.median)} (median of {profile.plain.runs} runs)"
-    yield f"Spread: {_told(profile.plain.deviation)}"
-    yield f"Rate: {_told(profile.rate)}"
-    yield f"Memory bandwidth: {_told(profile.bandwidth)}"
-    yield f"Arithmetic intensity: {_told(profile.intensity)}"
-    yield f"Cost of profiling: {_told(profile.overhead)}"
-    if profile.memory is not None:
-        yield f"Peak of memory: {_told(profile.memory.peak)}"
+    plain = profile.plain
+    word = "thread" if profile.threads == 1 else "threads"
+    yield f"Device: {profile.device}, {profile.threads} {word}"
+    yield (
+        f"Time of a run: {said(plain.median)} (median of {plain.runs} runs, spread "
+        f"{said(plain.deviation)}, fastest {said(plain.fastest)})"
+    )
+    first = profile.warmups[0] if profile.warmups else None
+    if first is not None:
+        yield f"First run: {said(first)} (warm-up, not counted)"
+    yield f"Rate: {said(profile.rate)}"
+    yield f"Memory bandwidth: {said(profile.bandwidth)}"
+    yield f"Arithmetic intensity: {said(profile.intensity)}"
+    roof = profile.roof
+    if roof is not None:
+        yield (
+            f"Roof of the machine: {said(roof.peak)}, {said(roof.bandwidth)}; memory-bound below "
+            f"{said(roof.ridge)}"
+        )
+    yield f"Cost of profiling: {said(profile.overhead)}"
+    yield from _memory(profile)
     for run in profile.thread_runs:
-        yield f"{run.threads} threads: {_told(run.efficiency)} parallel efficiency"
-    slowest = sorted(profile.nodes, key=lambda node: -(node.time.median.value or 0.0))[:10]
+        word = "thread" if run.threads == 1 else "threads"
+        yield (
+            f"With {run.threads} {word}: {said(run.time.median)}, parallel efficiency "
+            f"{said(run.efficiency)}"
+        )
+    yield from layout_lines(profile)
+    yield from _batches(profile)
+    yield from _slowest(profile)
+
+
+def _memory(profile: Profile) -> Iterator[str]:
+    memory = profile.memory
+    if memory is None:
+        return
+    yield f"Peak of memory: {said(memory.peak)} beside the parameters"
+    yield (
+        f"Allocations: {said(memory.allocations)} of {said(memory.total)}, the largest "
+        f"{said(memory.largest)}; {said(memory.reused)} at addresses given back before, "
+        f"{said(memory.kept)} still there at the end"
+    )
+    if memory.sizes:
+        sizes = ", ".join(f"{count} from {number(size, 'B')}" for size, count in memory.sizes)
+        yield f"Sizes of allocations: {sizes}"
+
+
+def layout_lines(profile: Profile) -> Iterator[str]:
+    """Yield what another layout brought."""
+    layouts = profile.layouts
+    if layouts is not None:
+        yield (
+            f"channels_last: {said(layouts.channels_last.median)} against "
+            f"{said(layouts.contiguous.median)} contiguous (spreads "
+            f"{said(layouts.channels_last.deviation)} and {said(layouts.contiguous.deviation)}, "
+            f"{layouts.contiguous.runs} runs each, in turn)"
+        )
+
+
+def _batches(profile: Profile) -> Iterator[str]:
+    batches = profile.batches
+    if batches is not None:
+        yield "Batches:"
+        for run in batches.runs:
+            is_advised = len(batches.runs) > 1 and run.size == batches.advised
+            mark = "  <- advised" if is_advised else ""
+            yield (
+                f"    {run.size:>4}: {said(run.time.median):>9}, "
+                f"{per_second(run.throughput)} examples/s{mark}"
+            )
+        yield f"    {batches.ended}"
+
+
+def _slowest(profile: Profile) -> Iterator[str]:
+    slowest = sorted(profile.nodes, key=lambda node: -(node.time.median.value or 0.0))[:SLOWEST]
     if slowest:
         yield "Slowest operations:"
     for node in slowest:
-        name = f"{clean(node.node.op)}  {clean(node.module)}"
-        yield f"    {_told(node.time.median)}  {name}  {node.bound}"
+        name = shortened_in_middle(clean(node.module) or "(the model)", 28)
+        share = f"{node.share.value or 0:.1f} %"
+        yield (
+            f"    {said(node.time.median):>8} {share:>6}  {clean(node.node.op, 26):<26} {name} "
+            f"{'' if node.bound == 'unknown' else node.bound}".rstrip()
+        )
 
 
 def _energy(analysis: ModelAnalysis) -> Iterator[str]:
-    energy = analysis.to_dict()["energy"]
+    energy = energy_document(analysis)
     for name, key, form, unit in (
         ("Energy Consumption", "energy", ".3e", "J"),
         ("Power Consumption", "power", ".3f", "W"),
         ("Energy Efficiency", "efficiency", ".3e", "FLOPs/J"),
         ("Carbon Footprint Estimate", "carbon", ".6f", "g CO2"),
     ):
-        found = energy.get(key)
-        if found is None or found["value"] is None:
-            why = found["source"] if found else "not computed"
-            yield f"{name}: unavailable ({clean(why, 160)})"
+        found = quantity_of(energy[key])
+        if found.value is None:
+            yield f"{name}: {said(found)}"
         else:
-            how = f"{found['status']}: {clean(found['source'], 160)}"
-            yield f"{name}: {found['value']:{form}} {unit} ({how})"
-    for attempt in energy.get("attempts", []):
-        yield f"    {clean(attempt['rung'])}: {clean(attempt['says'], 160)}"
+            yield f"{name}: {found.value:{form}} {unit}"
+            yield f"    {how(found)}"
+    yield from _temperature(analysis)
+    attempts = energy.get("attempts", [])
+    if attempts:
+        yield "Ways to know the energy, the best first:"
+    for attempt in attempts:
+        used = " (used)" if attempt["is_used"] else ""
+        yield f"    {clean(attempt['rung'])}{used}: {clean(attempt['says'], 300)}"
+
+
+def _temperature(analysis: ModelAnalysis) -> Iterator[str]:
+    """Yield how warm the machine got, and whether that slowed it down."""
+    use = analysis.profile.system if analysis.profile else None
+    if use is not None:
+        yield f"Temperature Peak: {said(use.temperature_peak)}"
+        yield f"Thermal Throttling: {said(use.slowed_for_heat)}"
 
 
 def _system(document: dict[str, Any], depth: int = 0) -> Iterator[str]:
     """Yield a tree of quantities, one a line."""
-    for name, value in document.items():
-        if isinstance(value, dict) and set(value) == {"value", "unit", "status", "source"}:
-            said = (
-                f"unavailable ({clean(value['source'], 120)})"
-                if value["value"] is None
-                else f"{value['value']:,.6g} {value['unit']}"
-            )
-            yield f"{'    ' * depth}{name}: {said}"
+    indent = "    " * depth
+    for key, value in document.items():
+        name = clean(key.replace("_", " "), 60)
+        if is_quantity(value):
+            yield f"{indent}{name}: {said(quantity_of(value))}"
         elif isinstance(value, dict):
-            yield f"{'    ' * depth}{name}:"
+            yield f"{indent}{name}:"
             yield from _system(value, depth + 1)
-        elif not isinstance(value, list):
-            yield f"{'    ' * depth}{name}: {clean(str(value), 160)}"
-
-
-def _told(quantity: Quantity) -> str:
-    if quantity.value is None:
-        return f"unavailable ({clean(quantity.source, 160)})"
-    return f"{quantity.value:.4g} {quantity.unit}"
+        elif isinstance(value, list):
+            for place, item in enumerate(value):
+                yield f"{indent}{name} {place}:"
+                yield from _system(item, depth + 1)
+        elif value not in ("", None):
+            yield f"{indent}{name}: {clean(str(value), 160)}"
 
 
 def _shown(value: Value) -> str:
     if isinstance(value, TensorSpec):
         return "x".join("?" if size is None else str(size) for size in value.shape) or "scalar"
+    if isinstance(value, Unknown):
+        return "not known"
     return clean(str(value), 40)
 
 
@@ -218,13 +288,8 @@ def _recommendations(analysis: ModelAnalysis) -> Iterator[str]:
     for place, item in enumerate(analysis.recommendations, start=1):
         gain = item.gain
         if gain.value is None:
-            said = f"{gain.status}: {gain.source}"
+            told = f"{gain.status}: {gain.source}"
         else:
-            size = (
-                format_bytes(int(gain.value))
-                if gain.unit == "bytes"
-                else f"{gain.value:.4g} {gain.unit}"
-            )
-            said = f"{size}, {100 * item.share:.1f} %"
-        yield f"{place}. {item.title} ({said})"
-        yield f"    {item.evidence}"
+            told = f"{said(gain)}, {100 * item.share:.1f} % of {item.share_of}"
+        yield f"{place}. {item.title} ({told})"
+        yield f"    {clean(item.evidence, 400)}"

@@ -9,7 +9,6 @@ def as_csv(analysis):
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any, TypeAlias
 from xml.etree import ElementTree
@@ -20,7 +19,7 @@ from snapviewer.document.pdf import as_pdf
 from snapviewer.model.analysis import ModelAnalysis
 from snapviewer.report.model.page import page_of
 from snapviewer.report.model.text import as_text
-from snapviewer.texts import clean
+from snapviewer.texts import clean, json_outline
 
 Format: TypeAlias = Callable[[ModelAnalysis], "str | bytes"]
 
@@ -53,7 +52,7 @@ report_format(".txt")(as_text)
 
 @report_format(".json")
 def _json(analysis: ModelAnalysis) -> str:
-    return json.dumps(analysis.to_dict(), indent=2, allow_nan=False) + "\n"
+    return f"{json_outline(analysis.to_dict())}\n"
 
 
 @report_format(".html", ".htm")

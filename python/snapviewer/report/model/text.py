@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from math import log2
+from collections.abc import Iterable, Iterator
 
 from snapviewer.model.analysis import ModelAnalysis
-from snapviewer.model.graph import Node
-from snapviewer.model.parameters import Parameter
-from snapviewer.model.recommend import (
-    GOOD_INT8_DB,
-    int8_db,
+from snapviewer.model.measures import (
+    best_db,
+    compressibility,
+    compression_ratio,
     pruning_potential,
     quantization_sensitivity,
 )
-from snapviewer.model.work import Uncounted, kind_of, work_of
-from snapviewer.report.model.console import NARROW, WIDE, node_name, performance, summary, title
+from snapviewer.model.nodes import NodeFacts
+from snapviewer.model.parameters import Parameter
+from snapviewer.model.quantity import Quantity
+from snapviewer.model.recommend import Advice, advice_for_node, advice_for_parameter
+from snapviewer.model.work import Uncounted
+from snapviewer.report.model.console import NARROW, WIDE, performance, summary, title
+from snapviewer.report.model.figures import said
 from snapviewer.texts import clean
 
 _MIB = 2**20
+_FORMATS = ("int8", "int4", "float8_e4m3fn", "float8_e5m2")
 
 
 def as_text(analysis: ModelAnalysis) -> str:
@@ -53,6 +57,9 @@ def _executive(analysis: ModelAnalysis) -> Iterator[str]:
         yield "Computation: unavailable, the file has no graph"
     else:
         yield f"MACs: {totals.work.macs:,}   FLOPs: {totals.work.flops:,} (computed from shapes)"
+    if analysis.profile is not None:
+        plain = analysis.profile.plain
+        yield f"Time of a run: {said(plain.median)} (measured, median of {plain.runs} runs)"
     if analysis.recommendations:
         yield f"First recommendation: {analysis.recommendations[0].title}"
 
@@ -70,72 +77,124 @@ def _parameter(item: Parameter) -> Iterator[str]:
     if item.tied_to:
         yield f"  Tied to: {clean(item.tied_to)} (counted there)"
         return
-    stats = item.stats
-    if stats is None:
+    if item.stats is None:
         yield f"  Not measured: {clean(item.unmeasured or 'not asked for')}"
+    else:
+        yield from _statistics(item)
+    if item.placement is not None:
+        alignment = item.placement.alignment
+        yield f"  Memory Alignment: {said(alignment)} ({alignment.source})"
+        locality = item.placement.locality
+        yield f"  Cache Locality: {said(locality)} of lines touched ({locality.source})"
+    yield from _advised(advice_for_parameter(item))
+
+
+def _statistics(item: Parameter) -> Iterator[str]:
+    stats, quality = item.stats, item.quality
+    if stats is None:
         return
     yield f"  Sparsity: {_percent(item.sparsity)}"
     yield f"  Mean: {_number(stats.mean)}  Std: {_number(stats.std)}"
     yield f"  Min: {_number(stats.min)}  Max: {_number(stats.max)}"
+    if stats.nan or stats.inf:
+        yield f"  NaN: {stats.nan}  Infinite: {stats.inf}"
     yield f"  L1 Norm: {_number(stats.l1)}"
     yield f"  L2 Norm: {_number(stats.l2)}"
-    yield f"  Entropy: {'none' if stats.entropy is None else f'{stats.entropy:.3f} bits'}"
-    yield f"  Skewness: {_number(stats.skewness)}  Kurtosis: {_number(stats.kurtosis)}"
-    score = compressibility(item)
-    yield f"  Compressibility Score: {'none' if score is None else f'{score:.3f}'}"
-    quality = item.quality
+    yield f"  Frobenius Norm: {_number(stats.l2)}"
     if quality is not None:
-        spectrum = quality.spectrum
-        if spectrum is not None:
-            most = _number(spectrum.upper_bound)
-            yield f"  Spectral Norm: {_number(spectrum.norm)} (at most {most})"
+        yield f"  Spectral Norm: {_spectral(item)}"
+        yield f"  Effective Rank: {_rank(item)}"
+    yield f"  Entropy: {'none' if stats.entropy is None else f'{stats.entropy:.3f}'}"
+    yield f"  Skewness: {_number(stats.skewness)}  Kurtosis: {_number(stats.kurtosis)}"
+    yield f"  Histogram: {_histogram(stats.histogram)}"
+    score, ratio = compressibility(item), compression_ratio(item)
+    yield f"  Compressibility Score: {'none' if score.value is None else f'{score.value:.3f}'}"
+    yield f"  Compression Ratio: {said(ratio)} ({clean(ratio.source)})"
+    if quality is not None:
         yield f"  Pruning Potential: {_percent(pruning_potential(item))}"
         yield f"  Quantization Sensitivity: {_percent(quantization_sensitivity(item))}"
-    advice = list(_advice(item))
-    yield "  Optimization Recommendations:"
-    yield from (f"    - {line}" for line in advice or ["none"])
+        trips = [(name, best_db(item, name)) for name in _FORMATS]
+        told = ", ".join(f"{name} {db:.1f} dB" for name, db in trips if db is not None)
+        yield f"  Round Trips: {told or 'none'}"
 
 
-def compressibility(item: Parameter) -> float | None:
-    """Return 1 − entropy / log2(bins) of the histogram: 0 for a flat one, 1 for a single value."""
-    stats = item.stats
-    if stats is None or stats.entropy is None or len(stats.histogram) < 2:
-        return None
-    return 1 - stats.entropy / log2(len(stats.histogram))
+def _spectral(item: Parameter) -> str:
+    spectrum = item.quality.spectrum if item.quality else None
+    if spectrum is None:
+        why = item.quality.spectrum_unavailable if item.quality else None
+        return f"unavailable ({clean(why or 'not computed')})"
+    most = "exact" if spectrum.method == "eigenvalues" else f"at most {spectrum.upper_bound:.3e}"
+    return f"{spectrum.norm:.3e} ({most}, by {spectrum.method})"
 
 
-def _advice(item: Parameter) -> Iterator[str]:
-    potential = pruning_potential(item)
-    if potential is not None and potential >= 0.1 and len(item.shape) >= 2:
-        yield f"Prune the smallest {potential:.0%}: at most 1 % of the squared norm is lost"
-    decibels = int8_db(item)
-    if decibels is not None and decibels >= GOOD_INT8_DB and len(item.shape) >= 2:
-        yield f"Quantize to 8 bits: a round trip keeps {decibels:.1f} dB"
-    if (item.sparsity or 0.0) >= 0.7:
-        yield "Store sparse: most elements are zero"
+def _rank(item: Parameter) -> str:
+    spectrum = item.quality.spectrum if item.quality else None
+    if spectrum is None:
+        return "unavailable (no singular values)"
+    if spectrum.effective_rank is None:
+        return f"unavailable ({clean(spectrum.effective_rank_unavailable or 'not computed')})"
+    return f"{spectrum.effective_rank:.1f} of {min(spectrum.shape)}"
+
+
+_BARS = " ▁▂▃▄▅▆▇█"
+
+
+def _histogram(counts: Iterable[int]) -> str:
+    """Draw the bins in one line; what is there can be seen, however small.
+
+    >>> _histogram([0, 1, 100])
+    '[ ▁█]'
+    """
+    counts = list(counts)
+    most = max(counts, default=0)
+    if not most:
+        return "none"
+    return f"[{''.join(_BARS[-(-8 * count // most)] for count in counts)}]"
 
 
 def _nodes(analysis: ModelAnalysis) -> Iterator[str]:
     if analysis.graph is None:
         yield "The file has no graph."
-        return
-    for place, node in enumerate(analysis.graph.nodes, start=1):
-        yield from _node(place, node)
+    for node in analysis.nodes:
+        yield from _node(node)
 
 
-def _node(place: int, node: Node) -> Iterator[str]:
-    work = work_of(node)
-    yield f"Node: {node_name(place, node)} ({clean(node.op)})"
-    yield f"  Type: {kind_of(node.op)}"
-    yield f"  Module: {clean(node.module) or '(the model)'}"
+def _node(facts: NodeFacts) -> Iterator[str]:
+    work = facts.work
+    yield f"Node: {facts.name} ({clean(facts.node.op)})"
+    yield f"  Type: {facts.kind}"
+    yield f"  Module: {clean(facts.node.module) or '(the model)'}"
     if isinstance(work, Uncounted):
         yield f"  Theoretical FLOPs: not counted: {clean(work.why)}"
-        return
-    moved = work.read_bytes + work.written_bytes
-    yield f"  Theoretical FLOPs: {work.flops}"
-    yield f"  MACs: {work.macs}"
-    yield f"  Memory Accesses: {moved} bytes"
-    yield f"  Arithmetic Intensity: {f'{work.flops / moved:.1f}' if moved else '–'} FLOPs/byte"
+    else:
+        yield f"  Theoretical FLOPs: {work.flops}"
+        yield f"  MACs: {work.macs}"
+        yield f"  Memory Accesses: {facts.moved_bytes}"
+        intensity = facts.intensity.value
+        yield (
+            f"  Arithmetic Intensity: {'–' if intensity is None else f'{intensity:.1f}'} FLOPs/byte"
+        )
+    if facts.time.value is not None:
+        yield f"  Execution Time: {1e6 * facts.time.value:.2f} us ({said(facts.time_share)})"
+        yield f"  Measured FLOPs: {said(facts.ran_flops)} at {said(facts.rate)}"
+        yield f"  Memory Bandwidth: {said(facts.bandwidth)}"
+        yield f"  Pace: {facts.bound} ({facts.bound_source}), {said(facts.of_roof)} of its roof"
+    energy = facts.energy
+    if energy.value is not None:
+        yield f"  Energy per Operation: {energy.value:.3e} nJ"
+        yield f"    {energy.status}: {clean(energy.source)}"
+        yield f"  Power: {said(facts.power)}"
+    else:
+        yield f"  Energy per Operation: {said(energy)}"
+    yield f"  Pruning Potential: {_share(facts.pruning)}"
+    yield f"  Quantization Sensitivity: {_share(facts.sensitivity)}"
+    yield from _advised(advice_for_node(facts))
+
+
+def _advised(advice: Iterable[Advice]) -> Iterator[str]:
+    lines = [f"{item.title} ({item.evidence})" for item in advice]
+    yield "  Optimization Recommendations:"
+    yield from (f"    - {clean(line)}" for line in lines or ["none"])
 
 
 def _profiling(analysis: ModelAnalysis) -> Iterator[str]:
@@ -146,9 +205,11 @@ def _profiling(analysis: ModelAnalysis) -> Iterator[str]:
 
 
 def _recommendations(analysis: ModelAnalysis) -> Iterator[str]:
-    for item in analysis.recommendations:
-        yield f"- {item.title}"
-        yield f"    why: {item.evidence}"
+    for place, item in enumerate(analysis.recommendations, 1):
+        yield f"{place}. {item.title}"
+        share = f" ({100 * item.share:.1f} % of {item.share_of})" if item.share else ""
+        yield f"    gain: {said(item.gain)}{share}, {item.gain.status}"
+        yield f"    why: {clean(item.evidence)}"
         for name in item.subjects[:10]:
             yield f"    {clean(name)}"
     yield NARROW
@@ -160,3 +221,7 @@ def _number(value: float | None) -> str:
 
 def _percent(share: float | None) -> str:
     return "not measured" if share is None else f"{100 * share:.2f}%"
+
+
+def _share(quantity: Quantity) -> str:
+    return said(quantity) if quantity.value is None else f"{quantity.value:.1f}%"

@@ -1,0 +1,278 @@
+"""Each node of a graph with all that is known of it: work, parameters, time and energy.
+
+Runs of the model are found again in the graph by `inference.matching`. What was not run, or ran
+another number of times than the graph says, has no time, and says so.
+
+# Cost
+
+One pass over the nodes, with a look-up for each parameter of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from snapviewer.model.energy import Energy, Setting, energy_model
+from snapviewer.model.graph import Graph, Node, TensorSpec
+from snapviewer.model.measures import pruning_potential, quantization_sensitivity
+from snapviewer.model.parameters import Parameter, Parameters
+from snapviewer.model.quantity import Quantity, unavailable
+from snapviewer.model.work import Uncounted, Work, kind_of, work_of
+from snapviewer.model.work.registry import NO_WORK
+
+if TYPE_CHECKING:
+    from snapviewer.model.inference import NodeProfile, Profile
+    from snapviewer.model.roofline import Bound, Roof
+
+_FORMULA = "formula on the shapes of the graph"
+_NOT_RUN = "the model was not run (--inference)"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """One node.
+
+    `place` counts from 1. `after` and `before` are the neighbours in the graph that work on what
+    this one made, and made what this one works on. `ran_flops` is what the run computed by the
+    shapes that it really had, `rate` that over its time.
+    """
+
+    place: int
+    node: Node
+    kind: str
+    work: Work | Uncounted
+    parameters: tuple[Parameter, ...]
+    before: Node | None
+    after: Node | None
+    time: Quantity
+    time_spread: Quantity
+    time_share: Quantity
+    ran_flops: Quantity
+    rate: Quantity
+    bandwidth: Quantity
+    of_roof: Quantity
+    bound: Bound
+    bound_source: str
+    energy: Quantity
+    power: Quantity
+    pruning: Quantity
+    sensitivity: Quantity
+
+    @property
+    def name(self) -> str:
+        """What a report calls it: its kind and its place, such as `Convolution_1`."""
+        return f"{self.kind}_{self.place}"
+
+    @property
+    def counted(self) -> Work:
+        """Its work; nothing where it could not be counted."""
+        return NO_WORK if isinstance(self.work, Uncounted) else self.work
+
+    @property
+    def moved_bytes(self) -> int:
+        """What goes in and out of it."""
+        return self.counted.read_bytes + self.counted.written_bytes
+
+    @property
+    def elements(self) -> int:
+        """How many elements its parameters have."""
+        return sum(item.elements for item in self.parameters)
+
+    @property
+    def intensity(self) -> Quantity:
+        """What it computes for each byte that it moves."""
+        if isinstance(self.work, Uncounted):
+            return unavailable("FLOP/B", self.work.why)
+        if not self.moved_bytes:
+            return unavailable("FLOP/B", "it moves no bytes")
+        flops = self.counted.flops
+        return Quantity(flops / self.moved_bytes, "FLOP/B", "computed", "FLOPs / bytes moved once")
+
+
+def node_facts(
+    graph: Graph,
+    parameters: Parameters,
+    profile: Profile | None = None,
+    *,
+    model: str = "picojoules",
+) -> tuple[NodeFacts, ...]:
+    """Put together what is known of each node.
+
+    Args:
+        graph: Whose nodes.
+        parameters: Those of the same model.
+        profile: What runs showed, if there were any.
+        model: The energy model for what is not measured.
+    """
+    by_name = {item.name: item for item in parameters.tensors}
+    runs = _by_graph_number(profile)
+    roof = profile.roof if profile else None
+    neighbours = _neighbours(graph.nodes)
+    found = []
+    for place, (node, (before, after)) in enumerate(zip(graph.nodes, neighbours, strict=True), 1):
+        work = work_of(node)
+        used = _parameters_of(node, by_name)
+        ran = _ran(node, runs.get(node.number, ()), is_run=profile is not None)
+        facts = NodeFacts(
+            place=place,
+            node=node,
+            kind=kind_of(node.op),
+            work=work,
+            parameters=used,
+            before=before,
+            after=after,
+            energy=unavailable("nJ", _NOT_RUN),
+            power=unavailable("W", _NOT_RUN),
+            pruning=_of_parameters(used, pruning_potential, "values that may go"),
+            sensitivity=_of_parameters(used, quantization_sensitivity, "what int8 would cost"),
+            **ran,
+        )
+        facts = _bounded(facts, roof)
+        found.append(_powered(facts, profile, model))
+    return tuple(found)
+
+
+def _by_graph_number(profile: Profile | None) -> Mapping[int, Sequence[NodeProfile]]:
+    found: dict[int, list[NodeProfile]] = {}
+    for node in profile.nodes if profile else ():
+        if node.graph_number is not None:
+            found.setdefault(node.graph_number, []).append(node)
+    return found
+
+
+def _neighbours(nodes: Sequence[Node]) -> Iterator[tuple[Node | None, Node | None]]:
+    """Yield what stands before and after each node, as far as the shapes fit."""
+    fits = [
+        bool(one.outputs and other.arguments and one.outputs[0] == other.arguments[0])
+        for one, other in pairwise(nodes)
+    ]
+    for index in range(len(nodes)):
+        before = nodes[index - 1] if index and fits[index - 1] else None
+        after = nodes[index + 1] if index < len(fits) and fits[index] else None
+        yield before, after
+
+
+def _parameters_of(node: Node, by_name: Mapping[str, Parameter]) -> tuple[Parameter, ...]:
+    """Return the parameters of a node; one that is tied is found where it is counted."""
+    found = []
+    for name in node.parameters:
+        item = by_name.get(name)
+        if item is not None and item.tied_to is not None:
+            item = by_name.get(item.tied_to, item)
+        if item is not None:
+            found.append(item)
+    return tuple(found)
+
+
+def _ran(node: Node, runs: Sequence[NodeProfile], *, is_run: bool) -> dict[str, Any]:
+    """Return what a run showed of a node."""
+    units = {
+        "time": "s",
+        "time_spread": "s",
+        "time_share": "%",
+        "ran_flops": "FLOP",
+        "rate": "FLOP/s",
+        "bandwidth": "B/s",
+        "of_roof": "%",
+    }
+    if len(runs) != node.times or len(runs) != 1:
+        why = _NOT_RUN if not is_run else "it was not found among the operations of the run"
+        if runs or (is_run and node.times != 1):
+            why = f"it runs {node.times:,} times in a loop, of which {len(runs):,} were told apart"
+        nothing = {name: unavailable(unit, why) for name, unit in units.items()}
+        return {**nothing, "bound": "unknown", "bound_source": why}
+    run = runs[0]
+    return {
+        "time": run.time.median,
+        "time_spread": run.time.deviation,
+        "time_share": run.share,
+        "ran_flops": run.flops,
+        "rate": run.rate,
+        "bandwidth": run.bandwidth,
+        "of_roof": run.of_roof,
+        "bound": run.bound,
+        "bound_source": "intensity of the run against the measured roof",
+    }
+
+
+def _bounded(facts: NodeFacts, roof: Roof | None) -> NodeFacts:
+    """Tell what sets the pace of a node that was not found in the run, from its intensity."""
+    if facts.bound != "unknown" or roof is None or facts.intensity.value is None:
+        return facts
+    from snapviewer.model.roofline import bound_of  # which imports NumPy
+
+    return replace(
+        facts,
+        bound=bound_of(facts.intensity.value, roof),
+        bound_source="computed intensity against the measured roof",
+    )
+
+
+def _of_parameters(
+    items: Sequence[Parameter], measure: Callable[[Parameter], float | None], what: str
+) -> Quantity:
+    """Return the mean of a measure over the parameters of a node, by their elements."""
+    if not items:
+        return unavailable("%", "it has no parameters")
+    known = [(item.elements, value) for item in items if (value := measure(item)) is not None]
+    whole = sum(elements for elements, _ in known)
+    if not whole:
+        why = next((item.unmeasured for item in items if item.unmeasured), None)
+        return unavailable("%", why or "the elements of its parameters were not read for it")
+    mean = sum(elements * value for elements, value in known) / whole
+    return Quantity(100 * mean, "%", "computed", f"{what}, mean over {whole:,} elements")
+
+
+def _powered(facts: NodeFacts, profile: Profile | None, model: str) -> NodeFacts:
+    """Add the energy of a node: its share of what was measured, else what the model says."""
+    if isinstance(facts.work, Uncounted) and facts.time.value is None:
+        return replace(
+            facts,
+            energy=unavailable("nJ", facts.work.why),
+            power=unavailable("W", facts.work.why),
+        )
+    whole = profile.energy if profile else None
+    shared = _share_of(whole, facts) if whole else None
+    energy = shared or _modelled(facts, profile, model)
+    if facts.time.value:
+        power = Quantity(
+            (energy.value or 0.0) / 1e9 / facts.time.value,
+            "W",
+            "estimated",
+            f"energy / median time; {energy.source}",
+        )
+    else:
+        power = unavailable("W", facts.time.source)
+    return replace(facts, energy=energy, power=power)
+
+
+def _share_of(whole: Energy, facts: NodeFacts) -> Quantity | None:
+    """Return a node's part of the energy of a run by its part of the time, where that is known."""
+    is_modelled = any(
+        attempt.is_used and attempt.rung == "energy model" for attempt in whole.attempts
+    )
+    share = facts.time_share.value
+    if is_modelled or share is None or whole.energy.value is None:
+        return None
+    return Quantity(
+        whole.energy.value * share / 100 * 1e9,
+        "nJ",
+        "estimated",
+        f"its share of the time × the energy of a run ({whole.energy.status}: "
+        f"{whole.energy.source})",
+    )
+
+
+def _modelled(facts: NodeFacts, profile: Profile | None, model: str) -> Quantity:
+    is_gpu = profile is not None and profile.device.startswith("cuda")
+    dtype = next((spec.dtype for spec in facts.node.arguments if isinstance(spec, TensorSpec)), "")
+    setting = Setting(device="gpu" if is_gpu else "cpu", dtype=dtype)
+    seconds = facts.time.value or 0.0
+    estimate = energy_model(facts.counted, seconds, setting=setting, model=model)
+    source = estimate.energy.source
+    if not seconds:
+        source += "; without idle power, for it was not timed"
+    return Quantity(estimate.range.usual * 1e9, "nJ", "estimated", source)

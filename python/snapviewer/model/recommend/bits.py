@@ -1,0 +1,127 @@
+"""Fewer bits: round trips to int8 and int4 that were really made, and halves of floats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from snapviewer.model.measures import GOOD_INT4_DB, GOOD_INT8_DB, best_db
+from snapviewer.model.nodes import NodeFacts
+from snapviewer.model.parameters import Parameter
+from snapviewer.model.quantity import Quantity
+from snapviewer.model.recommend.gains import named
+from snapviewer.model.recommend.registry import (
+    Advice,
+    Known,
+    Recommendation,
+    node_recommender,
+    parameter_recommender,
+    recommender,
+)
+from snapviewer.units import count_of
+
+_TARGETS = (("int4", 4, GOOD_INT4_DB), ("int8", 8, GOOD_INT8_DB))
+_LARGEST_HALF = 65504.0
+# Only these hold what a matrix product reads; scales and shifts are kept as they are.
+_LEAST_DIMENSIONS = 2
+
+
+@recommender
+def fewer_bits(known: Known) -> Iterator[Recommendation]:
+    """For each format, all tensors that stand a round trip to it."""
+    total = known.parameters.size_bytes
+    for target, bits, least in _TARGETS:
+        fitting = [
+            (item, decibels)
+            for item in known.parameters.counted
+            if _is_weight(item)
+            and (decibels := best_db(item, target)) is not None
+            and decibels >= least
+        ]
+        saved = sum(_saved_bytes(item, bits) for item, _ in fitting)
+        if saved > 0 and total:
+            worst = min(decibels for _, decibels in fitting)
+            yield Recommendation(
+                "quantization",
+                f"Quantize the weights of {count_of(len(fitting), 'tensor')} to {target}",
+                named([item for item, _ in fitting]),
+                Quantity(saved, "bytes", "computed", f"stored in {bits} bits, scales left out"),
+                saved / total,
+                f"a round trip keeps an SQNR of {worst:.1f} dB in each ({least:g} dB asked for)",
+            )
+
+
+@recommender
+def half_of_the_bits(known: Known) -> Iterator[Recommendation]:
+    """Weights of which nothing but the type is known, as in files too large to be read."""
+    total = known.parameters.size_bytes
+    unread = [
+        item
+        for item in known.parameters.counted
+        if item.quality is None and item.dtype in ("float32", "float64") and _is_weight(item)
+    ]
+    saved = sum(_saved_bytes(item, 16) for item in unread)
+    if saved and total:
+        yield Recommendation(
+            "quantization",
+            f"Store {count_of(len(unread), 'tensor')} in 16 bits (bfloat16)",
+            named(unread),
+            Quantity(saved, "bytes", "computed", "2 bytes an element instead of what it has"),
+            saved / total,
+            "bfloat16 has the range of float32; what fewer bits cost here was not computed "
+            "(--quality), so compare the accuracy",
+        )
+
+
+def _is_weight(item: Parameter) -> bool:
+    return len(item.shape) >= _LEAST_DIMENSIONS
+
+
+def _saved_bytes(item: Parameter, bits: int) -> int:
+    return max(0, item.size_bytes - item.elements * bits // 8)
+
+
+@parameter_recommender
+def bits_of_parameter(item: Parameter) -> Iterator[Advice]:
+    """The fewest bits that a round trip stands; else half of them."""
+    if not _is_weight(item):
+        return
+    for target, bits, least in _TARGETS:
+        decibels = best_db(item, target)
+        if decibels is not None and decibels >= least and _saved_bytes(item, bits):
+            yield Advice(
+                "quantization",
+                f"Quantize to {bits} bits ({target})",
+                f"a round trip keeps {decibels:.1f} dB, {least:g} dB are asked for",
+            )
+            return
+    stats = item.stats
+    if item.dtype == "float32" and stats is not None and stats.max is not None:
+        largest = max(abs(stats.min or 0.0), abs(stats.max))
+        half = "float16" if largest < _LARGEST_HALF else "bfloat16"
+        yield Advice(
+            "quantization",
+            f"Consider quantization to 16-bit precision ({half})",
+            f"the largest magnitude is {largest:.3g}, float16 holds {_LARGEST_HALF:g}",
+        )
+
+
+@node_recommender
+def bits_of_node(node: NodeFacts) -> Iterator[Advice]:
+    """A node all of whose weights stand int8."""
+    weights = [item for item in node.parameters if _is_weight(item)]
+    known = [best_db(item, "int8") for item in weights]
+    worst = min((decibels for decibels in known if decibels is not None), default=None)
+    if worst is None or None in known:
+        return
+    if worst >= GOOD_INT8_DB:
+        yield Advice(
+            "quantization",
+            "Could be quantized to 8 bits",
+            f"its weights keep {worst:.1f} dB in a round trip, {GOOD_INT8_DB:g} dB are asked for",
+        )
+    else:
+        yield Advice(
+            "quantization",
+            "Keep in 16 bits or more",
+            f"its weights keep only {worst:.1f} dB in a round trip to int8",
+        )

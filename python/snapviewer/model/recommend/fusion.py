@@ -1,0 +1,113 @@
+"""Operations that one kernel could do together with their neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from snapviewer.model.nodes import NodeFacts
+from snapviewer.model.quantity import Quantity
+from snapviewer.model.recommend.gains import places, time_gain
+from snapviewer.model.recommend.registry import (
+    Advice,
+    Known,
+    Recommendation,
+    node_recommender,
+    recommender,
+)
+from snapviewer.model.work import kind_of
+from snapviewer.units import count_of
+
+_PRODUCERS = ("Convolution", "Linear", "Normalization", "ElementWise", "MatMul")
+_MIB = 2**20
+
+
+def _folds(node: NodeFacts) -> bool:
+    """Tell whether a batch normalisation follows a convolution, whose weights can take it in."""
+    before = kind_of(node.before.op) if node.before else ""
+    return "batch_norm" in node.node.op and before == "Convolution"
+
+
+def _fuses(node: NodeFacts) -> bool:
+    """Tell whether an activation works on what was just computed."""
+    return (
+        node.kind == "Activation"
+        and node.before is not None
+        and kind_of(node.before.op) in _PRODUCERS
+    )
+
+
+@recommender
+def fold_normalization(known: Known) -> Iterator[Recommendation]:
+    """Batch normalisations into the weights of the convolutions before them."""
+    folded = [node for node in known.nodes if _folds(node)]
+    if not folded:
+        return
+    moved = sum(node.moved_bytes for node in folded)
+    gain, share, share_of = _gain(known, folded, "FLOP", "the work of the normalisations")
+    yield Recommendation(
+        "fusion",
+        f"Fold {count_of(len(folded), 'batch normalisation')} into their convolutions",
+        places(folded),
+        gain,
+        share,
+        f"each follows a convolution; {moved / _MIB:.1f} MiB of memory traffic go, too "
+        "(torch.nn.utils.fuse_conv_bn_eval, torch.jit.freeze)",
+        share_of,
+    )
+
+
+@recommender
+def fuse_activations(known: Known) -> Iterator[Recommendation]:
+    """Activations with what computes their input."""
+    fused = [node for node in known.nodes if _fuses(node)]
+    if not fused:
+        return
+    gain, share, share_of = _gain(known, fused, "bytes", "memory traffic of the activations")
+    yield Recommendation(
+        "fusion",
+        f"Fuse {count_of(len(fused), 'activation')} with what computes their input",
+        places(fused),
+        gain,
+        share,
+        "each reads what the operation before it just wrote (torch.compile does this)",
+        share_of,
+    )
+
+
+def _gain(
+    known: Known, nodes: Sequence[NodeFacts], unit: str, what: str
+) -> tuple[Quantity, float, str]:
+    """Return what leaving nodes out saves: their time, or else their FLOPs or traffic."""
+    timed = time_gain(known, nodes, what)
+    if timed is not None:
+        return (*timed, "the time of a run")
+    if unit == "FLOP":
+        saved, whole = (sum(one.counted.flops for one in some) for some in (nodes, known.nodes))
+        return Quantity(saved, unit, "computed", what), saved / max(1, whole), "the FLOPs"
+    saved, whole = (sum(one.moved_bytes for one in some) for some in (nodes, known.nodes))
+    return Quantity(saved, unit, "computed", what), saved / max(1, whole), "the memory traffic"
+
+
+@node_recommender
+def fuse_node(node: NodeFacts) -> Iterator[Advice]:
+    """What a node can be fused with."""
+    if _folds(node):
+        yield Advice(
+            "fusion",
+            "Fold into the convolution before it",
+            f"its {node.moved_bytes:,} bytes of traffic go, and its scales become weights",
+        )
+    elif _fuses(node) and node.before is not None:
+        yield Advice(
+            "fusion",
+            f"Fuse with the {node.before.op} before it",
+            f"it reads what that just wrote: {node.moved_bytes:,} bytes of traffic",
+        )
+    elif node.kind in _PRODUCERS and node.after is not None:
+        kind = kind_of(node.after.op)
+        if kind == "Activation" or (node.kind == "Convolution" and "batch_norm" in node.after.op):
+            yield Advice(
+                "fusion",
+                f"High fusion potential with the {node.after.op} after it",
+                f"that reads the {node.counted.written_bytes:,} bytes that this one writes",
+            )
