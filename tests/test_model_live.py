@@ -366,6 +366,7 @@ def test_a_model_that_looks_at_its_numbers_runs_for_real_and_the_notes_say_so() 
         "the model did not run on the meta device",
         "the model did not run with fake tensors",
         "the model ran for real",
+        "how much the model computes may depend on the numbers that it is given, and on its weights",
     ]
 
 

@@ -15,6 +15,8 @@ from snapviewer.model.torchscript.values import Tensor
 
 _IMAGE_SIZES = (224, 32, 28, 64, 96, 128, 256, 299, 384, 512, 448, 518)
 _LENGTHS = (128, 64, 32, 16, 512, 8, 4)
+_SOUND = (16_000,)
+_SPECTRUM = (1024, 128)
 _VIDEO = ((16, 112, 112), (32, 224, 224), (16, 64, 64), (64, 64, 64), (32, 32, 32))
 
 
@@ -164,7 +166,7 @@ def _guess_from(node: Node, mark: Unknown) -> Guess | None:
 def _images(node: Node, weight: TensorSpec, where: str) -> Guess:
     named = dict(node.keywords)
     name = node.op.partition("::")[2]
-    place = 8 if "convolution" in name and "mkldnn" not in name else 6
+    place = 8 if name in ("_convolution", "convolution") else 6
     groups = named.get("groups", node.arguments[place] if len(node.arguments) > place else 1)
     is_transposed = "transpose" in name or (place == 8 and node.arguments[6:7] == (True,))
     return _images_for(weight.shape, groups, is_transposed, weight.dtype, where)
@@ -183,13 +185,69 @@ def _images_for(
         spaces = _VIDEO
     else:
         spaces = [(size,) * count for size in _IMAGE_SIZES]
-        spaces = [*spaces, (16_000,)] if count == 1 else spaces
-    specs = tuple(TensorSpec((1, channels, *space), dtype) for space in spaces)
+        if count == 1:
+            # One channel is a sound: a second of it.
+            spaces = [_SOUND, *spaces] if channels == 1 else [*spaces, _SOUND]
+    specs = [TensorSpec((1, channels, *space), dtype) for space in spaces]
+    if channels == 1:
+        # Models of sounds and of spectrograms may make the one channel by themselves.
+        bare = [(1, *_SOUND)] if count == 1 else [(1, *space) for space in (_SPECTRUM, spaces[0])]
+        specs[1:1] = [TensorSpec(shape, dtype) for shape in bare if len(shape) == count + 1]
     sizes = "×".join(map(str, spaces[0]))
-    return Guess(specs, f"{where} takes {channels} channels: a batch of 1, {sizes}")
+    return Guess(tuple(specs), f"{where} takes {channels} channels: a batch of 1, {sizes}")
 
 
 def _features(features: int | None, dtype: str, reason: str) -> Guess:
     specs = [TensorSpec((1, features), dtype)]
     specs += [TensorSpec((1, length, features), dtype) for length in _LENGTHS]
     return Guess(tuple(specs), f"{reason}: a batch of 1")
+
+
+_LONGEST = 1 << 16
+_FRAMES = 8
+
+
+def adapted(spec: TensorSpec, differing: tuple[int, ...]) -> Iterator[TensorSpec]:
+    """Yield shapes by which two sizes in a model, which differ with this input, may agree.
+
+    A table of 50 positions that meets 197 patches wants an image a half as high and as wide.
+
+    >>> list(adapted(TensorSpec((1, 3, 224, 224), "float32"), (50, 197)))[0].shape
+    (1, 3, 112, 112)
+    >>> next(adapted(TensorSpec((1, 128), "int64"), (77, 128))).shape
+    (1, 77)
+    """
+    shape = spec.shape
+    if len(differing) != 2 or len(shape) < 2 or None in shape:
+        return
+    if len(shape) in (4, 5) and {shape[1], shape[2]} == set(differing):
+        # What was taken for the channels was not: frames come first, or channels last.
+        _, channels, *sides = shape
+        frames = (_FRAMES,) if len(shape) == 4 else (sides.pop(0),)
+        yield TensorSpec((1, *frames, channels, *sides), spec.dtype)
+        yield TensorSpec((1, *shape[2:], channels), spec.dtype)
+    has_sides = len(shape) >= 4 and shape[-1] == shape[-2]
+    if has_sides:
+        # Patches are as many as the square of a side; tokens for the class come beside them.
+        for power in (0.5, 1.0):
+            for side in _scaled(shape[-1], differing, (1, 0, 2), power):
+                yield TensorSpec((*shape[:-2], side, side), spec.dtype)
+    if not has_sides or len(shape) == 5:
+        is_steps = "int" in spec.dtype or shape[1] == _LENGTHS[0] or has_sides
+        place = 1 if is_steps else len(shape) - 1
+        for size in _scaled(shape[place], differing, (0, 1, 2), 1.0):
+            yield TensorSpec((*shape[:place], size, *shape[place + 1 :]), spec.dtype)
+
+
+def _scaled(
+    old: int | None, differing: tuple[int, ...], beside: Sequence[int], power: float
+) -> Iterator[int]:
+    """Yield sizes in the proportion of two that differ, where that gives a whole number."""
+    for apart in beside:
+        for have, want in (differing, differing[::-1]):
+            if old is None or min(have, want) <= apart:
+                continue
+            scaled = old * ((want - apart) / (have - apart)) ** power
+            new = round(scaled)
+            if 0 < new <= _LONGEST and abs(scaled - new) < 1e-6 * new:
+                yield new

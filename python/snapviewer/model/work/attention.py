@@ -6,6 +6,7 @@ count: every score counts, as published numbers have it and as unfused attention
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from math import prod
 
 from snapviewer.model.work.registry import Call, Uncounted, Work, register
@@ -64,7 +65,8 @@ def _biased_attention(call: Call) -> Work:
 def _attend(call: Call, *, is_masked: bool) -> Work:
     query, key, value = call.shape("query"), call.shape("key"), call.shape("value")
     # With grouped queries the keys have fewer heads, and with broadcasting either may have more.
-    heads = max(prod(query[:-2]), prod(key[:-2]), prod(value[:-2]))
+    fronts = zip_longest(*(reversed(shape[:-2]) for shape in (query, key, value)), fillvalue=1)
+    heads = prod(0 if 0 in sizes else max(sizes) for sizes in fronts)
     return _scored(call, heads * query[-2] * key[-2], query[-1], value[-1], is_masked)
 
 
