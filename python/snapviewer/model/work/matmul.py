@@ -186,7 +186,6 @@ def _sparse(call: Call) -> Uncounted:
         "aten::_sparse_semi_structured_mm",
         "aten::_cslt_sparse_mm",
     ),
-    "self|input|compressed_A",
     kind="MatMul",
 )
 def _semi_structured(call: Call) -> Uncounted:
