@@ -170,6 +170,7 @@ def _surroundings(way: Way, has_gradients: bool) -> Iterator[None]:
     try:
         with ExitStack() as stack:
             stack.enter_context(torch.random.fork_rng(devices=[]))
+            stack.enter_context(_flexible_attention_as_it_is())
             # Otherwise TorchScript may fuse operations into one that nobody can hear.
             stack.enter_context(torch.jit.optimized_execution(False))
             if not has_gradients:
@@ -181,6 +182,24 @@ def _surroundings(way: Way, has_gradients: bool) -> Iterator[None]:
     finally:
         torch.backends.mha.set_fastpath_enabled(was_fast)
         log.disabled = was_disabled
+
+
+@contextmanager
+def _flexible_attention_as_it_is() -> Iterator[None]:
+    """Keep flex_attention from being compiled, which nobody can listen to."""
+    from torch.nn import attention
+
+    switch = "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG"
+    flexible = getattr(attention, "flex_attention", None)
+    if not hasattr(flexible, switch):
+        yield
+        return
+    before = getattr(flexible, switch)
+    setattr(flexible, switch, True)
+    try:
+        yield
+    finally:
+        setattr(flexible, switch, before)
 
 
 def _notes(module: Any, failures: list[_Failure], way: Way, *, has_unseen: bool) -> tuple[str, ...]:

@@ -77,6 +77,8 @@ def _mode(
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Listener(TorchDispatchMode):  # type: ignore[misc] # its base is torch's
+        supports_higher_order_operators = True
+
         def __torch_dispatch__(
             self, function: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
@@ -86,6 +88,11 @@ def _mode(
             keywords = tuple((str(name), value_of(value)) for name, value in kwargs.items())
             parameters = _parameters(names, (*args, *kwargs.values()))
             op = _op_of(function)
+            if op in _BLOCKS:
+                _check_block(op, args)
+                if op in _DECIDING:
+                    dependent[op] = None
+                return function(*(_heard(value, self) for value in args), **kwargs)
             try:
                 result = function(*args, **kwargs)
             except RuntimeError:
@@ -106,6 +113,49 @@ def _mode(
 def _op_of(function: Any) -> str:
     schema = getattr(function, "_schema", None)
     return str(schema.name) if schema is not None else f"higher_order::{function}"
+
+
+# Operations that run code of the model, whose own operations are heard.
+_DECIDING = ("higher_order::cond", "higher_order::while_loop")
+_BLOCKS = (
+    *_DECIDING,
+    *(f"higher_order::{name}" for name in ("map_impl", "map", "scan", "wrap", "invoke_subgraph")),
+    *(f"higher_order::{name}" for name in ("strict_mode", "hints_wrapper", "associative_scan")),
+    *(f"higher_order::{name}" for name in ("tag_activation_checkpoint", "checkpoint")),
+)
+
+
+def _check_block(op: str, args: Any) -> None:
+    """Raise an error if a block would not run as often as it does with numbers."""
+    import torch
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    tensors = [value for value in _leaves(args) if isinstance(value, torch.Tensor)]
+    is_fake = any(isinstance(tensor, FakeTensor) for tensor in tensors)
+    if is_fake or (op in _DECIDING and any(tensor.is_meta for tensor in tensors)):
+        raise NotImplementedError(f"{op.partition('::')[2]} needs numbers to run as it does")
+
+
+def _leaves(values: Any) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, tuple | list):
+            yield from _leaves(value)
+        else:
+            yield value
+
+
+def _heard(value: Any, mode: Any) -> Any:
+    """Return a function so that its operations are heard; anything else as it is."""
+    import torch
+
+    if isinstance(value, torch.Tensor) or not callable(value):
+        return value
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with mode:
+            return value(*args, **kwargs)
+
+    return run
 
 
 # Without numbers they refuse types that they take with them.

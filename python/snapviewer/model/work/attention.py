@@ -62,6 +62,12 @@ def _biased_attention(call: Call) -> Work:
     return _attend(call, is_masked=call.is_given("attn_bias"))
 
 
+@register("higher_order::flex_attention", "query key value", kind="Attention")
+def _flexible_attention(call: Call) -> Work:
+    # Scores that its mask leaves out count too, as in other attention; what changes them does not.
+    return _attend(call, is_masked=True)
+
+
 def _attend(call: Call, *, is_masked: bool) -> Work:
     query, key, value = call.shape("query"), call.shape("key"), call.shape("value")
     # With grouped queries the keys have fewer heads, and with broadcasting either may have more.
