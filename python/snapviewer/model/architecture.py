@@ -107,14 +107,18 @@ def _with_attention(signs: Signs) -> tuple[ModelClass, str]:
         return "Hybrid", f"{_many(signs.convolutions, 'convolution')} and {layers}, as in DETR"
     if signs.has_tokens and signs.has_images and signs.convolutions:
         return "Transformer", f"{layers} over tokens and over patches of images"
+    if signs.has_two_sequences and signs.has_images and signs.convolutions:
+        what = f"{_many(signs.convolutions, 'convolution')}, then {layers}"
+        return "Hybrid", f"{what} of an encoder and a decoder, as in DETR"
     if signs.has_two_sequences:
         return "Transformer", f"{layers} of an encoder and a decoder"
     if signs.has_tokens and signs.is_causal:
         return "GPT", f"token embeddings and {_many(signs.attentions, 'causal attention layer')}"
     if signs.convolutions and not signs.has_tokens:
-        return "Vision Transformer", (
-            f"patches by {_many(signs.convolutions, 'convolution')}, then {layers}"
-        )
+        by = _many(signs.convolutions, "convolution")
+        if signs.convolutions < _BACKBONE:
+            return "Vision Transformer", f"patches by {by}, then {layers}"
+        return "Vision Transformer", f"{layers}, and {by} between them that cut or pool patches"
     return "Transformer", layers
 
 
