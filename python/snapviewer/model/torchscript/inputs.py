@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import isqrt
 from typing import Any
 
 from snapviewer._core import SnapshotError
@@ -246,6 +247,11 @@ def _scaled(
     for apart in beside:
         for have, want in (differing, differing[::-1]):
             if old is None or min(have, want) <= apart:
+                continue
+            rows, wanted = isqrt(have - apart), isqrt(want - apart)
+            if power < 1 and rows**2 == have - apart and wanted**2 == want - apart:
+                # As many patches of the same size; the old size need not be a multiple of it.
+                yield min(old // rows * wanted, _LONGEST)
                 continue
             scaled = old * ((want - apart) / (have - apart)) ** power
             new = round(scaled)
