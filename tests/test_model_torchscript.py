@@ -270,7 +270,7 @@ def test_a_loop_that_depends_on_values_counts_once_and_says_so(tmp_path: Path) -
     [
         ("mlp", TensorSpec((1, 8), "float32"), "takes 8 features"),
         ("lstm", TensorSpec((1, 128, 8), "float32"), "takes 8 features"),
-        ("gpt", TensorSpec((1, 16), "int64"), "embedding"),
+        ("gpt", TensorSpec((1, 16), "int64"), "16 tokens, of at most 16"),
         ("lenet", TensorSpec((1, 1, 32, 32), "float32"), "1 channels"),
         ("detr", TensorSpec((1, 3, 200, 200), "float32"), "3 channels"),
         ("encoder", TensorSpec((1, 128, 16), "float32"), "128 steps"),

@@ -97,7 +97,9 @@ def _mode(
                 result = function(*args, **kwargs)
             except RuntimeError:
                 result = _stand_in(op, args, kwargs, (arguments, keywords))
-            if _depends_on_numbers(function, arguments):
+            # A number that a parameter or buffer holds is the same in every run.
+            is_own = op in ("aten::item", "aten::_local_scalar_dense") and bool(parameters)
+            if not is_own and _depends_on_numbers(function, arguments):
                 dependent[op] = None
             outputs = result if isinstance(result, tuple | list) else (result,)
             values = tuple(value_of(value) for value in outputs)

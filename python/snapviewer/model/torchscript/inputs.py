@@ -106,8 +106,9 @@ def unknown_input(name: str) -> Unknown:
 def guess(nodes: Sequence[Node], name: str) -> Guess | None:
     """Guess an input's shape from the first layer that it goes into."""
     mark = unknown_input(name)
+    most = _positions(nodes)
     for node in nodes:
-        found = _guess_from(node, mark)
+        found = _guess_from(node, mark, most)
         if found is not None:
             # Attention is between the steps of a sequence: features alone would be too little.
             is_sequence = any(node.op in _ATTENTION for node in nodes)
@@ -119,15 +120,14 @@ def guess(nodes: Sequence[Node], name: str) -> Guess | None:
     return None
 
 
-def _guess_from(node: Node, mark: Unknown) -> Guess | None:
+def _guess_from(node: Node, mark: Unknown, most: int | None) -> Guess | None:
     op = node.op.partition("::")[2]
     arguments = [*node.arguments, *(value for _, value in node.keywords)]
     if len(arguments) < 2:
         return None
     where = f"the first layer, {node.op}" + (f" in {node.module[:100]}" if node.module else "")
     if op == "embedding" and arguments[1] == mark and isinstance(arguments[0], TensorSpec):
-        specs = tuple(TensorSpec((1, length), "int64") for length in _LENGTHS)
-        return Guess(specs, f"{where} is an embedding: a batch of 1, 128 tokens")
+        return _tokens(where, most)
     if arguments[0] != mark:
         return None
     weight = arguments[1]
@@ -162,6 +162,34 @@ def _guess_from(node: Node, mark: Unknown) -> Guess | None:
         flat = TensorSpec((1, channels), weight.dtype)
         return Guess((*sizes, flat), f"{where} normalises {channels} channels")
     return None
+
+
+_FEWEST_POSITIONS = 8
+
+
+def _positions(nodes: Sequence[Node]) -> int | None:
+    """Return the rows of a table that is looked up by something else than an input: positions.
+
+    A table of very few rows tells the parts of a text from each other.
+    """
+    rows = [
+        table.shape[0] or 0
+        for node in nodes
+        if node.op == "aten::embedding" and len(node.arguments) > 1
+        if isinstance(node.arguments[1], TensorSpec)
+        if isinstance(table := node.arguments[0], TensorSpec) and len(table.shape) == 2
+    ]
+    return max((count for count in rows if count >= _FEWEST_POSITIONS), default=None)
+
+
+def _tokens(where: str, most: int | None) -> Guess:
+    lengths: tuple[int, ...] = _LENGTHS
+    why = ""
+    if most is not None:
+        why = f", of at most {most} (a table of positions has as many rows)"
+        lengths = (min(_LENGTHS[0], most), *(length for length in _LENGTHS if length < most))
+    specs = tuple(TensorSpec((1, length), "int64") for length in dict.fromkeys(lengths))
+    return Guess(specs, f"{where} is an embedding: a batch of 1, {lengths[0]} tokens{why}")
 
 
 def _images(node: Node, weight: TensorSpec, where: str) -> Guess:

@@ -151,7 +151,7 @@ def _arranged(model: _Model, tensors: Sequence[Any]) -> list[Any]:
         tensors = [list(tensors)]
     if len(tensors) > len(places):
         raise SnapshotError(
-            f"{len(tensors)} inputs were given, but the model takes {len(places)} tensors"
+            f"tensors that were given: {len(tensors)}, but the model takes {len(places)}"
         )
     arguments = [_default(parameter) for parameter in model.parameters]
     for place, tensor in zip(places, tensors, strict=False):
