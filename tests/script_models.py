@@ -254,3 +254,33 @@ class LeNet(nn.Module):
 class Both(nn.Module):
     def forward(self, x: Tensor, named: Dict[str, Tensor]) -> Tensor:  # noqa: UP006
         return x + named["k"]
+
+
+class Sound(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.cut = nn.Conv1d(1, 4, 10, 5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.cut(x[:, None])
+
+
+class Video(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.cut = nn.Conv2d(3, 4, 16, 16)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.cut(x.reshape(x.size(0) * x.size(1), x.size(2), x.size(3), -1))
+
+
+class Patches(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.cut = nn.Conv2d(3, 8, 12, 12)
+        self.places = nn.Parameter(torch.zeros(1, 1 + 20 * 20, 8))
+        self.token = nn.Parameter(torch.zeros(1, 1, 8))
+
+    def forward(self, x: Tensor) -> Tensor:
+        patches = self.cut(x).flatten(2).transpose(1, 2)
+        return torch.cat([self.token, patches], dim=1) + self.places

@@ -362,11 +362,83 @@ def test_a_model_that_looks_at_its_numbers_runs_for_real_and_the_notes_say_so() 
     graph = record(Decides(), torch.ones(2, 4))
 
     assert macs_of(graph) == 32
-    assert [note.partition(":")[0] for note in graph.notes] == [
+    assert [note.partition(":")[0] for note in graph.notes[:3]] == [
         "the model did not run on the meta device",
         "the model did not run with fake tensors",
         "the model ran for real",
     ]
+    assert graph.notes[3].startswith("how much the model computes may depend on the numbers")
+    assert "aten::item" in graph.notes[3]
+
+
+class Chooses(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.small, self.large = nn.Linear(4, 4), nn.Linear(4, 64)
+
+    def forward(self, x: Any) -> Any:
+        return torch.cond(x.sum() > 0, self.small, lambda x: self.large(x)[:, :4].clone(), (x,))
+
+
+class Turns(nn.Module):
+    def forward(self, x: Any) -> Any:
+        from torch._higher_order_ops import while_loop
+
+        return while_loop(lambda i, w: i < 5, lambda i, w: (i + 1, w @ w), (torch.tensor(0), x))
+
+
+class Maps(nn.Module):
+    def forward(self, x: Any) -> Any:
+        from torch._higher_order_ops import map as map_each
+
+        return map_each(lambda row, other: row @ other, x, torch.ones(4, 4, device=x.device))
+
+
+class Flexible(nn.Module):
+    def forward(self, x: Any) -> Any:
+        from torch.nn.attention.flex_attention import flex_attention
+
+        return flex_attention(x, x[:, :2], x[:, :2], enable_gqa=True)
+
+
+@pytest.mark.parametrize(
+    ("module", "shape", "macs"),
+    [
+        (Chooses, (2, 4), 2 * 4 * 4),
+        (Turns, (4, 4), 5 * 64),
+        (Maps, (6, 4, 4), 6 * 64),
+        (Flexible, (1, 4, 16, 8), 2 * 4 * 16 * 16 * 8),
+    ],
+)
+def test_what_runs_inside_of_blocks_is_heard(
+    module: type[nn.Module], shape: tuple[int, ...], macs: int
+) -> None:
+    graph = record(module(), torch.rand(shape))
+
+    assert macs_of(graph) == macs
+    decides = any("higher_order::" in note and "depend on" in note for note in graph.notes)
+    assert decides == (module in (Chooses, Turns))
+
+
+def test_a_sparse_matrix_is_uncounted_and_never_counts_as_a_dense_one() -> None:
+    class Sparse(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return torch.sparse.mm(torch.eye(4).to_sparse(), x)
+
+    totals = totals_of(record(Sparse(), torch.rand(4, 5), device="cpu").nodes)
+
+    assert totals.work.macs == 0
+    assert any("_sparse_mm" in node.op or "mm" in node.op for node, _ in totals.uncounted)
+
+
+def test_products_of_groups_run_without_numbers_in_any_type() -> None:
+    class Groups(nn.Module):
+        def forward(self, x: Any, weights: Any, ends: Any) -> Any:
+            return torch._grouped_mm(x, weights, ends)
+
+    inputs = (spec(12, 8), spec(3, 8, 16), spec(3, dtype="int32"))
+
+    assert macs_of(record(Groups(), inputs)) == 12 * 8 * 16
 
 
 def test_a_model_with_constants_on_the_processor_runs_with_fake_tensors() -> None:

@@ -836,6 +836,22 @@ class TestWithTorch:
         assert any("larger of its branches counts (false_graph_0)" in one for one in graph.notes)
         assert any("body counts once" in one for one in graph.notes)
 
+    def test_what_vmap_goes_over_counts_for_each_element(self, torch: Any, tmp_path: Path) -> None:
+        nn = torch.nn
+
+        class Mapped(nn.Module):  # type: ignore[misc, name-defined]
+            def forward(self, x: Any, y: Any) -> Any:
+                each = torch.vmap(torch.vmap(lambda row: row @ y))(x)
+                return each, x[0, 0] @ y
+
+        exported(tmp_path / "m.pt2", Mapped(), (torch.rand(2, 3, 4, 5), torch.rand(5, 6)))
+
+        graph = read_pt2(tmp_path / "m.pt2")
+
+        assert multiply_adds(graph) == 6 * 4 * 5 * 6 + 4 * 5 * 6
+        assert all(node.op.startswith("aten::") for node in graph.nodes)
+        assert graph.notes == ()
+
     @pytest.mark.parametrize(
         ("name", "giga"),
         [

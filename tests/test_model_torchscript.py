@@ -270,9 +270,9 @@ def test_a_loop_that_depends_on_values_counts_once_and_says_so(tmp_path: Path) -
     [
         ("mlp", TensorSpec((1, 8), "float32"), "takes 8 features"),
         ("lstm", TensorSpec((1, 128, 8), "float32"), "takes 8 features"),
-        ("gpt", TensorSpec((1, 16), "int64"), "embedding"),
+        ("gpt", TensorSpec((1, 16), "int64"), "16 tokens, of at most 16"),
         ("lenet", TensorSpec((1, 1, 32, 32), "float32"), "1 channels"),
-        ("detr", TensorSpec((1, 3, 32, 32), "float32"), "3 channels"),
+        ("detr", TensorSpec((1, 3, 200, 200), "float32"), "3 channels"),
         ("encoder", TensorSpec((1, 128, 16), "float32"), "128 steps"),
     ],
 )
@@ -287,6 +287,62 @@ def test_an_input_is_inferred_that_suits_the_layers(
 
     assert inputs[0] == expected
     assert reason in why
+
+
+class Sized(torch.nn.Module):  # type: ignore[misc, name-defined]
+    """Computes sizes with tensors, as traced models do: a root, a least one, a remainder."""
+
+    def forward(self, x: Any) -> Any:
+        # While it is traced, sizes are tensors.
+        side = (x.shape[1] ** 0.5).to(torch.int64)
+        least = torch.min(torch.tensor([4, 6]))
+        image = x.reshape(x.shape[0], side, side, x.shape[2])
+        missing = (least - side % least) % least
+        padded = torch.nn.functional.pad(image, (0, 0, 0, missing, 0, missing))
+        frames = torch.stft(x.flatten(1), 16, 4, window=torch.ones(16), return_complex=True)
+        waves = torch.fft.rfft(x, n=36, dim=1).real
+        return padded @ padded.transpose(-1, -2), frames.abs() @ waves
+
+
+@pytest.mark.parametrize("kind", ["traced", "frozen"])
+def test_sizes_that_traced_code_computes_are_known(tmp_path: Path, kind: str) -> None:
+    inputs = (torch.rand(1, 25, 3),)
+    made = torch.jit.trace(Sized().eval(), inputs, check_trace=False)
+    made = torch.jit.freeze(made) if kind == "frozen" else made
+    torch.jit.save(made, str(tmp_path / "m.pt"))
+
+    graph = read_torchscript(tmp_path / "m.pt", inputs=specs(inputs))
+
+    products = [node for node in graph.nodes if node.op == "aten::matmul"]
+    assert [node.outputs[0] for node in products] == [
+        TensorSpec((1, 8, 8, 8), "float32"),
+        TensorSpec((1, 9, 3), "float32"),
+    ]
+    assert graph.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        # It makes the one channel by itself.
+        ("Sound", (1, 16_000)),
+        # Frames come before channels.
+        ("Video", (1, 8, 3, 224, 224)),
+        # Its table has places for 20 × 20 patches of 12 × 12, and for one token more.
+        ("Patches", (1, 3, 240, 240)),
+    ],
+)
+def test_an_input_is_mended_by_the_sizes_that_differ(
+    tmp_path: Path, name: str, expected: tuple[int, ...]
+) -> None:
+    import script_models as models
+
+    path = saved(getattr(models, name)(), "frozen", tmp_path / "m.pt", ())
+
+    found, why = infer_inputs(path)
+
+    assert found == (TensorSpec(expected, "float32"),)
+    assert "first size that suits" in why
 
 
 def test_quantized_models_are_followed(tmp_path: Path) -> None:

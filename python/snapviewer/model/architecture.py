@@ -6,13 +6,20 @@ reason says so.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from snapviewer.model.graph import Graph, Node
+from snapviewer.model.graph import Graph
 from snapviewer.model.parameters import Parameter
+from snapviewer.model.signs import (
+    Signs,
+    attentions_of,
+    layers_of_parameters,
+    ranked,
+    signs_of_graph,
+    signs_of_parameters,
+)
 from snapviewer.model.work import kind_of
 
 ModelClass: TypeAlias = Literal[
@@ -31,6 +38,8 @@ _LABELS: Mapping[ModelClass, str] = {
 }
 # A patch embedding is one convolution or two; more of them are a backbone.
 _BACKBONE = 5
+# Linear layers for each convolution where these only cut patches.
+_MIXING = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,33 +61,15 @@ class Architecture:
         return f"{_LABELS[self.model_class]} ({self.complexity} Complexity)"
 
 
-@dataclass(frozen=True, slots=True)
-class _Signs:
-    convolutions: int
-    attentions: int
-    recurrent: int
-    embeddings: int
-    linears: int
-    is_causal: bool
-
-
 def architecture_of(
     graph: Graph | None, parameters: Sequence[Parameter], parameter_count: int
 ) -> Architecture:
     """Classify a model by its graph, or by its parameters if there is none."""
     if graph is not None and graph.nodes:
-        signs, layers = _signs_of_graph(graph), _layers_of_graph(graph)
+        signs, layers = signs_of_graph(graph), _layers_of_graph(graph)
         source = "operations"
     else:
-        layers = _layers_of_parameters(parameters)
-        signs = _Signs(
-            layers.get("Convolution", 0),
-            layers.get("Attention", 0),
-            layers.get("Recurrent", 0),
-            layers.get("Embedding", 0),
-            layers.get("Linear", 0),
-            is_causal=_is_causal_by_name(parameters),
-        )
+        signs, layers = signs_of_parameters(parameters), layers_of_parameters(parameters)
         source = "names and shapes of parameters"
     model_class, reason = _classified(signs)
     return Architecture(
@@ -86,27 +77,58 @@ def architecture_of(
     )
 
 
-def _classified(signs: _Signs) -> tuple[ModelClass, str]:
-    if signs.attentions and signs.convolutions >= _BACKBONE:
-        return "Hybrid", (
-            f"{signs.convolutions} convolutions and {signs.attentions} attention layers, as in DETR"
-        )
-    if signs.attentions and signs.embeddings and signs.is_causal:
-        return "GPT", f"token embeddings and {signs.attentions} causal attention layers"
-    if signs.attentions and signs.convolutions and not signs.embeddings:
-        return "Vision Transformer", (
-            f"patches by {signs.convolutions} convolution{'s'[: signs.convolutions > 1]}, then "
-            f"{signs.attentions} attention layers"
-        )
-    if signs.attentions:
-        return "Transformer", f"{signs.attentions} attention layers"
+def _classified(signs: Signs) -> tuple[ModelClass, str]:
+    if signs.attentions > signs.recurrent:
+        return _with_attention(signs)
     if signs.recurrent:
-        return "RNN", f"{signs.recurrent} recurrent layers and no attention"
+        beside = f" beside {_many(signs.attentions, 'attention layer')}" if signs.attentions else ""
+        return "RNN", f"{_many(signs.recurrent, 'recurrent layer')}{beside or ' and no attention'}"
+    if signs.has_tokens and signs.linears > signs.convolutions == signs.depthwise > 0:
+        return "Custom", (
+            f"token embeddings, {_many(signs.linears, 'linear layer')} and "
+            f"{_many(signs.depthwise, 'depthwise convolution')}, as in state-space models"
+        )
+    if 0 < signs.convolutions == signs.patches <= signs.linears // _MIXING:
+        return "MLP", (
+            f"patches by {_many(signs.convolutions, 'convolution')}, then "
+            f"{_many(signs.linears, 'linear layer')} and no attention"
+        )
     if signs.convolutions:
-        return "CNN", f"{signs.convolutions} convolutions and no attention"
+        return "CNN", f"{_many(signs.convolutions, 'convolution')} and no attention"
     if signs.linears:
-        return "MLP", f"{signs.linears} linear layers and nothing else that mixes features"
+        what = _many(signs.linears, "linear layer")
+        return "MLP", f"{what} and nothing else that mixes features"
     return "Custom", "no convolution, attention, recurrent or linear layer was found"
+
+
+def _with_attention(signs: Signs) -> tuple[ModelClass, str]:
+    layers = _many(signs.attentions, "attention layer")
+    if signs.backbone >= _BACKBONE:
+        return "Hybrid", f"{_many(signs.convolutions, 'convolution')} and {layers}, as in DETR"
+    if signs.has_tokens and signs.has_images and signs.convolutions:
+        return "Transformer", f"{layers} over tokens and over patches of images"
+    if signs.has_two_sequences and signs.has_images and signs.convolutions:
+        what = f"{_many(signs.convolutions, 'convolution')}, then {layers}"
+        return "Hybrid", f"{what} of an encoder and a decoder, as in DETR"
+    if signs.has_two_sequences:
+        return "Transformer", f"{layers} of an encoder and a decoder"
+    if signs.has_tokens and signs.is_causal:
+        return "GPT", f"token embeddings and {_many(signs.attentions, 'causal attention layer')}"
+    if signs.convolutions and not signs.has_tokens:
+        by = _many(signs.convolutions, "convolution")
+        if signs.convolutions < _BACKBONE:
+            return "Vision Transformer", f"patches by {by}, then {layers}"
+        return "Vision Transformer", f"{layers}, and {by} between them that cut or pool patches"
+    return "Transformer", layers
+
+
+def _many(count: int, what: str) -> str:
+    """Return a number of things.
+
+    >>> _many(1, "layer"), _many(2, "layer")
+    ('1 layer', '2 layers')
+    """
+    return f"{count} {what}{'s'[: count != 1]}"
 
 
 def _complexity(parameter_count: int) -> Literal["Low", "Medium", "High"]:
@@ -121,85 +143,7 @@ def _layers_of_graph(graph: Graph) -> dict[str, int]:
     for node in graph.nodes:
         kind = kind_of(node.op)
         layers[kind] = layers.get(kind, 0) + 1
-    written_out = _written_out_attentions(graph.nodes)
+    written_out = attentions_of(graph.nodes) - layers.get("Attention", 0)
     if written_out:
         layers["Attention"] = layers.get("Attention", 0) + written_out
-    return dict(sorted(layers.items(), key=lambda item: -item[1]))
-
-
-def _signs_of_graph(graph: Graph) -> _Signs:
-    kinds = [kind_of(node.op) for node in graph.nodes]
-    attentions = [node for node in graph.nodes if kind_of(node.op) == "Attention"]
-    return _Signs(
-        convolutions=kinds.count("Convolution"),
-        attentions=len(attentions) + _written_out_attentions(graph.nodes),
-        recurrent=kinds.count("Recurrent"),
-        embeddings=kinds.count("Embedding"),
-        linears=kinds.count("Linear"),
-        is_causal=any(map(_is_causal, attentions)) or _has_mask(graph.nodes),
-    )
-
-
-def _written_out_attentions(nodes: Sequence[Node]) -> int:
-    """Count softmaxes over products of matrices: attention that is written out."""
-    count = 0
-    products = 0
-    for node in nodes:
-        kind = kind_of(node.op)
-        if kind == "MatMul":
-            products += 1
-        elif kind == "Softmax":
-            count += products > 0
-            products = 0
-        elif kind in ("Linear", "Convolution", "Attention"):
-            products = 0
-    return count
-
-
-def _is_causal(node: Node) -> bool:
-    if dict(node.keywords).get("is_causal") is True:
-        return True
-    return (
-        "scaled_dot_product_attention" in node.op
-        and len(node.arguments) > 5
-        and (node.arguments[5] is True)
-    )
-
-
-def _has_mask(nodes: Iterable[Node]) -> bool:
-    return any(node.op in ("aten::tril", "aten::triu", "aten::masked_fill") for node in nodes)
-
-
-_ATTENTION = re.compile(r"(q_proj|query|in_proj_weight|c_attn|qkv|to_q|Wqkv)(\.weight)?$")
-_RECURRENT = re.compile(r"weight_ih_l\d+(_reverse)?$")
-
-
-def _layers_of_parameters(parameters: Sequence[Parameter]) -> dict[str, int]:
-    layers: dict[str, int] = {}
-    for item in parameters:
-        kind = _kind_of_parameter(item)
-        if kind and not item.is_buffer:
-            layers[kind] = layers.get(kind, 0) + 1
-    return dict(sorted(layers.items(), key=lambda item: -item[1]))
-
-
-def _kind_of_parameter(item: Parameter) -> str | None:
-    """Return the layer that a parameter is the weight of, by its name and shape."""
-    name = item.name.lower()
-    if _ATTENTION.search(item.name):
-        return "Attention"
-    if _RECURRENT.search(name):
-        return "Recurrent"
-    if not name.endswith(("weight", "kernel")):
-        return None
-    if len(item.shape) in (3, 4, 5):
-        return "Convolution"
-    if len(item.shape) == 2:
-        is_table = "embed" in name or "wte" in name or "wpe" in name
-        return "Embedding" if is_table else "Linear"
-    return "Normalization" if len(item.shape) == 1 else None
-
-
-def _is_causal_by_name(parameters: Sequence[Parameter]) -> bool:
-    names = " ".join(item.name for item in parameters[:2000])
-    return bool(re.search(r"\b(wte|lm_head|c_attn)\b", names))
+    return ranked(layers)

@@ -29,6 +29,12 @@ _NAMES = {
 }
 
 
+_DEPENDS = (
+    "how much the model computes may depend on the numbers that it is given, and on its weights: "
+    "this is the count of one run"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class _Failure:
     way: Way
@@ -74,12 +80,15 @@ def record(
         # A model that asks for gradients in its own forward fails in inference mode only.
         for has_gradients in (False, True) if way == "cpu" else (False,):
             try:
-                nodes, values = _run(module, arguments, way, has_gradients=has_gradients)
+                nodes, values, dependent = _run(module, arguments, way, has_gradients=has_gradients)
             except Exception as error:  # noqa: BLE001 (a model may raise anything at all)
                 failures.append(_Failure(way, f"{type(error).__name__}: {error}"))
                 continue
             unseen = unseen_nodes(module, len(nodes)) if _is_script(module) else ()
             notes = _notes(module, failures, way, has_unseen=bool(unseen))
+            if dependent:
+                shown = ", ".join(clean(op, 60) for op in dependent[:5])
+                notes += (f"{_DEPENDS} ({shown})",)
             return Graph("live", nodes + unseen, values, "given", notes)
     raise SnapshotError(
         f"the model did not run with these inputs; it said: {clean(failures[-1].said, MOST_SHOWN)}"
@@ -111,8 +120,13 @@ def _is_script(module: Any) -> bool:
 
 def _run(
     module: Any, inputs: Inputs, way: Way, *, has_gradients: bool
-) -> tuple[tuple[Node, ...], tuple[Any, ...]]:
-    """Run a copy of a module in one way; return its nodes, and its inputs as values."""
+) -> tuple[tuple[Node, ...], tuple[Any, ...], tuple[str, ...]]:
+    """Run a copy of a module in one way.
+
+    Returns:
+        Its nodes, its inputs as values, and the operations that depend on what tensors hold.
+    """
+    dependent: dict[str, None] = {}
     with ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
@@ -128,12 +142,12 @@ def _run(
         if any(is_lazy(tensor) for tensor in (*twin.parameters(), *twin.buffers())):
             # The first run makes its parameters, which is no part of what it computes.
             twin(*arguments.positional, **arguments.named)
-        nodes = stack.enter_context(recording(twin))
+        nodes = stack.enter_context(recording(twin, dependent))
         twin(*arguments.positional, **arguments.named)
     values = (*arguments.positional, *arguments.named.values())
     # Forked tasks of TorchScript run in threads, which may have drawn the same number.
     numbered = (replace(node, number=number) for number, node in enumerate(nodes))
-    return tuple(numbered), tuple(value_of(value) for value in values)
+    return tuple(numbered), tuple(value_of(value) for value in values), tuple(dependent)
 
 
 def _fake_mode() -> Any:
@@ -156,6 +170,7 @@ def _surroundings(way: Way, has_gradients: bool) -> Iterator[None]:
     try:
         with ExitStack() as stack:
             stack.enter_context(torch.random.fork_rng(devices=[]))
+            stack.enter_context(_flexible_attention_as_it_is())
             # Otherwise TorchScript may fuse operations into one that nobody can hear.
             stack.enter_context(torch.jit.optimized_execution(False))
             if not has_gradients:
@@ -167,6 +182,24 @@ def _surroundings(way: Way, has_gradients: bool) -> Iterator[None]:
     finally:
         torch.backends.mha.set_fastpath_enabled(was_fast)
         log.disabled = was_disabled
+
+
+@contextmanager
+def _flexible_attention_as_it_is() -> Iterator[None]:
+    """Keep flex_attention from being compiled, which nobody can listen to."""
+    from torch.nn import attention
+
+    switch = "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG"
+    flexible = getattr(attention, "flex_attention", None)
+    if not hasattr(flexible, switch):
+        yield
+        return
+    before = getattr(flexible, switch)
+    setattr(flexible, switch, True)
+    try:
+        yield
+    finally:
+        setattr(flexible, switch, before)
 
 
 def _notes(module: Any, failures: list[_Failure], way: Way, *, has_unseen: bool) -> tuple[str, ...]:

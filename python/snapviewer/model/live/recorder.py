@@ -7,17 +7,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from snapviewer.model.graph import Node, TensorSpec, Unknown
+from snapviewer.model.graph import Node, TensorSpec, Unknown, Value
 from snapviewer.model.live.values import value_of
+from snapviewer.model.shapes import outputs_of
 from snapviewer.model.work import kind_of
 from snapviewer.model.work.sizes import flatten
 
 
 @contextmanager
-def recording(module: Any) -> Iterator[list[Node]]:
+def recording(module: Any, dependent: dict[str, None] | None = None) -> Iterator[list[Node]]:
     """Listen while a module runs; the list fills with the operations of this thread.
 
     The hooks that tell which module runs are torch's global ones: none is put on any module.
+
+    Args:
+        module: What will run.
+        dependent: Gets the names of operations whose sizes or answers depend on the numbers that
+            they are given.
     """
     from torch.nn.modules.module import (
         register_module_forward_hook,
@@ -45,7 +51,7 @@ def recording(module: Any) -> Iterator[list[Node]]:
         register_module_forward_hook(leave, always_call=True),
     ]
     try:
-        with _mode(nodes, open_modules, _names_of(module)):
+        with _mode(nodes, {} if dependent is None else dependent, open_modules, _names_of(module)):
             yield nodes
     finally:
         for handle in handles:
@@ -62,10 +68,17 @@ def _names_of(module: Any) -> dict[int, str]:
     return {id(tensor): name for name, tensor in named}
 
 
-def _mode(nodes: list[Node], open_modules: list[tuple[str, str]], names: dict[int, str]) -> Any:
+def _mode(
+    nodes: list[Node],
+    dependent: dict[str, None],
+    open_modules: list[tuple[str, str]],
+    names: dict[int, str],
+) -> Any:
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Listener(TorchDispatchMode):  # type: ignore[misc] # its base is torch's
+        supports_higher_order_operators = True
+
         def __torch_dispatch__(
             self, function: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
@@ -74,10 +87,22 @@ def _mode(nodes: list[Node], open_modules: list[tuple[str, str]], names: dict[in
             arguments = tuple(value_of(value) for value in args)
             keywords = tuple((str(name), value_of(value)) for name, value in kwargs.items())
             parameters = _parameters(names, (*args, *kwargs.values()))
-            result = function(*args, **kwargs)
+            op = _op_of(function)
+            if op in _BLOCKS:
+                _check_block(op, args)
+                if op in _DECIDING:
+                    dependent[op] = None
+                return function(*(_heard(value, self) for value in args), **kwargs)
+            try:
+                result = function(*args, **kwargs)
+            except RuntimeError:
+                result = _stand_in(op, args, kwargs, (arguments, keywords))
+            # A number that a parameter or buffer holds is the same in every run.
+            is_own = op in ("aten::item", "aten::_local_scalar_dense") and bool(parameters)
+            if not is_own and _depends_on_numbers(function, arguments):
+                dependent[op] = None
             outputs = result if isinstance(result, tuple | list) else (result,)
             values = tuple(value_of(value) for value in outputs)
-            op = _op_of(function)
             if kind_of(op) != "Bookkeeping" or _has_tensors(values):
                 path, kind = open_modules[-1]
                 node = Node(len(nodes), op, path, kind, arguments, keywords, values, parameters)
@@ -90,6 +115,90 @@ def _mode(nodes: list[Node], open_modules: list[tuple[str, str]], names: dict[in
 def _op_of(function: Any) -> str:
     schema = getattr(function, "_schema", None)
     return str(schema.name) if schema is not None else f"higher_order::{function}"
+
+
+# Operations that run code of the model, whose own operations are heard.
+_DECIDING = ("higher_order::cond", "higher_order::while_loop")
+_BLOCKS = (
+    *_DECIDING,
+    *(f"higher_order::{name}" for name in ("map_impl", "map", "scan", "wrap", "invoke_subgraph")),
+    *(f"higher_order::{name}" for name in ("strict_mode", "hints_wrapper", "associative_scan")),
+    *(f"higher_order::{name}" for name in ("tag_activation_checkpoint", "checkpoint")),
+)
+
+
+def _check_block(op: str, args: Any) -> None:
+    """Raise an error if a block would not run as often as it does with numbers."""
+    import torch
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    tensors = [value for value in _leaves(args) if isinstance(value, torch.Tensor)]
+    is_fake = any(isinstance(tensor, FakeTensor) for tensor in tensors)
+    if is_fake or (op in _DECIDING and any(tensor.is_meta for tensor in tensors)):
+        raise NotImplementedError(f"{op.partition('::')[2]} needs numbers to run as it does")
+
+
+def _leaves(values: Any) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, tuple | list):
+            yield from _leaves(value)
+        else:
+            yield value
+
+
+def _heard(value: Any, mode: Any) -> Any:
+    """Return a function so that its operations are heard; anything else as it is."""
+    import torch
+
+    if isinstance(value, torch.Tensor) or not callable(value):
+        return value
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with mode:
+            return value(*args, **kwargs)
+
+    return run
+
+
+# Without numbers they refuse types that they take with them.
+_STRICT = ("aten::_grouped_mm", "aten::_scaled_grouped_mm")
+
+
+def _stand_in(op: str, args: Any, kwargs: Any, values: tuple[Any, Any]) -> Any:
+    """Return what an operation would give that only runs with numbers; raise again if it is not so.
+
+    This is for the meta device and fake tensors, where a result is a shape and a type.
+    """
+    import torch
+
+    arguments, keywords = values
+    tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, torch.Tensor)]
+    if op not in _STRICT or not all(_is_bare(tensor) for tensor in tensors):
+        raise  # noqa: PLE0704 (the error that is being handled)
+    made = outputs_of(op, arguments, dict(keywords))
+    if not isinstance(made, TensorSpec) or None in made.shape:
+        raise  # noqa: PLE0704
+    return tensors[0].new_empty(made.shape)
+
+
+def _is_bare(tensor: Any) -> bool:
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    return bool(tensor.is_meta) or isinstance(tensor, FakeTensor)
+
+
+def _depends_on_numbers(function: Any, arguments: tuple[Value, ...]) -> bool:
+    """Tell whether the size or the answer of an operation depends on what its tensors hold."""
+    import torch
+
+    op = _op_of(function)
+    if op == "aten::index":
+        # An index of truth values picks as many elements as are true; one of places does not.
+        kinds = {value.dtype for value in flatten(arguments[1:]) if isinstance(value, TensorSpec)}
+        return bool(kinds & {"bool", "uint8"})
+    tags = getattr(function, "tags", ())
+    is_tagged = torch.Tag.dynamic_output_shape in tags or torch.Tag.data_dependent_output in tags
+    return is_tagged or op == "torchvision::nms"
 
 
 def _has_tensors(values: tuple[Any, ...]) -> bool:

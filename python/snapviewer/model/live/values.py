@@ -37,6 +37,8 @@ def value_of(value: Any, depth: int = 0) -> Value:
 def _spec_of(tensor: Any) -> TensorSpec | Unknown:
     if tensor.is_nested:
         return Unknown("a nested tensor has rows of several lengths")
+    if str(tensor.layout).startswith("torch.sparse"):
+        return Unknown("a sparse tensor leaves out elements that are zero")
     shape = tuple(int(size) for size in tensor.shape)
     return TensorSpec(shape, str(tensor.dtype).removeprefix("torch."))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 from snapviewer.model.graph import Node, TensorSpec, Unknown, Value
@@ -37,6 +38,8 @@ _ONCE = {
     "hints_wrapper",
     "run_const_graph",
 }
+# What `torch.vmap` leaves in a graph: it adds a dimension that the shapes do not show.
+_BATCHING = "torch::_functorch::predispatch::"
 # Blocks that run for each row of tensors, and which of their lists of tensors these are.
 _FOR_EACH = {"map": 0, "map_impl": 0, "scan": 1}
 
@@ -74,19 +77,26 @@ class Follower:
         """
         scope = Scope(graph, self._sizes)
         found: list[Node] = []
+        batches: list[int] = []
         for entry in items_in(graph, "nodes"):
             here = _module(text_in(mapping_in(entry, "metadata"), "nn_module_stack")) or module
             op = _op(text_in(entry, "target"))
+            if op.startswith(_BATCHING):
+                # Between these, shapes are those of one element of the batch.
+                self._nest(op, entry, scope, batches, here)
+                continue
             blocks = _blocks(entry)
             kind = op.partition("higher_order::")[2]
             if blocks and (kind in _ONCE or kind in _FOR_EACH or kind in ("cond", "while_loop")):
-                found.extend(self._inlined(kind, entry, blocks, scope, names, here, depth))
+                inlined = self._inlined(kind, entry, blocks, scope, names, here, depth)
+                times = prod(batches)
+                found.extend(replace(node, times=node.times * times) for node in inlined)
                 continue
             if self._left == 0:
                 self._note(f"operations after the first {_MOST_NODES:,} are left out")
                 break
             self._left -= 1
-            node = _node(op, entry, scope, names, here)
+            node = replace(_node(op, entry, scope, names, here), times=prod(batches))
             if not _is_bookkeeping(node):
                 found.append(node)
         return [replace(node, number=number) for number, node in enumerate(found)]
@@ -128,6 +138,22 @@ class Follower:
                 times = 1
             return [replace(node, times=node.times * times) for node in together]
         return together
+
+    def _nest(
+        self, op: str, entry: Any, scope: Scope, batches: list[int], module: tuple[str, str]
+    ) -> None:
+        """Keep how many elements the batches have that `torch.vmap` goes over."""
+        if op.endswith("_vmap_increment_nesting"):
+            given = items_in(entry, "inputs")
+            size = scope.value(mapping_in(given[0], "arg")) if given else None
+            if not isinstance(size, int) or size < 0:
+                self._note(
+                    f"how large a batch of vmap is is not known: it counts as 1{_in(module)}"
+                )
+                size = 1
+            batches.append(size)
+        elif op.endswith("_vmap_decrement_nesting") and batches:
+            batches.pop()
 
     def _note(self, sentence: str) -> None:
         if sentence not in self.notes and len(self.notes) < _MOST_NOTES:

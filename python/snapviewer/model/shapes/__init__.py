@@ -13,6 +13,7 @@ from snapviewer.model.shapes import (
     recurrent,
     reductions,
     special,
+    transforms,
     views,
 )
 from snapviewer.model.shapes.dimensions import ShapeError
@@ -38,5 +39,6 @@ _REGISTERED = (
     recurrent,
     reductions,
     special,
+    transforms,
     views,
 )

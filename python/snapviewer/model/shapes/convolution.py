@@ -69,8 +69,9 @@ def convolved(
     sizes = spec.shape[-count:]
     channels, group_count = spec.shape[-count - 1], whole(groups)
     needed = weight[0] if transposed else multiply((weight[1], group_count))
-    if None not in (channels, needed) and channels != needed:
-        raise ShapeError(f"an input of {channels} channels meets weights for {needed}")
+    if channels is not None and needed is not None and channels != needed:
+        message = f"an input of {channels} channels meets weights for {needed}"
+        raise ShapeError(message, (channels, needed))
     outs: Shape
     if transposed:
         columns = [

@@ -15,7 +15,14 @@ MOST_ELEMENTS = 1 << 62
 
 
 class ShapeError(Exception):
-    """Arguments that do not fit an operation; the message is a clause that says why."""
+    """Arguments that do not fit an operation; the message is a clause that says why.
+
+    `sizes` are two that should have been the same, if it is that.
+    """
+
+    def __init__(self, message: str, sizes: tuple[int, ...] = ()) -> None:
+        super().__init__(message)
+        self.sizes = sizes
 
 
 def whole(value: object) -> Size:
@@ -58,7 +65,7 @@ def same(one: Size, other: Size, what: str = "sizes differ") -> Size:
     if one is None or other is None:
         return one if other is None else other
     if one != other:
-        raise ShapeError(f"{what}: {one} and {other}")
+        raise ShapeError(f"{what}: {one} and {other}", (one, other))
     return one
 
 
@@ -125,7 +132,8 @@ def broadcast(*shapes: Sequence[Size]) -> Shape:
         sizes = [shape[place] for shape in shapes if len(shape) >= -place]
         wide = {size for size in sizes if size is not None and size != 1}
         if len(wide) > 1:
-            raise ShapeError(f"sizes {sorted(wide)} do not stretch to each other")
+            differing = tuple(sorted(wide))
+            raise ShapeError(f"sizes {list(differing)} do not stretch to each other", differing)
         result.append(wide.pop() if wide else None if None in sizes else 1)
     return tuple(result)
 

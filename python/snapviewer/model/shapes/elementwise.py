@@ -38,7 +38,8 @@ def _has_tensor(*values: object) -> None:
     "pin_memory _pin_memory index_put _index_put_impl _unsafe_index_put "
     "renorm channel_shuffle native_channel_shuffle slice_scatter select_scatter "
     "diagonal_scatter as_strided_scatter fake_quantize_per_tensor_affine "
-    "fake_quantize_per_channel_affine"
+    "fake_quantize_per_channel_affine special_round _conj_physical alias_copy "
+    "poisson binomial quantized_batch_norm"
 )
 def _same(self: TensorSpec, *rest: object, **named: object) -> Output:
     return self
@@ -70,7 +71,10 @@ def _divide(self: object, other: object, *, rounding_mode: object = None) -> Out
     )
 
 
-@shape_function("atan2", "arctan2", "xlogy", "copysign", "special_xlogy", "special_xlog1py")
+@shape_function(
+    "atan2 arctan2 xlogy copysign special_xlogy special_xlog1py ldexp igamma igammac "
+    "special_gammainc special_gammaincc special_zeta"
+)
 def _divide_like(self: object, other: object) -> Output:
     _has_tensor(self, other)
     return TensorSpec(_stretched(self, other), float_of(result_type([self, other])))
@@ -95,7 +99,10 @@ def _test(self: TensorSpec) -> Output:
     "arctan sinh cosh tanh asinh acosh atanh arcsinh arccosh arctanh erf erfc erfinv sigmoid "
     "reciprocal lgamma digamma logit sinc deg2rad rad2deg i0 special_expit special_erf "
     "special_erfc special_log1p special_i1 special_ndtr special_exp2 mvlgamma polygamma "
-    "special_gammaln special_psi special_log_ndtr"
+    "special_gammaln special_psi special_log_ndtr special_digamma special_entr special_erfcx "
+    "special_erfinv special_expm1 special_i0 special_i0e special_i1e special_logit special_ndtri "
+    "special_sinc special_polygamma special_multigammaln special_bessel_j0 special_bessel_j1 "
+    "special_bessel_y0 special_bessel_y1"
 )
 def _function(self: TensorSpec, *rest: object, **named: object) -> Output:
     return TensorSpec(self.shape, float_of(self.dtype))
@@ -164,7 +171,7 @@ def _softmax(self: TensorSpec, dim: object, dtype: object = None) -> Output:
     return TensorSpec(self.shape, named or float_of(self.dtype))
 
 
-@shape_function("special_softmax", "softmin")
+@shape_function("special_softmax", "special_log_softmax", "softmin")
 def _special_softmax(self: TensorSpec, dim: object, dtype: object = None) -> Output:
     return _softmax(self, dim, dtype)
 
@@ -178,6 +185,11 @@ def _cumulative(self: TensorSpec, dim: object, *, dtype: object = None) -> Outpu
 @shape_function("cummax", "cummin")
 def _cumulative_pair(self: TensorSpec, dim: object) -> Output:
     return (self, TensorSpec(self.shape, "int64"))
+
+
+@shape_function("frexp")
+def _frexp(self: TensorSpec) -> Output:
+    return (self, TensorSpec(self.shape, "int32"))
 
 
 @shape_function("native_dropout")

@@ -6,7 +6,7 @@ import math
 
 from snapviewer.model.graph import TensorSpec, Unknown
 from snapviewer.model.shapes.dimensions import ShapeError, Size, shape_of, whole
-from snapviewer.model.shapes.dtypes import NUMBERS, complex_of, dtype_name, float_of, result_type
+from snapviewer.model.shapes.dtypes import NUMBERS, dtype_name, result_type
 from snapviewer.model.shapes.registry import Output, shape_function
 
 
@@ -189,23 +189,3 @@ for _short, _dtype in _CASTS.items():
 @shape_function("result_type")
 def _result_type(one: object, other: object) -> Output:
     return NUMBERS.get(result_type([one, other]))
-
-
-@shape_function("fft_fft", "fft_ifft", "fft_fft2", "fft_ifft2", "fft_fftn", "fft_ifftn")
-def _fft(self: TensorSpec, n: object = None, dim: object = -1, norm: object = None) -> Output:
-    if n is not None:
-        raise ShapeError("a transform of another length is not followed")
-    return TensorSpec(self.shape, complex_of(float_of(self.dtype)))
-
-
-@shape_function("fft_rfft", "fft_rfft2", "fft_rfftn")
-def _rfft(self: TensorSpec, n: object = None, dim: object = -1, norm: object = None) -> Output:
-    if n is not None:
-        raise ShapeError("a transform of another length is not followed")
-    last = dim[-1] if isinstance(dim, (list, tuple)) and dim else dim
-    shape = list(self.shape)
-    place = whole(last)
-    place = -1 if place is None else place
-    size = shape[place]
-    shape[place] = None if size is None else size // 2 + 1
-    return TensorSpec(tuple(shape), complex_of(float_of(self.dtype)))

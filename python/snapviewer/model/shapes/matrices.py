@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 from snapviewer.model.graph import TensorSpec
 from snapviewer.model.shapes.dimensions import (
     ShapeError,
     Size,
+    axis,
     broadcast,
     multiply,
     same,
@@ -243,6 +246,81 @@ def _square(self: TensorSpec, *rest: object, **named: object) -> Output:
 
 @shape_function("cholesky", "linalg_matrix_power", "matrix_power")
 def _square_too(self: TensorSpec, *rest: object, **named: object) -> Output:
+    return self
+
+
+def _is_tensor(value: object) -> TypeGuard[TensorSpec]:
+    return isinstance(value, TensorSpec)
+
+
+@shape_function("_grouped_mm", "transformers::grouped_mm_fallback")
+def _grouped_mm(
+    self: TensorSpec, mat2: TensorSpec, offs: object = None, *rest: object, **named: object
+) -> Output:
+    left, right = self.shape, mat2.shape
+    if not {len(left), len(right)} <= {2, 3}:
+        raise ShapeError("groups of matrices have two or three dimensions")
+    groups: tuple[Size, ...] = ()
+    if len(left) == len(right):
+        # Each group has a product of its own: those of a batch, or of slices between offsets.
+        groups = (left[0],) if len(left) == 3 else offs.shape if _is_tensor(offs) else (None,)
+    same(left[-1], right[-2], "inner sizes of a product differ")
+    return TensorSpec((*groups, left[-2], right[-1]), self.dtype)
+
+
+@shape_function("_int_mm")
+def _int_mm(self: TensorSpec, mat2: TensorSpec) -> Output:
+    return TensorSpec((self.shape[0], mat2.shape[1]), "int32")
+
+
+@shape_function("linalg_vecdot")
+def _vecdot(x: TensorSpec, y: TensorSpec, *, dim: object = -1) -> Output:
+    shape = broadcast(x.shape, y.shape)
+    place = axis(dim, len(shape))
+    return TensorSpec((*shape[:place], *shape[place + 1 :]), result_type([x, y]))
+
+
+@shape_function("_sparse_mm", "smm", "hspmm")
+def _sparse_mm(sparse: TensorSpec, dense: TensorSpec, *rest: object) -> Output:
+    return TensorSpec((sparse.shape[0], dense.shape[-1]), dense.dtype)
+
+
+@shape_function("linalg_inv_ex", "linalg_cholesky_ex")
+def _checked(self: TensorSpec, *rest: object, **named: object) -> Output:
+    return (self, TensorSpec(self.shape[:-2], "int32"))
+
+
+@shape_function("linalg_slogdet", "slogdet")
+def _slogdet(self: TensorSpec) -> Output:
+    front = self.shape[:-2]
+    return (TensorSpec(front, self.dtype), TensorSpec(front, real_of(self.dtype)))
+
+
+@shape_function("linalg_pinv", "pinverse")
+def _pinv(self: TensorSpec, *rest: object, **named: object) -> Output:
+    *front, rows, columns = self.shape
+    return TensorSpec((*front, columns, rows), self.dtype)
+
+
+@shape_function("linalg_eigvalsh", "linalg_svdvals")
+def _values(self: TensorSpec, *rest: object, **named: object) -> Output:
+    *front, rows, columns = self.shape
+    inner = min(rows, columns) if rows is not None and columns is not None else None
+    return TensorSpec((*front, inner), real_of(self.dtype))
+
+
+@shape_function("linalg_solve_triangular")
+def _solved(self: TensorSpec, B: TensorSpec, **named: object) -> Output:  # noqa: N803
+    return TensorSpec((*broadcast(self.shape[:-2], B.shape[:-2]), *B.shape[-2:]), B.dtype)
+
+
+@shape_function("cholesky_solve", "lu_solve")
+def _solved_first(self: TensorSpec, *rest: object, **named: object) -> Output:
+    return self
+
+
+@shape_function("cholesky_inverse")
+def _square_again(self: TensorSpec, *rest: object) -> Output:
     return self
 
 

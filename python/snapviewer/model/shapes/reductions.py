@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from snapviewer.model.graph import TensorSpec
-from snapviewer.model.shapes.dimensions import Shape, ShapeError, axes, axis, broadcast
+from snapviewer.model.shapes.dimensions import Shape, ShapeError, add, axes, axis, broadcast, whole
 from snapviewer.model.shapes.dtypes import dtype_name, float_of, is_integral, real_of, result_type
 from snapviewer.model.shapes.registry import Output, shape_function
 from snapviewer.model.shapes.views import with_size
@@ -150,12 +150,24 @@ def _quantile(
 
 
 @shape_function("diff")
-def _diff(self: TensorSpec, n: object = 1, dim: object = -1, *rest: object) -> Output:
-    place = axis(dim, len(self.shape))
-    size = self.shape[place]
-    if rest or not isinstance(n, int):
-        raise ShapeError("its length is not known")
-    return with_size(self, place, None if size is None else max(0, size - n))
+def _diff(
+    self: TensorSpec,
+    n: object = 1,
+    dim: object = -1,
+    prepend: object = None,
+    append: object = None,
+) -> Output:
+    place, times = axis(dim, len(self.shape)), whole(n)
+    ends = [end.shape[place] for end in (prepend, append) if isinstance(end, TensorSpec)]
+    size = add(self.shape[place], *ends)
+    left = None if size is None or times is None else max(0, size - times)
+    kept = "bool" if self.dtype == "bool" else result_type([self, prepend, append])
+    return TensorSpec(with_size(self, place, left).shape, kept)
+
+
+@shape_function("histc")
+def _histc(self: TensorSpec, bins: object = 100, *rest: object, **named: object) -> Output:
+    return TensorSpec((whole(bins),), self.dtype)
 
 
 @shape_function("trace")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from snapviewer.model.graph import TensorSpec, Unknown
+from snapviewer.model.graph import TensorSpec
 from snapviewer.model.shapes.convolution import convolved
 from snapviewer.model.shapes.dimensions import (
     ShapeError,
     broadcast,
-    multiply,
     sizes_of,
     tensors_in,
     whole,
@@ -159,30 +158,6 @@ def _deform(
     pairs = ([stride_h, stride_w], [pad_h, pad_w], [dilation_h, dilation_w])
     stride, padding, dilation = (sizes_of(pair, 2) for pair in pairs)
     return convolved(input, weight.shape, stride, padding, dilation, groups)
-
-
-@shape_function("stft")
-def _stft(
-    self: TensorSpec,
-    n_fft: object,
-    hop_length: object = None,
-    win_length: object = None,
-    window: object = None,
-    *rest: object,
-    **named: object,
-) -> Output:
-    width = whole(n_fft)
-    if width is None or isinstance(hop_length, Unknown):
-        raise ShapeError("the length of a window is not known")
-    hop = width // 4 if hop_length is None else whole(hop_length)
-    is_centred = len(rest) > 2 and rest[0] is True
-    length = self.shape[-1]
-    if length is None or not hop:
-        raise ShapeError("the length of the signal is not known")
-    length += 2 * (width // 2) if is_centred else 0
-    shape = (*self.shape[:-1], width // 2 + 1, 1 + (length - width) // hop)
-    multiply(shape)
-    return TensorSpec(shape, "complex64")
 
 
 @shape_function(

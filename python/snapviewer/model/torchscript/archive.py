@@ -14,11 +14,11 @@ import struct
 import tempfile
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 
-from snapviewer._core import Checkpoint, SnapshotError, read_checkpoint
+from snapviewer._core import Checkpoint, SnapshotError, Storage, read_checkpoint
 from snapviewer._core import Tensor as FileTensor
 from snapviewer.model.members import members_of, unpacked
 
@@ -48,6 +48,8 @@ class Archive:
     code: Mapping[str, zipfile.ZipInfo]
     traced_inputs: zipfile.ZipInfo | None
     is_little_endian: bool
+    _storages: dict[str, Storage] = field(default_factory=dict, repr=False)
+    """Those with storages as they are, by their keys; filled when they are first asked for."""
 
     def source(self, name: str) -> str:
         """Return a file of code.
@@ -80,15 +82,23 @@ class Archive:
         order = "<" if self.is_little_endian else ">"
         layout = struct.Struct(f"{order}{count}{code}")
         first = (tensor.offset or 0) * struct.calcsize(code)
-        for storage in self.checkpoint.storages:
-            if storage.key == tensor.storage and storage.packed_bytes == storage.bytes:
-                if first + layout.size > storage.bytes or tensor.stride not in ((), (1,)):
-                    return None
-                with open(self.path, "rb") as file:
-                    file.seek(storage.start + first)
-                    raw = file.read(layout.size)
-                return layout.unpack(raw) if len(raw) == layout.size else None
-        return None
+        storage = self._storage(tensor.storage)
+        if storage is None or first + layout.size > storage.bytes:
+            return None
+        if tensor.stride not in ((), (1,)):
+            return None
+        with open(self.path, "rb") as file:
+            file.seek(storage.start + first)
+            raw = file.read(layout.size)
+        return layout.unpack(raw) if len(raw) == layout.size else None
+
+    def _storage(self, key: str | None) -> Storage | None:
+        """Return a storage that is not compressed."""
+        if not self._storages:
+            for storage in self.checkpoint.storages:
+                if storage.packed_bytes == storage.bytes:
+                    self._storages.setdefault(storage.key, storage)
+        return None if key is None else self._storages.get(key)
 
 
 def open_archive(path: str | PathLike[str]) -> Archive:

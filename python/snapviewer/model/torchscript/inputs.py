@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import isqrt
 from typing import Any
 
 from snapviewer._core import SnapshotError
@@ -15,6 +16,8 @@ from snapviewer.model.torchscript.values import Tensor
 
 _IMAGE_SIZES = (224, 32, 28, 64, 96, 128, 256, 299, 384, 512, 448, 518)
 _LENGTHS = (128, 64, 32, 16, 512, 8, 4)
+_SOUND = (16_000,)
+_SPECTRUM = (1024, 128)
 _VIDEO = ((16, 112, 112), (32, 224, 224), (16, 64, 64), (64, 64, 64), (32, 32, 32))
 
 
@@ -103,8 +106,9 @@ def unknown_input(name: str) -> Unknown:
 def guess(nodes: Sequence[Node], name: str) -> Guess | None:
     """Guess an input's shape from the first layer that it goes into."""
     mark = unknown_input(name)
+    most = _positions(nodes)
     for node in nodes:
-        found = _guess_from(node, mark)
+        found = _guess_from(node, mark, most)
         if found is not None:
             # Attention is between the steps of a sequence: features alone would be too little.
             is_sequence = any(node.op in _ATTENTION for node in nodes)
@@ -116,15 +120,14 @@ def guess(nodes: Sequence[Node], name: str) -> Guess | None:
     return None
 
 
-def _guess_from(node: Node, mark: Unknown) -> Guess | None:
+def _guess_from(node: Node, mark: Unknown, most: int | None) -> Guess | None:
     op = node.op.partition("::")[2]
     arguments = [*node.arguments, *(value for _, value in node.keywords)]
     if len(arguments) < 2:
         return None
     where = f"the first layer, {node.op}" + (f" in {node.module[:100]}" if node.module else "")
     if op == "embedding" and arguments[1] == mark and isinstance(arguments[0], TensorSpec):
-        specs = tuple(TensorSpec((1, length), "int64") for length in _LENGTHS)
-        return Guess(specs, f"{where} is an embedding: a batch of 1, 128 tokens")
+        return _tokens(where, most)
     if arguments[0] != mark:
         return None
     weight = arguments[1]
@@ -161,10 +164,38 @@ def _guess_from(node: Node, mark: Unknown) -> Guess | None:
     return None
 
 
+_FEWEST_POSITIONS = 8
+
+
+def _positions(nodes: Sequence[Node]) -> int | None:
+    """Return the rows of a table that is looked up by something else than an input: positions.
+
+    A table of very few rows tells the parts of a text from each other.
+    """
+    rows = [
+        table.shape[0] or 0
+        for node in nodes
+        if node.op == "aten::embedding" and len(node.arguments) > 1
+        if isinstance(node.arguments[1], TensorSpec)
+        if isinstance(table := node.arguments[0], TensorSpec) and len(table.shape) == 2
+    ]
+    return max((count for count in rows if count >= _FEWEST_POSITIONS), default=None)
+
+
+def _tokens(where: str, most: int | None) -> Guess:
+    lengths: tuple[int, ...] = _LENGTHS
+    why = ""
+    if most is not None:
+        why = f", of at most {most} (a table of positions has as many rows)"
+        lengths = (min(_LENGTHS[0], most), *(length for length in _LENGTHS if length < most))
+    specs = tuple(TensorSpec((1, length), "int64") for length in dict.fromkeys(lengths))
+    return Guess(specs, f"{where} is an embedding: a batch of 1, {lengths[0]} tokens{why}")
+
+
 def _images(node: Node, weight: TensorSpec, where: str) -> Guess:
     named = dict(node.keywords)
     name = node.op.partition("::")[2]
-    place = 8 if "convolution" in name and "mkldnn" not in name else 6
+    place = 8 if name in ("_convolution", "convolution") else 6
     groups = named.get("groups", node.arguments[place] if len(node.arguments) > place else 1)
     is_transposed = "transpose" in name or (place == 8 and node.arguments[6:7] == (True,))
     return _images_for(weight.shape, groups, is_transposed, weight.dtype, where)
@@ -183,13 +214,74 @@ def _images_for(
         spaces = _VIDEO
     else:
         spaces = [(size,) * count for size in _IMAGE_SIZES]
-        spaces = [*spaces, (16_000,)] if count == 1 else spaces
-    specs = tuple(TensorSpec((1, channels, *space), dtype) for space in spaces)
+        if count == 1:
+            # One channel is a sound: a second of it.
+            spaces = [_SOUND, *spaces] if channels == 1 else [*spaces, _SOUND]
+    specs = [TensorSpec((1, channels, *space), dtype) for space in spaces]
+    if channels == 1:
+        # Models of sounds and of spectrograms may make the one channel by themselves.
+        bare = [(1, *_SOUND)] if count == 1 else [(1, *space) for space in (_SPECTRUM, spaces[0])]
+        specs[1:1] = [TensorSpec(shape, dtype) for shape in bare if len(shape) == count + 1]
     sizes = "×".join(map(str, spaces[0]))
-    return Guess(specs, f"{where} takes {channels} channels: a batch of 1, {sizes}")
+    return Guess(tuple(specs), f"{where} takes {channels} channels: a batch of 1, {sizes}")
 
 
 def _features(features: int | None, dtype: str, reason: str) -> Guess:
     specs = [TensorSpec((1, features), dtype)]
     specs += [TensorSpec((1, length, features), dtype) for length in _LENGTHS]
     return Guess(tuple(specs), f"{reason}: a batch of 1")
+
+
+_LONGEST = 1 << 16
+_FRAMES = 8
+
+
+def adapted(spec: TensorSpec, differing: tuple[int, ...]) -> Iterator[TensorSpec]:
+    """Yield shapes by which two sizes in a model, which differ with this input, may agree.
+
+    A table of 50 positions that meets 197 patches wants an image a half as high and as wide.
+
+    >>> list(adapted(TensorSpec((1, 3, 224, 224), "float32"), (50, 197)))[0].shape
+    (1, 3, 112, 112)
+    >>> next(adapted(TensorSpec((1, 128), "int64"), (77, 128))).shape
+    (1, 77)
+    """
+    shape = spec.shape
+    if len(differing) != 2 or len(shape) < 2 or None in shape:
+        return
+    if len(shape) in (4, 5) and {shape[1], shape[2]} == set(differing):
+        # What was taken for the channels was not: frames come first, or channels last.
+        _, channels, *sides = shape
+        frames = (_FRAMES,) if len(shape) == 4 else (sides.pop(0),)
+        yield TensorSpec((1, *frames, channels, *sides), spec.dtype)
+        yield TensorSpec((1, *shape[2:], channels), spec.dtype)
+    has_sides = len(shape) >= 4 and shape[-1] == shape[-2]
+    if has_sides:
+        # Patches are as many as the square of a side; tokens for the class come beside them.
+        for power in (0.5, 1.0):
+            for side in _scaled(shape[-1], differing, (1, 0, 2), power):
+                yield TensorSpec((*shape[:-2], side, side), spec.dtype)
+    if not has_sides or len(shape) == 5:
+        is_steps = "int" in spec.dtype or shape[1] == _LENGTHS[0] or has_sides
+        place = 1 if is_steps else len(shape) - 1
+        for size in _scaled(shape[place], differing, (0, 1, 2), 1.0):
+            yield TensorSpec((*shape[:place], size, *shape[place + 1 :]), spec.dtype)
+
+
+def _scaled(
+    old: int | None, differing: tuple[int, ...], beside: Sequence[int], power: float
+) -> Iterator[int]:
+    """Yield sizes in the proportion of two that differ, where that gives a whole number."""
+    for apart in beside:
+        for have, want in (differing, differing[::-1]):
+            if old is None or min(have, want) <= apart:
+                continue
+            rows, wanted = isqrt(have - apart), isqrt(want - apart)
+            if power < 1 and rows**2 == have - apart and wanted**2 == want - apart:
+                # As many patches of the same size; the old size need not be a multiple of it.
+                yield min(old // rows * wanted, _LONGEST)
+                continue
+            scaled = old * ((want - apart) / (have - apart)) ** power
+            new = round(scaled)
+            if 0 < new <= _LONGEST and abs(scaled - new) < 1e-6 * new:
+                yield new

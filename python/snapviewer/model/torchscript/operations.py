@@ -5,15 +5,13 @@ Only what computes becomes a node. To ask a tensor for its size costs nothing.
 
 from __future__ import annotations
 
-import math
-import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from snapviewer.model.graph import Node, TensorSpec, Unknown, Value
 from snapviewer.model.shapes import ShapeError, UnknownNumber, is_known, outputs_of
-from snapviewer.model.shapes.dtypes import is_integral
 from snapviewer.model.torchscript import scalars
+from snapviewer.model.torchscript.numbers import with_elements
 from snapviewer.model.torchscript.questions import QUESTIONS
 from snapviewer.model.torchscript.run import CodeRaisedError, Run
 from snapviewer.model.torchscript.values import (
@@ -28,11 +26,6 @@ from snapviewer.model.torchscript.values import (
 
 # In-place operations that change the shape, too.
 _RESHAPING = ("unsqueeze_", "squeeze_", "transpose_", "t_", "swapaxes_", "swapdims_", "as_strided_")
-_ROUNDED: dict[object, Callable[[Any, Any], Any]] = {
-    "trunc": lambda a, b: int(a / b),
-    "floor": lambda a, b: a // b,
-    None: lambda a, b: a / b,
-}
 
 
 def apply(
@@ -104,6 +97,7 @@ def _compute(
         if isinstance(result, Unknown) and not is_known(op):
             run.note(f"{op[:100]}: no rule for what comes out of it")
     except ShapeError as error:
+        run.differing = run.differing or error.sizes
         where = f" in {module[0][:100]}" if module[0] else ""
         run.note(f"{op[:100]}{where}: {error}")
         result = Unknown(f"{op[:100]}: {error}")
@@ -125,15 +119,9 @@ def _compute(
     )
     if name.endswith("_") and not name.endswith("__") and isinstance(arguments[0], Tensor):
         return _changed(name, arguments[0], result, run)
-    made = _tensors(result, _number(name, arguments, keywords))
-    if name == "tensor" and isinstance(made, Tensor) and len(made.spec.shape) == 1:
-        made.row = _row(arguments[0])
-    return made
-
-
-def _row(items: Any) -> tuple[float, ...]:
-    is_short = isinstance(items, list) and len(items) <= _LONGEST_ROW
-    return tuple(items) if is_short and all(isinstance(v, (int, float)) for v in items) else ()
+    if isinstance(result, TensorSpec):
+        return with_elements(name, arguments, keywords, result)
+    return _tensors(result)
 
 
 def _outputs(result: Any, run: Run) -> tuple[Value, ...]:
@@ -151,109 +139,12 @@ def _changed(name: str, tensor: Tensor, result: Any, run: Run) -> Tensor:
     return tensor
 
 
-def _tensors(result: Any, number: float | None) -> Any:
+def _tensors(result: Any) -> Any:
     if isinstance(result, TensorSpec):
-        return Tensor(result, None if result.shape else _stored_as(number, result.dtype))
+        return Tensor(result)
     if isinstance(result, (list, tuple)):
-        return type(result)(_tensors(item, None) for item in result)
+        return type(result)(_tensors(item) for item in result)
     return result
-
-
-def _stored_as(number: float | None, dtype: str) -> float | None:
-    """Round a number as its type does: sizes are computed with it."""
-    if number is None:
-        return None
-    try:
-        if dtype in ("float32", "float16"):
-            code = "f" if dtype == "float32" else "e"
-            rounded: float = struct.unpack(code, struct.pack(code, number))[0]
-            return rounded
-        return int(number) if is_integral(dtype) and dtype != "bool" else number
-    except (OverflowError, ValueError):
-        return None
-
-
-def _number(name: str, arguments: list[Any], keywords: dict[str, Any]) -> float | None:
-    """Work out the element of a tensor without dimensions; traced code computes sizes so."""
-    values: list[Any] = []
-    first = arguments[0] if arguments else None
-    if isinstance(first, Tensor) and first.row:
-        return _from_row(name, first.row, arguments[1:])
-    for value in arguments[:2]:
-        if isinstance(value, Tensor):
-            if value.number is None or value.spec.shape:
-                return None
-            values.append(value.number)
-        elif isinstance(value, (int, float)):
-            values.append(value)
-        else:
-            return None
-    if not values or keywords.get("alpha", 1) != 1:
-        return None
-    if name not in _KEEPING and any(value != 1 for value in arguments[2:]):
-        return None
-    try:
-        if name in _KEEPING:
-            function: Callable[..., Any] | None = _first
-        elif name in ("div", "floor_divide"):
-            mode = keywords.get("rounding_mode")
-            function = _ROUNDED.get("floor" if name == "floor_divide" else mode)
-        else:
-            function = _ARITHMETIC.get(name)
-        result = function(*values) if function else None
-    except (ArithmeticError, ValueError, TypeError):
-        return None
-    is_small = isinstance(result, (int, float)) and abs(result) < 2**63
-    return result if is_small else None
-
-
-def _from_row(name: str, row: tuple[float, ...], rest: list[Any]) -> float | None:
-    if name in _REDUCING and not rest:
-        return _REDUCING[name](row)
-    if name == "select" and len(rest) == 2 and isinstance(rest[1], int):
-        return row[rest[1]] if -len(row) <= rest[1] < len(row) else None
-    return None
-
-
-_LONGEST_ROW = 16
-_REDUCING: dict[str, Callable[[tuple[float, ...]], float]] = {
-    "min": min,
-    "max": max,
-    "amin": min,
-    "amax": max,
-    "sum": sum,
-    "prod": math.prod,
-}
-
-
-def _first(value: Any, *rest: Any) -> Any:
-    return value
-
-
-_KEEPING = ("to", "clone", "detach", "alias", "contiguous", "tensor", "type_as", "cpu", "view")
-_ARITHMETIC: dict[str, Callable[..., Any]] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "rsub": lambda a, b: b - a,
-    "mul": lambda a, b: a * b,
-    "remainder": lambda a, b: a % b,
-    "neg": lambda a: -a,
-    "reciprocal": lambda a: 1 / a,
-    "sqrt": lambda a: a**0.5,
-    "maximum": max,
-    "minimum": min,
-    "max": max,
-    "min": min,
-    "floor": lambda a: a // 1,
-    "ceil": lambda a: -(-a // 1),
-    "abs": abs,
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
-}
 
 
 def member(value: Any, name: str) -> Any:

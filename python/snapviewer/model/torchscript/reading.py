@@ -14,6 +14,7 @@ from snapviewer.model.torchscript.archive import Archive, open_archive
 from snapviewer.model.torchscript.follow import Follower
 from snapviewer.model.torchscript.inputs import (
     Parameter,
+    adapted,
     guess,
     parameters_of,
     traced_inputs,
@@ -24,7 +25,7 @@ from snapviewer.model.torchscript.run import MOST_STEPS, CodeRaisedError, Run, S
 from snapviewer.model.torchscript.tree import Tree
 from snapviewer.model.torchscript.values import Instance, Tensor, plain, unknown_like
 
-_MOST_TRIES = 12
+_MOST_TRIES = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +151,7 @@ def _arranged(model: _Model, tensors: Sequence[Any]) -> list[Any]:
         tensors = [list(tensors)]
     if len(tensors) > len(places):
         raise SnapshotError(
-            f"{len(tensors)} inputs were given, but the model takes {len(places)} tensors"
+            f"tensors that were given: {len(tensors)}, but the model takes {len(places)}"
         )
     arguments = [_default(parameter) for parameter in model.parameters]
     for place, tensor in zip(places, tensors, strict=False):
@@ -182,29 +183,59 @@ def _inferred(model: _Model) -> tuple[list[Any], list[str]]:
         else f"the input {parameter.name[:100]!r} was taken to be like the first one"
         for parameter, found in zip(wanted, guesses, strict=True)
     ]
+    specs = [(g or first).candidates for g in guesses]
+    tries = [
+        [candidates[min(number, len(candidates) - 1)] for candidates in specs]
+        for number in range(max(map(len, specs)))
+    ]
+    best, suited = _suitable(model, wanted, tries)
+    return best, [*notes, *suited]
+
+
+def _suitable(
+    model: _Model, wanted: Sequence[Parameter], tries: list[list[TensorSpec]]
+) -> tuple[list[Any], list[str]]:
+    """Follow the code with one set of inputs after the other until one suits, or suits best.
+
+    Where two sizes differ that should be the same, inputs that would mend it are tried next.
+    """
     best: list[Any] = []
     suited: list[str] = []
     steps = 0
     fewest: tuple[bool, int] | None = None
-    for number in range(min(_MOST_TRIES, max(len((g or first).candidates) for g in guesses))):
-        specs = [(g or first).candidates for g in guesses]
-        chosen = [candidates[min(number, len(candidates) - 1)] for candidates in specs]
+    tried: list[list[TensorSpec]] = []
+    while tries and len(tried) < _MOST_TRIES and steps <= MOST_STEPS:
+        chosen = tries.pop(0)
+        if chosen in tried:
+            continue
+        tried.append(chosen)
         # A list of tensors holds the samples one by one, without a batch dimension.
-        chosen = [
+        given = [
             TensorSpec(spec.shape[1:], spec.dtype) if parameter.kind == "Tensors" else spec
             for spec, parameter in zip(chosen, wanted, strict=True)
         ]
-        arguments = _arranged(model, [Tensor(spec) for spec in chosen])
+        arguments = _arranged(model, [Tensor(spec) for spec in given])
         run, is_whole = model.follow(arguments)
         score = (not is_whole, len(run.notes) + run.notes_left_out)
         if fewest is None or score < fewest:
             best, fewest = arguments, score
-            shape = "×".join(str(size) for size in chosen[0].shape)
-            suited = [] if not number else [f"{shape} is the first size that suits its layers"]
+            shape = " and ".join("×".join(map(str, spec.shape)) for spec in given)
+            is_first = len(tried) == 1
+            suited = [] if is_first else [f"{shape} is the first size that suits its layers"]
         steps += run.steps
-        if score == (False, 0) or steps > MOST_STEPS:
+        if score == (False, 0):
             break
-    return best, [*notes, *suited]
+        tries[:0] = _mended(chosen, run.differing)
+    return best, suited
+
+
+def _mended(chosen: list[TensorSpec], differing: tuple[int, ...]) -> list[list[TensorSpec]]:
+    """Return inputs of which one is changed so that two sizes may agree."""
+    return [
+        [*chosen[:place], better, *chosen[place + 1 :]]
+        for place, spec in enumerate(chosen)
+        for better in adapted(spec, differing)
+    ]
 
 
 def _is_optional(parameter: Parameter) -> bool:

@@ -37,6 +37,8 @@ class Run:
     notes: dict[str, None] = field(default_factory=dict)
     steps: int = 0
     notes_left_out: int = 0
+    differing: tuple[int, ...] = ()
+    """The first two sizes that were met and should have been the same."""
     grad_enabled: bool = True
     _journals: list[dict[int, tuple[Changeable, Any]]] = field(default_factory=list)
 

@@ -8,7 +8,9 @@ from typing import Any
 
 from snapviewer._core import Value as FileValue
 from snapviewer.model.graph import TensorSpec, Unknown
+from snapviewer.model.shapes.dtypes import is_integral
 from snapviewer.model.torchscript.archive import Archive
+from snapviewer.model.torchscript.numbers import LONGEST_ROW
 from snapviewer.model.torchscript.values import Instance, Tensor
 
 _MOST_ITEMS = 100_000
@@ -112,9 +114,15 @@ class Tree:
         if index not in self._made_tensors:
             tensor = self._tensors[index]
             spec = TensorSpec(tensor.shape, tensor.dtype)
-            is_number = self._has_data and not tensor.shape
-            numbers = self._archive.numbers(tensor) if is_number else None
-            made = Tensor(spec, numbers[0] if numbers else None, tensor.name, tensor.requires_grad)
+            made = Tensor(spec, name=tensor.name, requires_grad=tensor.requires_grad)
+            is_short = len(tensor.shape) == 1 and 0 < tensor.shape[0] <= LONGEST_ROW
+            is_row = is_short and is_integral(tensor.dtype)
+            if self._has_data and (is_row or not tensor.shape):
+                numbers = self._archive.numbers(tensor) or ()
+                if is_row:
+                    made.row = numbers
+                elif numbers:
+                    made.number = numbers[0]
             self._made_tensors[index] = made
         return self._made_tensors[index]
 

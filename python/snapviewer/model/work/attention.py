@@ -6,6 +6,7 @@ count: every score counts, as published numbers have it and as unfused attention
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from math import prod
 
 from snapviewer.model.work.registry import Call, Uncounted, Work, register
@@ -61,10 +62,17 @@ def _biased_attention(call: Call) -> Work:
     return _attend(call, is_masked=call.is_given("attn_bias"))
 
 
+@register("higher_order::flex_attention", "query key value", kind="Attention")
+def _flexible_attention(call: Call) -> Work:
+    # Scores that its mask leaves out count too, as in other attention; what changes them does not.
+    return _attend(call, is_masked=True)
+
+
 def _attend(call: Call, *, is_masked: bool) -> Work:
     query, key, value = call.shape("query"), call.shape("key"), call.shape("value")
     # With grouped queries the keys have fewer heads, and with broadcasting either may have more.
-    heads = max(prod(query[:-2]), prod(key[:-2]), prod(value[:-2]))
+    fronts = zip_longest(*(reversed(shape[:-2]) for shape in (query, key, value)), fillvalue=1)
+    heads = prod(0 if 0 in sizes else max(sizes) for sizes in fronts)
     return _scored(call, heads * query[-2] * key[-2], query[-1], value[-1], is_masked)
 
 

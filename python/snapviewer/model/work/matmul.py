@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from math import prod
 
-from snapviewer.model.work.registry import Call, Work, register
+from snapviewer.model.work.registry import Call, Uncounted, Work, register
 from snapviewer.model.work.sizes import NotKnownError, elements_of, whole_shape
 
 
@@ -147,10 +147,56 @@ def _distances(call: Call) -> Work:
     return call.work(other_flops=3 * call.output_elements() * call.shape("x1")[-1])
 
 
-@register(("aten::_grouped_mm", "aten::_scaled_grouped_mm"), "self mat2", kind="MatMul")
+@register(
+    ("aten::_grouped_mm", "aten::_scaled_grouped_mm", "transformers::grouped_mm_fallback"),
+    "self|input mat2|weight",
+    kind="MatMul",
+)
 def _grouped(call: Call) -> Work:
     left, right = call.tensor("self"), call.tensor("mat2")
     if len(left.shape) == 2 and len(right.shape) == 2:
         # The groups share the inner dimension out among them.
         return call.work(macs=elements_of(left) * whole_shape(right)[-1])
     return call.work(macs=call.output_elements() * whole_shape(left)[-1])
+
+
+_ZEROS = "how many of its elements are zero is not in the graph"
+
+
+@register(
+    (
+        "aten::_sparse_mm",
+        "aten::_sparse_addmm",
+        "aten::_sparse_sparse_matmul",
+        "aten::_sparse_mm_reduce_impl",
+        "aten::sparse_sampled_addmm",
+        "aten::sspaddmm",
+        "aten::hspmm",
+        "aten::smm",
+    ),
+    kind="MatMul",
+)
+def _sparse(call: Call) -> Uncounted:
+    return Uncounted(_ZEROS)
+
+
+@register(
+    (
+        "aten::_sparse_semi_structured_linear",
+        "aten::_sparse_semi_structured_mm",
+        "aten::_cslt_sparse_mm",
+    ),
+    kind="MatMul",
+)
+def _semi_structured(call: Call) -> Uncounted:
+    return Uncounted("half of its elements are left out, and which side is so is not in the graph")
+
+
+@register(("aten::matrix_power", "aten::linalg_matrix_power"), "self n", kind="MatMul")
+def _power(call: Call) -> Work | Uncounted:
+    exponent = call.integer("n")
+    if exponent < 0:
+        return Uncounted("it inverts the matrix first")
+    # By squaring: a product for each bit behind the first, and one more for each that is set.
+    products = max(exponent.bit_length() - 1, 0) + max(exponent.bit_count() - 1, 0)
+    return call.work(macs=products * call.elements("self") * call.shape("self")[-1])
