@@ -4,10 +4,10 @@ A plain table, in thousand millions (GMAC). torchvision states its own in `weigh
 which the tests of classifiers read; here are those that need a special input or a note.
 
 What we count as a multiply-add is a term of a product of matrices or of a convolution. For
-ViT-B/16 that is 17.5638, which torchvision rounds to 17.56. The 17.58 of other tables is the same
-network counted by a tool that takes each layer norm as five operations an element, and adds them
-to the multiply-adds: 25 norms × 197 × 768 × 5 = 0.0189, together 17.5827. The two differ by less
-than 0.11 %, and ours are the multiply-adds alone.
+ViT-B/16 that is 17.5638, which torchvision rounds to 17.56. Other tables have 17.58, which is what
+comes out if each layer norm counts as five operations an element and is added to the
+multiply-adds: 25 norms × 197 × 768 × 5 = 0.0189, together 17.5827. The two differ by less than
+0.11 %, and ours are the multiply-adds alone.
 """
 
 from __future__ import annotations

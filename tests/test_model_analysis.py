@@ -12,6 +12,7 @@ from program import run_here
 from pth_writer import T, write_pth
 from snapviewer.cli import parser_main
 from snapviewer.model.analysis import ModelAnalysis, analyze_file
+from snapviewer.model.graph import TensorSpec
 from snapviewer.report.model import console
 from snapviewer.report.model.text import as_text
 
@@ -178,3 +179,24 @@ def test_pytorch_parser_marks_its_errors(capsys: pytest.CaptureFixture[str]) -> 
     assert parser_main(["no-such-model.pt"]) == 1
 
     assert capsys.readouterr().err.startswith("[ERROR] ")
+
+
+@pytest.mark.torch
+def test_sizes_that_an_exported_program_lets_vary_are_the_users(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    path = tmp_path / "linear.pt2"
+    batch = torch.export.Dim("batch", min=2, max=64)
+    program = torch.export.export(
+        torch.nn.Linear(8, 4), (torch.zeros(4, 8),), dynamic_shapes=({0: batch},)
+    )
+    torch.export.save(program, path)
+
+    counts = {}
+    for shape in (None, (16, 8), (16, 9)):
+        inputs = None if shape is None else [TensorSpec(shape, "float32")]
+        analysis = analyze_file(path, inputs=inputs)
+        assert analysis.totals is not None
+        counts[shape] = analysis.totals.work.macs
+
+    assert counts == {None: 4 * 8 * 4, (16, 8): 16 * 8 * 4, (16, 9): 4 * 8 * 4}
+    assert "dimension 1 of the input input (4×8) does not vary" in " ".join(analysis.notes)

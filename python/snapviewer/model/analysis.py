@@ -324,11 +324,22 @@ def _graph_of(
         if checkpoint.format == "torchscript":
             return read_torchscript(path, inputs=inputs), []
         if checkpoint.format == "pt2":
-            fixed = "the sizes of a .pt2 file are its own: the inputs that were given are not used"
-            return read_pt2(path), [fixed] if inputs else []
+            return _pt2_graph(path, inputs)
     except SnapshotError as error:
         return None, [f"the graph could not be read: {error}"]
     return None, [
         f"a file of this format ({checkpoint.format}) has parameters and no graph: operations and "
         "FLOPs need a TorchScript archive, a .pt2 file, or the live module"
     ]
+
+
+def _pt2_graph(
+    path: str | PathLike[str], inputs: Sequence[TensorSpec] | None
+) -> tuple[Graph, list[str]]:
+    """Return the graph for these inputs; if the program does not take them, for its own."""
+    if inputs:
+        try:
+            return read_pt2(path, inputs=inputs), []
+        except SnapshotError as error:
+            return read_pt2(path), [f"the inputs that were given are not used: {error}"]
+    return read_pt2(path), []
