@@ -200,3 +200,48 @@ def test_sizes_that_an_exported_program_lets_vary_are_the_users(tmp_path: Path) 
 
     assert counts == {None: 4 * 8 * 4, (16, 8): 16 * 8 * 4, (16, 9): 4 * 8 * 4}
     assert "dimension 1 of the input input (4×8) does not vary" in " ".join(analysis.notes)
+
+
+@pytest.mark.torch
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+class TestCountsThatAreNotSure:
+    def test_a_loop_of_unknown_length_makes_the_count_an_estimate(self, tmp_path: Path) -> None:
+        torch = pytest.importorskip("torch", reason="torch is not installed")
+        path = str(tmp_path / "loop.pt")
+        torch.jit.script(looping(torch)).save(path)
+
+        analysis = analyze_file(path, inputs=[TensorSpec((2, 4), "float32")])
+
+        macs = analysis.to_dict()["compute"]["macs"]
+        assert (macs["value"], macs["status"]) == (2 * 4 * 4, "estimated")
+        assert "its body was counted once" in macs["source"]
+        assert any("an estimate: how often a loop" in line for line in lines(analysis))
+        assert "(estimated from shapes)" in as_text(analysis)
+
+    def test_a_model_that_refuses_its_input_has_no_count_rather_than_zero(
+        self, tmp_path: Path
+    ) -> None:
+        torch = pytest.importorskip("torch", reason="torch is not installed")
+        path = str(tmp_path / "linear.pt")
+        torch.jit.script(torch.nn.Sequential(torch.nn.Linear(4, 4))).save(path)
+
+        analysis = analyze_file(path, inputs=[TensorSpec((2, 5), "float32")])
+
+        compute = analysis.to_dict()["compute"]
+        assert compute["macs"]["status"] == compute["flops"]["status"] == "unavailable"
+        assert compute["macs"]["value"] is None
+        assert analysis.parameters.count == 20, "what can be told is"
+
+
+def looping(torch: Any) -> Any:
+    class Loop(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(4, 4, bias=False)
+
+        def forward(self, x):  # type: ignore[no-untyped-def]
+            while bool(x.sum() > 0):
+                x = self.layer(x)
+            return x
+
+    return Loop()

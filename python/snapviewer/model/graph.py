@@ -59,3 +59,5 @@ class Graph:
     input_source: Literal["given", "traced", "sample", "inferred", "none"]
     notes: tuple[str, ...]
     """What could not be followed, in sentences."""
+    doubts: tuple[str, ...] = ()
+    """Those of the notes that say why what is counted may not be what a run does."""

@@ -6,8 +6,10 @@ runs. Everything that was computed, measured or estimated is a quantity, which s
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from snapviewer.model.compute import compute_of
 from snapviewer.model.energy import carbon_of, energy_model
 from snapviewer.model.graph import Graph, TensorSpec, Value
 from snapviewer.model.nodes import NodeFacts
@@ -75,22 +77,20 @@ def system_document(analysis: ModelAnalysis) -> dict[str, Any]:
 
 
 def _compute(graph: Graph | None, totals: Totals | None) -> dict[str, Any]:
+    compute = compute_of(graph, totals)
+    counts = {"macs": compute.macs.to_dict(), "flops": compute.flops.to_dict()}
     if graph is None or totals is None:
-        why = "the file has no graph"
         return {
-            "macs": unavailable("MAC", why).to_dict(),
-            "flops": unavailable("FLOP", why).to_dict(),
+            **counts,
             "by_type": {},
             "uncounted": [],
             "input_shapes": [],
             "input_source": "none",
         }
-    source = f"formulas on the shapes of the {graph.source} graph"
     return {
-        "macs": _computed(totals.work.macs, "MAC", source),
-        "flops": _computed(totals.work.flops, "FLOP", source),
+        **counts,
         "by_type": {
-            kind: _computed(work.flops, "FLOP", source)
+            kind: replace(compute.flops, value=work.flops).to_dict()
             for kind, work in totals.by_kind.items()
             if work.flops
         },

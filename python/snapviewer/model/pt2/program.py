@@ -56,6 +56,7 @@ def _graph(
         inputs=values,
         input_source="sample" if inputs is None else "given",
         notes=(*notes, *_notes_of(sizes, program), *follower.notes),
+        doubts=tuple(follower.notes),
     )
 
 

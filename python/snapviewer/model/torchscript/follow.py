@@ -127,7 +127,7 @@ class Follower:
         self.run.for_good(lambda: self._call(node, [owner, state], {}, module, 0))
 
     def _gap(self, text: str) -> Unknown:
-        self.run.note(f"{text}: it was not followed")
+        self.run.note(f"{text}: it was not followed", is_doubt=True)
         return Unknown(text)
 
     # Statements
@@ -234,7 +234,8 @@ class Follower:
         if len(going) > 1 and any(attempt.nodes for attempt, _ in going):
             where = f" in {frame.module[0][:100]}" if frame.module[0] else ""
             self.run.note(
-                f"a condition{where} depends on values: the way with more work was followed"
+                f"a condition{where} depends on values: the way with more work was followed",
+                is_doubt=True,
             )
         self.run.accept(chosen)
         if len(going) > 1:
@@ -289,7 +290,10 @@ class Follower:
 
     def _note_loop(self, frame: _Frame) -> None:
         where = f" in {frame.module[0][:100]}" if frame.module[0] else ""
-        self.run.note(f"how often a loop{where} turns depends on values: its body was counted once")
+        self.run.note(
+            f"how often a loop{where} turns depends on values: its body was counted once",
+            is_doubt=True,
+        )
 
     # Expressions
 

@@ -121,7 +121,8 @@ def _listed(run: Run, value: Any = None, *rest: Any) -> Any:
 def _lost(run: Run, *rest: Any) -> Any:
     run.note(
         "the archive was optimized for inference, and such a file does not hold its packed weights:"
-        " what they are used for is not known"
+        " what they are used for is not known",
+        is_doubt=True,
     )
     return Unknown("a weight that is not in the file")
 

@@ -45,13 +45,18 @@ class _Model:
         try:
             follower.method(root, self.method, arguments)
         except StoppedError as error:
-            run.note(f"the code was followed no further {error}: what comes after is not counted")
+            run.note(
+                f"the code was followed no further {error}: what comes after is not counted",
+                is_doubt=True,
+            )
             return run, False
         except RecursionError:
-            run.note("the code is nested too deeply: what comes after is not counted")
+            run.note(
+                "the code is nested too deeply: what comes after is not counted", is_doubt=True
+            )
             return run, False
         except CodeRaisedError as error:
-            run.note(f"the model refuses this input: {error}")
+            run.note(f"the model refuses this input: {error}", is_doubt=True)
             return run, False
         for problem in self.program.problems.values():
             run.note(problem)
@@ -94,6 +99,7 @@ def read_torchscript(
         inputs=_shown(arguments),
         input_source=source,
         notes=(*notes, *run.notes),
+        doubts=tuple(note for note, is_doubt in run.notes.items() if is_doubt),
     )
 
 

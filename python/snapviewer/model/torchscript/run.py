@@ -34,7 +34,8 @@ class Run:
     """What following a program has given so far."""
 
     nodes: list[Node] = field(default_factory=list)
-    notes: dict[str, None] = field(default_factory=dict)
+    notes: dict[str, bool] = field(default_factory=dict)
+    """Sentences for the reader, and whether each is a reason why counts are not exact."""
     steps: int = 0
     notes_left_out: int = 0
     differing: tuple[int, ...] = ()
@@ -52,11 +53,11 @@ class Run:
         if self.steps > MOST_STEPS:
             raise StoppedError(f"after {MOST_STEPS:,} steps")
 
-    def note(self, text: str) -> None:
+    def note(self, text: str, *, is_doubt: bool = False) -> None:
         """Keep a sentence for the reader, once."""
         text = text[:_MOST_NOTE]
         if len(self.notes) < MOST_NOTES:
-            self.notes[text] = None
+            self.notes[text] = is_doubt
         elif text not in self.notes:
             self.notes_left_out += 1
 
@@ -104,7 +105,7 @@ class Run:
             _restore(thing, state)
         nodes = self.nodes[first:]
         del self.nodes[first:]
-        new_notes = [note for note in self.notes if note not in notes]
+        new_notes = {note: flag for note, flag in self.notes.items() if note not in notes}
         for note in new_notes:
             del self.notes[note]
         attempt = Attempt(result, raised, nodes, new_notes, after, self.grad_enabled)
@@ -118,8 +119,8 @@ class Run:
             _restore(thing, state)
         for node in attempt.nodes:
             self.record(node)
-        for note in attempt.notes:
-            self.note(note)
+        for note, is_doubt in attempt.notes.items():
+            self.note(note, is_doubt=is_doubt)
         self.grad_enabled = attempt.grad_enabled
 
 
@@ -130,7 +131,7 @@ class Attempt:
     result: Any
     raised: CodeRaisedError | None
     nodes: list[Node]
-    notes: list[str]
+    notes: dict[str, bool]
     changes: list[tuple[Changeable, Any]]
     grad_enabled: bool
 

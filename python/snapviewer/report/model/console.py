@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from snapviewer.model.analysis import ModelAnalysis
+from snapviewer.model.compute import compute_of
 from snapviewer.model.graph import TensorSpec, Unknown, Value
 from snapviewer.model.nodes import NodeFacts
 from snapviewer.model.parameters import Parameter
@@ -122,19 +123,25 @@ def _parameters(analysis: ModelAnalysis) -> Iterator[str]:
 
 def _computation(analysis: ModelAnalysis) -> Iterator[str]:
     totals, graph = analysis.totals, analysis.graph
+    flops = compute_of(graph, totals).flops
     if totals is None or graph is None:
-        yield "Total Theoretical FLOPs: unavailable (the file has no graph)"
+        yield f"Total Theoretical FLOPs: unavailable ({flops.source})"
         return
     yield f"Input: {', '.join(map(_shown, graph.inputs)) or 'none'} ({graph.input_source})"
-    yield f"Total Theoretical FLOPs: {totals.work.flops}"
-    yield f"Total MACs: {totals.work.macs}"
+    if flops.value is None:
+        yield f"Total Theoretical FLOPs: unavailable ({clean(flops.source, 200)})"
+    else:
+        yield f"Total Theoretical FLOPs: {totals.work.flops}"
+        yield f"Total MACs: {totals.work.macs}"
+    if flops.status == "estimated":
+        yield f"    an estimate: {clean(graph.doubts[0], 200)}"
     if totals.uncounted:
         yield f"Not counted: {len(totals.uncounted)} operations (the report lists them)"
     yield "FLOP Distribution by Operation Type:"
     counted = {kind: work.flops for kind, work in totals.by_kind.items() if work.flops}
     width = max((len(kind) for kind in counted), default=0) + 1
-    for kind, flops in counted.items():
-        yield f"    {kind + ':':<{width}} {100 * flops / max(1, totals.work.flops):5.1f}%"
+    for kind, count in counted.items():
+        yield f"    {kind + ':':<{width}} {100 * count / max(1, totals.work.flops):5.1f}%"
 
 
 def performance(profile: Profile) -> Iterator[str]:

@@ -24,6 +24,7 @@ from snapviewer.document.blocks import (
     text,
 )
 from snapviewer.model.analysis import ModelAnalysis
+from snapviewer.model.compute import compute_of
 from snapviewer.model.measures import compressibility, int8_db, pruning_potential
 from snapviewer.model.nodes import NodeFacts
 from snapviewer.model.parameters import largest
@@ -31,7 +32,7 @@ from snapviewer.model.quantity import Quantity
 from snapviewer.model.recommend import advice_for_node
 from snapviewer.model.record import energy_document
 from snapviewer.model.work import Uncounted
-from snapviewer.report.model.figures import number, quantity_of, said
+from snapviewer.report.model.figures import quantity_of, said
 from snapviewer.report.model.page_runs import energy, performance, system
 from snapviewer.units import format_bytes
 
@@ -80,8 +81,10 @@ def _summary(analysis: ModelAnalysis) -> Iterator[Block]:
         _figure("Memory of parameters", format_bytes(found.size_bytes), "computed", "types"),
     ]
     if totals is not None:
-        macs = f"{number(totals.work.macs, 'MAC')} ({number(totals.work.flops, 'FLOP')})"
-        rows.append(_figure("Work of a run", macs, "computed", "formulas on the shapes"))
+        compute = compute_of(analysis.graph, totals)
+        is_known = compute.macs.value is not None
+        macs = f"{said(compute.macs)} ({said(compute.flops)})" if is_known else "–"
+        rows.append(_figure("Work of a run", macs, compute.macs.status, compute.macs.source))
     if profile is not None:
         rows.append(_quantity("Time of a run", profile.plain.median))
         if profile.memory is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from snapviewer.model.analysis import ModelAnalysis
+from snapviewer.model.compute import compute_of
 from snapviewer.model.measures import (
     best_db,
     compressibility,
@@ -53,10 +54,12 @@ def _executive(analysis: ModelAnalysis) -> Iterator[str]:
     yield f"Architecture: {analysis.architecture.label}"
     yield f"Parameters: {analysis.parameters.count:,}"
     yield f"Parameter Memory: {analysis.parameters.size_bytes / _MIB:.2f} MB"
-    if totals is None:
-        yield "Computation: unavailable, the file has no graph"
+    macs = compute_of(analysis.graph, totals).macs
+    if totals is None or macs.value is None:
+        yield f"Computation: unavailable, {clean(macs.source, 200)}"
     else:
-        yield f"MACs: {totals.work.macs:,}   FLOPs: {totals.work.flops:,} (computed from shapes)"
+        counts = f"MACs: {totals.work.macs:,}   FLOPs: {totals.work.flops:,}"
+        yield f"{counts} ({macs.status} from shapes)"
     if analysis.profile is not None:
         plain = analysis.profile.plain
         yield f"Time of a run: {said(plain.median)} (measured, median of {plain.runs} runs)"
