@@ -23,6 +23,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from snapviewer.explorer.app.tabs import TABS
+from snapviewer.explorer.app.waiting import waiting
 from snapviewer.explorer.measuring import Measurement, measure
 from snapviewer.explorer.outline import Item, shown
 from snapviewer.explorer.panels import Panel, statistics
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 # Longer than a held key repeats, shorter than anyone notices.
 SECONDS_BEFORE = 0.04
 SECONDS_BETWEEN = 0.1
+MEASURING = "Measuring every element"
 
 
 class TabLine(Widget):
@@ -167,7 +169,7 @@ class SidePanel(Vertical):
         loop, cancel = asyncio.get_running_loop(), Event()
         self._measuring = cancel
         body = self.query_one("#content", Static)
-        body.update(_progress(0, 0))
+        body.update(waiting(MEASURING, 0, 0))
         due = time.monotonic() + SECONDS_BETWEEN
 
         def tell(done: int, total: int) -> None:
@@ -178,7 +180,7 @@ class SidePanel(Vertical):
 
         def show(done: int, total: int) -> None:
             if self._measuring is cancel:
-                body.update(_progress(done, total))
+                body.update(waiting(MEASURING, done, total))
 
         try:
             found = await asyncio.to_thread(measure, subject, item, progress=tell, cancel=cancel)
@@ -210,14 +212,6 @@ class SidePanel(Vertical):
             content = Group(statistics.content(measured, width), Text(), content)
         # A worker that is exclusive is cancelled before the next begins: this is the newest.
         body.update(content)
-
-
-def _progress(done: int, total: int) -> Text:
-    share = done / total if total else 0.0
-    filled = round(24 * min(share, 1.0))
-    text = Text("Measuring every element …\n\n")
-    text.append("━" * filled, "blue").append("─" * (24 - filled), "dim")
-    return text.append(f" {share:4.0%}\n\nEsc cancels")
 
 
 def _content(panel: Panel, subject: Subject, item: Item, width: int) -> RenderableType:
