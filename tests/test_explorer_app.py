@@ -299,6 +299,7 @@ def test_a_broken_regex_is_told_and_leaves_what_was_found() -> None:
         found = len(driver.browsing.rows.places)
         await driver.type("(")
         assert len(driver.browsing.rows.places) == found > 2
+        assert driver.browsing.found.query.text == "fc|conv"
         assert "not a regex" in text_of(driver.app.query_one("#found", Static))
         await driver.press("backspace", "backspace", "backspace", "backspace", "backspace")
         await driver.press("backspace")
