@@ -33,7 +33,7 @@ from snapviewer.explorer.app.tabs import TABS
 from snapviewer.explorer.app.tree_view import TreeView
 from snapviewer.explorer.config import ExplorerConfig
 from snapviewer.explorer.labels import label
-from snapviewer.explorer.panels import Panel, statistics
+from snapviewer.explorer.panels import PANELS, statistics
 from snapviewer.explorer.settings import Settings, load_settings
 from snapviewer.explorer.subject import Subject
 from snapviewer.explorer.timing import ForwardStats, ModuleTiming, Spread, TensorShape
@@ -334,6 +334,7 @@ def test_tab_switches_panels_and_the_last_is_remembered() -> None:
         for key in ("tab", "tab", "tab", "shift+tab", "6", "tab", "c", "a"):
             await driver.press(key)
             seen.append(panel.title)
+        assert [tab.name for tab in TABS] == [one.name for one in PANELS]
         assert seen == [
             *("Module Details", "Performance Stats", "Source Code", "Tensor Flow"),
             *("Source Code", "Comparison", "Module Details", "Source Code", "Attributes"),
@@ -365,8 +366,7 @@ def test_a_panel_that_fails_says_so_in_its_place(monkeypatch: pytest.MonkeyPatch
     def fail(*_: object) -> Any:
         raise RuntimeError("[red]no\x1b")
 
-    tabs = tuple(replace(tab, panel=Panel(tab.panel.name, fail)) for tab in TABS)
-    monkeypatch.setattr(panel_module, "TABS", tabs)
+    monkeypatch.setattr(panel_module, "content_of", lambda _name: fail)
 
     async def script(driver: Driver) -> None:
         assert "cannot be shown: RuntimeError: [red]no?" in driver.panel
@@ -385,8 +385,7 @@ def test_what_a_slow_panel_says_of_a_module_left_behind_is_dropped(
             first_may_end.wait(10)
         return Text(f"told of {item.path}")
 
-    tabs = tuple(replace(tab, panel=Panel("Slow", content)) for tab in TABS)
-    monkeypatch.setattr(panel_module, "TABS", tabs)
+    monkeypatch.setattr(panel_module, "content_of", lambda _name: content)
 
     async def script(driver: Driver) -> None:
         await driver.pilot.press("down")

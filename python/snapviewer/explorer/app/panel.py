@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from threading import Event
 from typing import TYPE_CHECKING
 
@@ -22,15 +23,15 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static
 
-from snapviewer.explorer.app.tabs import TABS
+from snapviewer.explorer.app.tabs import TABS, content_of
 from snapviewer.explorer.app.waiting import waiting
-from snapviewer.explorer.measuring import Measurement, measure
 from snapviewer.explorer.outline import Item, shown
-from snapviewer.explorer.panels import Panel, statistics
 from snapviewer.explorer.subject import Subject
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from snapviewer.explorer.measuring import Measurement
 
 # Longer than a held key repeats, shorter than anyone notices.
 SECONDS_BEFORE = 0.04
@@ -80,7 +81,7 @@ class TabLine(Widget):
 
     def _places(self) -> list[tuple[int, str]]:
         """Return where each title begins, and the title: short ones if there is little room."""
-        for titles in zip(*(tab.titles for tab in TABS), strict=True):
+        for titles in zip(*TABS, strict=True):
             if sum(len(title) + 2 for title in titles) <= self.size.width:
                 break
         places, start = [], 0
@@ -119,7 +120,7 @@ class SidePanel(Vertical):
     @property
     def title(self) -> str:
         """The chosen tab's title."""
-        return TABS[self.number].panel.name
+        return TABS[self.number].name
 
     def choose(self, number: int) -> None:
         """Show another tab."""
@@ -130,7 +131,7 @@ class SidePanel(Vertical):
     def choose_by_title(self, title: str) -> bool:
         """Show the tab of a title; tell whether there is one."""
         for number, tab in enumerate(TABS):
-            if tab.panel.name == title:
+            if tab.name == title:
                 self.choose(number)
                 return True
         return False
@@ -201,21 +202,32 @@ class SidePanel(Vertical):
 
     @work(exclusive=True, group="panel")
     async def _fill(self) -> None:
-        subject, item, panel = self._subject, self._item, TABS[self.number].panel
+        subject, item, name = self._subject, self._item, TABS[self.number].name
         body = self.query_one("#content", Static)
         width = self.query_one(VerticalScroll).scrollable_content_region.width
         if subject is None or item is None or not self.display or width < 1:
             return
-        content = await asyncio.to_thread(_content, panel, subject, item, width)
+        content = await asyncio.to_thread(_content, name, subject, item, width)
         measured = self._measured.get(id(item))
         if measured is not None and self.number == 0:
+            from snapviewer.explorer.panels import statistics
+
             content = Group(statistics.content(measured, width), Text(), content)
         # A worker that is exclusive is cancelled before the next begins: this is the newest.
         body.update(content)
 
 
-def _content(panel: Panel, subject: Subject, item: Item, width: int) -> RenderableType:
+def measure(
+    subject: Subject, item: Item, *, progress: Callable[[int, int], object], cancel: Event
+) -> Measurement:
+    """Measure; what that needs is imported in the thread that does it."""
+    from snapviewer.explorer import measuring
+
+    return measuring.measure(subject, item, progress=progress, cancel=cancel)
+
+
+def _content(name: str, subject: Subject, item: Item, width: int) -> RenderableType:
     try:
-        return panel.content(subject, item, width)
+        return content_of(name)(subject, item, width)
     except Exception as error:  # noqa: BLE001 (whatever goes wrong is told where it concerns)
-        return Text(f"{panel.name} cannot be shown: {type(error).__name__}: {shown(str(error))}")
+        return Text(f"{name} cannot be shown: {type(error).__name__}: {shown(str(error))}")
