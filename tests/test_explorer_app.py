@@ -705,10 +705,7 @@ def test_fifty_thousand_modules_are_there_at_once_and_searched() -> None:
         await driver.type("/4000.part5")
         assert driver.path == "layers.4000.part5_proj"
 
-    drive(_WIDE, script)
-
-
-_WIDE = trees.wide(50_000)
+    drive(trees.wide(50_000), script)
 
 
 # Two models.
