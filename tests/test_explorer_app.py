@@ -479,6 +479,23 @@ def test_the_mouse_selects_folds_scrolls_and_chooses_tabs() -> None:
     drive(trees.resnet(), script, size=(120, 30))
 
 
+def test_the_chosen_tab_is_in_sight_however_narrow_the_panel_is() -> None:
+    async def script(driver: Driver) -> None:
+        for _ in range(6):
+            await driver.pilot.press("less_than_sign")
+        await driver.press("6")
+        line = driver.app.query_one(TabLine)
+        assert line.size.width < 30
+        text = line.render_line(0).text
+        assert "Compare" in text
+        assert "Details" not in text
+        await driver.pilot.click(TabLine, offset=(text.index("Attrs"), 0))
+        await driver.settle()
+        assert driver.app.query_one(SidePanel).title == "Attributes"
+
+    drive(trees.resnet(), script, size=(110, 24))
+
+
 @pytest.mark.parametrize(("size", "to"), [((120, 30), (80, 10)), ((80, 24), (10, 8))])
 def test_the_border_is_dragged(size: tuple[int, int], to: tuple[int, int]) -> None:
     async def script(driver: Driver) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import Event
 from typing import TYPE_CHECKING
 
@@ -67,28 +67,38 @@ class TabLine(Widget):
 
     def render(self) -> RenderResult:
         text = Text(no_wrap=True, overflow="ellipsis")
-        for number, (_, shown_title) in enumerate(self._places()):
+        for number, _, title in self._places():
             style = "tabs--on" if number == self._chosen else "tabs--off"
             text.append(" ")
-            text.append(shown_title, self.get_component_rich_style(style, partial=True))
+            text.append(title, self.get_component_rich_style(style, partial=True))
             text.append(" ")
         return text
 
     def on_click(self, event: Click) -> None:
-        for number, (start, title) in enumerate(self._places()):
+        for number, start, title in self._places():
             if start <= event.x < start + len(title) + 2:
                 self.post_message(self.Chosen(number))
 
-    def _places(self) -> list[tuple[int, str]]:
-        """Return where each title begins, and the title: short ones if there is little room."""
+    def _places(self) -> list[tuple[int, int, str]]:
+        """Return the tabs that there is room for: number, first cell, title.
+
+        Titles are as long as they may be; the first tabs give way if the chosen one is far behind.
+        """
+        room = self.size.width
         for titles in zip(*TABS, strict=True):
-            if sum(len(title) + 2 for title in titles) <= self.size.width:
+            if _cells(titles) <= room:
                 break
-        places, start = [], 0
-        for title in titles:
-            places.append((start, title))
-            start += len(title) + 2
-        return places
+        first = 0
+        while first < self._chosen and _cells(titles[first : self._chosen + 1]) > room:
+            first += 1
+        return [
+            (number, _cells(titles[first:number]), titles[number])
+            for number in range(first, len(titles))
+        ]
+
+
+def _cells(titles: Sequence[str]) -> int:
+    return sum(len(title) + 2 for title in titles)
 
 
 class SidePanel(Vertical):
