@@ -145,6 +145,37 @@ def test_a_saved_module_has_its_types_and_shows_shared_parts_in_every_place(
     assert all(entry.is_buffer for entry in tree.root.tensors), "attributes are no parameters"
 
 
+def test_a_module_beside_other_things_is_known_as_one(tmp_path: Path) -> None:
+    layer = Obj(
+        G("torch.nn.modules.linear", "Linear"),
+        {
+            "_parameters": {"weight": weight(2, 3, is_parameter=True)},
+            "_buffers": {},
+            "_modules": {},
+        },
+    )
+    net = module("Net", _modules={"fc": layer}, spare=weight(7))
+    tree = written(
+        tmp_path,
+        {
+            "ema": {"net": net},
+            "loose.fc.weight": weight(2, 3),
+            "args": Obj(G("argparse", "Namespace"), {"lr": 1}),
+        },
+    )
+
+    assert lines(tree.root) == [
+        ": a.pth [12 params]",
+        "ema: ema [6 params]",
+        "ema.net: net: Net [6 params]",
+        "ema.net.fc: fc: Linear(3→2) [6 params]",
+        "loose: loose [6 params]",
+        "loose.fc: fc: Linear(3→2) [6 params]",
+    ]
+    assert [node.is_type_guessed for node in tree.root.walk()] == [False] * 5 + [True]
+    assert tree.root.sums.buffers == 7, "what is in no list of parameters"
+
+
 def test_a_saved_module_that_holds_itself_is_named_and_not_entered(tmp_path: Path) -> None:
     root = module("Net", _parameters={"weight": weight(2, is_parameter=True)})
     root.state["_modules"] = {"up": root}

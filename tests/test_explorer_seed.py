@@ -42,6 +42,7 @@ NAMES = (
     "lazy_parameter_analysis",
     "get_module_by_path",
     "analyze_module",
+    "analyze_model_async",
     "analyze_module_detailed",
     "generate_architecture_diagram",
     "extract_model_graph",

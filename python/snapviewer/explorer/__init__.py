@@ -14,8 +14,8 @@ do without torch altogether.
 To look: `explore_model` (also under the names `explore_torch_module` and `explore_module`),
 `explore_torch_module_with_stats`, and `EMA()` in Python's prompt, for what the last line returned.
 To count: `analyze_memory_usage`, `get_parameter_statistics`, `analyze_module`,
-`analyze_module_detailed`, `analyze_model_async`, `lazy_parameter_analysis`, `get_module_by_path`,
-`ModuleInfo`.
+`analyze_module_detailed`, `lazy_parameter_analysis`, `get_module_by_path`, `ModuleInfo`; aside,
+while other things go on, `analyze_model_async`.
 To keep: `export_model_summary`, `generate_text_summary`, `generate_json_summary`,
 `generate_html_summary`, `generate_model_summary`, `extract_model_graph`,
 `generate_architecture_diagram`. To record runs: `record_torch_module_forward_stats`,
