@@ -236,6 +236,18 @@ def test_the_plain_values_of_a_file_are_at_its_root(tmp_path: Path) -> None:
     assert re.search(r"note +str +'\[b\]'", content)
 
 
+def test_the_attributes_of_a_scripted_module_are_those_of_the_file(tmp_path: Path) -> None:
+    torch.jit.script(nn.Sequential(nn.Linear(2, 3)).eval()).save(tmp_path / "m.pt")
+    kept = read_checkpoint(tmp_path / "m.pt")
+    subject = Subject(tree_of_checkpoint(kept), checkpoint=kept)
+
+    linear = told(attributes.content, subject, "0")
+    weight = text_of(attributes.content(subject, subject.places.nodes["0"].tensors[0], 80))
+
+    assert re.search(r"training +bool +False", linear)
+    assert "Nothing is kept here beside tensors." in weight
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 def test_every_panel_keeps_to_its_width_for_every_live_module(net: Subject, width: int) -> None:
     norm = net.places.nodes["norm"]

@@ -11,6 +11,7 @@ from rich.text import Text
 from snapviewer.checkpoint_values import plain_values
 from snapviewer.explorer.formats import format_shape
 from snapviewer.explorer.guarded import Refused, asked, kind_of, said, value_text
+from snapviewer.explorer.sources import value_at
 from snapviewer.explorer.subject import Subject
 from snapviewer.explorer.tree import TensorEntry
 from snapviewer.texts import clean
@@ -142,30 +143,24 @@ def _properties(kind: type) -> Text | None:
 
 
 def _in_file(subject: Subject, item: Item, width: int) -> list[RenderableType | None]:
+    """List the plain values beside the tensors, and at the root what a file says of itself."""
     checkpoint = subject.checkpoint
-    if checkpoint is None or isinstance(item, TensorEntry) or not subject.is_root(item):
-        where = "the plain values of the file are at the root" if checkpoint else "no live module"
-        return [sentence(f"Nothing is kept here beside tensors: {where}.")]
+    is_root = not isinstance(item, TensorEntry) and subject.is_root(item)
+    value = value_at(checkpoint.root, item.path) if checkpoint is not None else None
+    plain = plain_values(value) if value is not None and value.is_container else ()
+    metadata = checkpoint.metadata if checkpoint is not None and is_root else {}
     columns = [
         Column("name", shrinks=True),
         Column("type", style=QUIET, shrinks=True),
         Column("value", shrinks=True),
     ]
-    values = asked(lambda: plain_values(checkpoint.root))
-    plain = () if isinstance(values, Refused) else values
     rows = [
-        [shown(value.name), shown(value.type, 24), clean(value.preview, 200)]
-        for value in plain[:_MOST]
+        [shown(each.name), shown(each.type, 24), clean(each.preview, 200)] for each in plain[:_MOST]
     ]
-    metadata = checkpoint.metadata
-    said_rows = [[shown(name), clean(text, 200)] for name, text in list(metadata.items())[:_MOST]]
-    parts = [
+    said = [[shown(name), clean(text, 200)] for name, text in list(metadata.items())[:_MOST]]
+    if not rows and not said:
+        return [sentence("Nothing is kept here beside tensors.")]
+    return [
         section("Values", _fitting(columns, rows, width, len(plain))),
-        section(
-            "Metadata",
-            rows_of(columns[::2], said_rows, width, most=_MOST, total=len(metadata)),
-        ),
+        section("Metadata", rows_of(columns[::2], said, width, most=_MOST, total=len(metadata))),
     ]
-    if not any(parts):
-        return [sentence("The file has nothing beside its tensors.")]
-    return parts
