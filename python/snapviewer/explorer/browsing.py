@@ -171,9 +171,8 @@ class Browsing:
         if not wanted:
             return False
         row = neighbour(self.rows.places, wanted, self.row, step)
-        hidden = len(wanted) > sum(place in wanted for place in self.rows.places)
-        if row is None or (hidden and self.view.order == "order"):
-            # Some are folded away: the next in the order of the model.
+        if row is None or (self.view.filter is None and self.view.order == "order"):
+            # Some may be folded away: the next in the order of the model.
             ordered = sorted(wanted)
             after = [place for place in ordered if (place - self.place) * step > 0]
             around = ordered[0] if step > 0 else ordered[-1]
