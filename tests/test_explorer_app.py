@@ -33,7 +33,7 @@ from snapviewer.explorer.app.tabs import TABS
 from snapviewer.explorer.app.tree_view import TreeView
 from snapviewer.explorer.config import ExplorerConfig
 from snapviewer.explorer.labels import label
-from snapviewer.explorer.panels import Panel, statistics
+from snapviewer.explorer.panels import PANELS, statistics
 from snapviewer.explorer.settings import Settings, load_settings
 from snapviewer.explorer.subject import Subject
 from snapviewer.explorer.timing import ForwardStats, ModuleTiming, Spread, TensorShape
@@ -299,6 +299,7 @@ def test_a_broken_regex_is_told_and_leaves_what_was_found() -> None:
         found = len(driver.browsing.rows.places)
         await driver.type("(")
         assert len(driver.browsing.rows.places) == found > 2
+        assert driver.browsing.found.query.text == "fc|conv"
         assert "not a regex" in text_of(driver.app.query_one("#found", Static))
         await driver.press("backspace", "backspace", "backspace", "backspace", "backspace")
         await driver.press("backspace")
@@ -333,6 +334,7 @@ def test_tab_switches_panels_and_the_last_is_remembered() -> None:
         for key in ("tab", "tab", "tab", "shift+tab", "6", "tab", "c", "a"):
             await driver.press(key)
             seen.append(panel.title)
+        assert [tab.name for tab in TABS] == [one.name for one in PANELS]
         assert seen == [
             *("Module Details", "Performance Stats", "Source Code", "Tensor Flow"),
             *("Source Code", "Comparison", "Module Details", "Source Code", "Attributes"),
@@ -364,8 +366,7 @@ def test_a_panel_that_fails_says_so_in_its_place(monkeypatch: pytest.MonkeyPatch
     def fail(*_: object) -> Any:
         raise RuntimeError("[red]no\x1b")
 
-    tabs = tuple(replace(tab, panel=Panel(tab.panel.name, fail)) for tab in TABS)
-    monkeypatch.setattr(panel_module, "TABS", tabs)
+    monkeypatch.setattr(panel_module, "content_of", lambda _name: fail)
 
     async def script(driver: Driver) -> None:
         assert "cannot be shown: RuntimeError: [red]no?" in driver.panel
@@ -384,8 +385,7 @@ def test_what_a_slow_panel_says_of_a_module_left_behind_is_dropped(
             first_may_end.wait(10)
         return Text(f"told of {item.path}")
 
-    tabs = tuple(replace(tab, panel=Panel("Slow", content)) for tab in TABS)
-    monkeypatch.setattr(panel_module, "TABS", tabs)
+    monkeypatch.setattr(panel_module, "content_of", lambda _name: content)
 
     async def script(driver: Driver) -> None:
         await driver.pilot.press("down")
@@ -477,6 +477,23 @@ def test_the_mouse_selects_folds_scrolls_and_chooses_tabs() -> None:
         assert driver.app.query_one(SidePanel).title == "Performance Stats"
 
     drive(trees.resnet(), script, size=(120, 30))
+
+
+def test_the_chosen_tab_is_in_sight_however_narrow_the_panel_is() -> None:
+    async def script(driver: Driver) -> None:
+        for _ in range(6):
+            await driver.pilot.press("less_than_sign")
+        await driver.press("6")
+        line = driver.app.query_one(TabLine)
+        assert line.size.width < 30
+        text = line.render_line(0).text
+        assert "Compare" in text
+        assert "Details" not in text
+        await driver.pilot.click(TabLine, offset=(text.index("Attrs"), 0))
+        await driver.settle()
+        assert driver.app.query_one(SidePanel).title == "Attributes"
+
+    drive(trees.resnet(), script, size=(110, 24))
 
 
 @pytest.mark.parametrize(("size", "to"), [((120, 30), (80, 10)), ((80, 24), (10, 8))])
@@ -705,10 +722,7 @@ def test_fifty_thousand_modules_are_there_at_once_and_searched() -> None:
         await driver.type("/4000.part5")
         assert driver.path == "layers.4000.part5_proj"
 
-    drive(_WIDE, script)
-
-
-_WIDE = trees.wide(50_000)
+    drive(trees.wide(50_000), script)
 
 
 # Two models.

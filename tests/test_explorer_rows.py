@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import explorer_trees as trees
 from snapviewer.explorer import folding
+from snapviewer.explorer.browsing import Browsing
 from snapviewer.explorer.outline import Outline, elements_of, outline_of
 from snapviewer.explorer.rows import (
     MOST_GUIDE,
@@ -21,6 +22,7 @@ from snapviewer.explorer.rows import (
     neighbour,
     visible_rows,
 )
+from snapviewer.explorer.search import Query
 from snapviewer.explorer.tree import ModuleNode, TensorEntry, Tree
 
 
@@ -290,3 +292,51 @@ def test_a_filter_shows_matches_with_what_they_are_in() -> None:
         for name in ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")
     ]
     assert paths(replace(view, filter=None)) == [""]
+
+
+OPERATIONS: dict[str, Callable[[Browsing, int], object]] = {
+    "move": lambda browsing, number: browsing.move_to_row(browsing.row + number - 5),
+    "go to": lambda browsing, number: browsing.go_to(number % len(browsing.outline.items)),
+    "in": lambda browsing, _: browsing.go_in(),
+    "out": lambda browsing, _: browsing.go_out(),
+    "fold": lambda browsing, _: browsing.fold(folding.toggled),
+    "fold below": lambda browsing, _: browsing.fold(folding.subtree_toggled),
+    "fold all": lambda browsing, _: browsing.fold(folding.all_toggled),
+    "fold alike": lambda browsing, _: browsing.fold(folding.class_toggled),
+    "sort": lambda browsing, _: browsing.next_order(),
+    "reverse": lambda browsing, _: browsing.reverse(),
+    "hide": lambda browsing, _: browsing.hide_small(),
+    "tensors": lambda browsing, _: browsing.switch_tensors(),
+    "search": lambda browsing, number: browsing.search(Query(["a", "b1", "w", "zz"][number % 4])),
+    "regex": lambda browsing, number: browsing.search(Query(["a|b", "(", "w"][number % 3], True)),
+    "clear": lambda browsing, _: browsing.clear(),
+    "next": lambda browsing, _: browsing.next_match(1),
+    "before": lambda browsing, _: browsing.next_match(-1),
+}
+
+
+@given(
+    small_trees(),
+    st.lists(st.tuples(st.sampled_from(sorted(OPERATIONS)), st.integers(0, 30)), max_size=12),
+)
+def test_whatever_is_done_the_cursor_is_on_a_row_that_is_there(
+    tree: Tree, done: list[tuple[str, int]]
+) -> None:
+    outline = outline_of(tree)
+    browsing = Browsing(outline, room=6)
+
+    for name, number in done:
+        before = browsing.place
+        OPERATIONS[name](browsing, number)
+
+        places = browsing.rows.places
+        assert list(places) == list(visible_rows(outline, browsing.view).places)
+        assert len(set(places)) == len(places)
+        assert 0 <= browsing.row < len(places)
+        if name == "go to":
+            assert browsing.place == number % len(outline.items)
+        if name in ("sort", "reverse", "clear", "hide", "tensors") or "fold" in name:
+            assert browsing.place in (before, *outline.ancestors(before))
+        if name in ("next", "before", "search") and browsing.view.filter:
+            matches = browsing.view.filter.matches
+            assert browsing.place in matches or not matches

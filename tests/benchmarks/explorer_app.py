@@ -34,7 +34,7 @@ SIZE = (120, 40)
 PAINT_LIMIT_S = 0.5
 PAINT_LIMIT = 0.5
 KEY_LIMIT_S = 0.06
-KEY_LIMIT = 0.1
+KEY_LIMIT = 0.2
 TYPED = ("part5_proj", "4000", "l4p5", "weight")
 REGEX = r"layers\.4.*part[57]"
 
@@ -144,7 +144,7 @@ async def _typing(tree: Tree) -> None:
 
 async def _worst_key(app: ExplorerApp, text: str) -> float:
     slowest = []
-    for _ in range(4):
+    for _ in range(8):
         _searched(app, Query())
         times = []
         for end in range(1, len(text) + 1):

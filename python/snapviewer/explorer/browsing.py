@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from math import ceil
 
 from snapviewer.explorer.folding import revealed, toggled, unfolded_to_depth, unfolded_to_fit
 from snapviewer.explorer.outline import Item, Outline, bytes_of, elements_of
@@ -130,8 +131,8 @@ class Browsing:
         """Hide more of what is small, and in the end nothing."""
         self.small = (self.small + 1) % len(SMALL)
         whole = elements_of(self.outline.items[0])
-        fewest = -int(-SMALL[self.small] * whole // 1) if self.small else 0
-        self.change(replace(self.view, fewest_elements=max(fewest, 1) if self.small else 0))
+        fewest = max(ceil(SMALL[self.small] * whole), 1) if self.small else 0
+        self.change(replace(self.view, fewest_elements=fewest))
 
     def switch_tensors(self) -> None:
         self.change(replace(self.view, has_tensors=not self.view.has_tensors))
@@ -143,7 +144,7 @@ class Browsing:
         before = self.found
         self.found = search(self.texts, query, before if before.query.text else None)
         if self.found.error and not self.found.matches:
-            self.found = replace(self.found, matches=before.matches, candidates=())
+            self.found = replace(before, error=self.found.error)
             return
         if not query.text.strip():
             self.clear()
@@ -170,9 +171,8 @@ class Browsing:
         if not wanted:
             return False
         row = neighbour(self.rows.places, wanted, self.row, step)
-        hidden = len(wanted) > sum(place in wanted for place in self.rows.places)
-        if row is None or (hidden and self.view.order == "order"):
-            # Some are folded away: the next in the order of the model.
+        if row is None or (self.view.filter is None and self.view.order == "order"):
+            # Some may be folded away: the next in the order of the model.
             ordered = sorted(wanted)
             after = [place for place in ordered if (place - self.place) * step > 0]
             around = ordered[0] if step > 0 else ordered[-1]

@@ -25,7 +25,19 @@ PERCENT_CELLS = 8  # " 100.0 %"
 NARROWEST_WITH_PERCENT, NARROWEST_WITH_BARS = 44, 66
 MOST_ALIGNED = 300  # siblings that are looked at for the widths of columns
 STYLES = (
-    *("cursor", "same", "guide", "arrow", "name", "tensor", "type", "arguments", "piece", "note"),
+    *(
+        "cursor",
+        "same",
+        "guide",
+        "arrow",
+        "name",
+        "tensor",
+        "type",
+        "guess",
+        "arguments",
+        "piece",
+        "note",
+    ),
     *("match", "bar", "rest", "share", "added", "removed", "changed"),
 )
 MARKS = {"+": "added", "-": "removed", "~": "changed"}
@@ -138,8 +150,8 @@ class Painter:
         if type_name:
             text.append(": " if name else "", styles["guide"])
             begin = len(text)
-            guessed = isinstance(item, ModuleNode) and item.is_type_guessed
-            text.append(type_name + ("?" if guessed else ""), styles["type"])
+            is_guessed = isinstance(item, ModuleNode) and item.is_type_guessed
+            text.append(type_name, styles["guess" if is_guessed else "type"])
             if arguments:
                 text.append(f"({arguments})", styles["arguments"])
         if place in self._matches:

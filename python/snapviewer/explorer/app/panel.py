@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable, Sequence
 from threading import Event
 from typing import TYPE_CHECKING
 
@@ -22,18 +23,20 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static
 
-from snapviewer.explorer.app.tabs import TABS
-from snapviewer.explorer.measuring import Measurement, measure
+from snapviewer.explorer.app.tabs import TABS, content_of
+from snapviewer.explorer.app.waiting import waiting
 from snapviewer.explorer.outline import Item, shown
-from snapviewer.explorer.panels import Panel, statistics
 from snapviewer.explorer.subject import Subject
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from snapviewer.explorer.measuring import Measurement
+
 # Longer than a held key repeats, shorter than anyone notices.
 SECONDS_BEFORE = 0.04
 SECONDS_BETWEEN = 0.1
+MEASURING = "Measuring every element"
 
 
 class TabLine(Widget):
@@ -64,28 +67,38 @@ class TabLine(Widget):
 
     def render(self) -> RenderResult:
         text = Text(no_wrap=True, overflow="ellipsis")
-        for number, (_, shown_title) in enumerate(self._places()):
+        for number, _, title in self._places():
             style = "tabs--on" if number == self._chosen else "tabs--off"
             text.append(" ")
-            text.append(shown_title, self.get_component_rich_style(style, partial=True))
+            text.append(title, self.get_component_rich_style(style, partial=True))
             text.append(" ")
         return text
 
     def on_click(self, event: Click) -> None:
-        for number, (start, title) in enumerate(self._places()):
+        for number, start, title in self._places():
             if start <= event.x < start + len(title) + 2:
                 self.post_message(self.Chosen(number))
 
-    def _places(self) -> list[tuple[int, str]]:
-        """Return where each title begins, and the title: short ones if there is little room."""
-        for titles in zip(*(tab.titles for tab in TABS), strict=True):
-            if sum(len(title) + 2 for title in titles) <= self.size.width:
+    def _places(self) -> list[tuple[int, int, str]]:
+        """Return the tabs that there is room for: number, first cell, title.
+
+        Titles are as long as they may be; the first tabs give way if the chosen one is far behind.
+        """
+        room = self.size.width
+        for titles in zip(*TABS, strict=True):
+            if _cells(titles) <= room:
                 break
-        places, start = [], 0
-        for title in titles:
-            places.append((start, title))
-            start += len(title) + 2
-        return places
+        first = 0
+        while first < self._chosen and _cells(titles[first : self._chosen + 1]) > room:
+            first += 1
+        return [
+            (number, _cells(titles[first:number]), titles[number])
+            for number in range(first, len(titles))
+        ]
+
+
+def _cells(titles: Sequence[str]) -> int:
+    return sum(len(title) + 2 for title in titles)
 
 
 class SidePanel(Vertical):
@@ -117,7 +130,7 @@ class SidePanel(Vertical):
     @property
     def title(self) -> str:
         """The chosen tab's title."""
-        return TABS[self.number].panel.name
+        return TABS[self.number].name
 
     def choose(self, number: int) -> None:
         """Show another tab."""
@@ -128,7 +141,7 @@ class SidePanel(Vertical):
     def choose_by_title(self, title: str) -> bool:
         """Show the tab of a title; tell whether there is one."""
         for number, tab in enumerate(TABS):
-            if tab.panel.name == title:
+            if tab.name == title:
                 self.choose(number)
                 return True
         return False
@@ -167,7 +180,7 @@ class SidePanel(Vertical):
         loop, cancel = asyncio.get_running_loop(), Event()
         self._measuring = cancel
         body = self.query_one("#content", Static)
-        body.update(_progress(0, 0))
+        body.update(waiting(MEASURING, 0, 0))
         due = time.monotonic() + SECONDS_BETWEEN
 
         def tell(done: int, total: int) -> None:
@@ -178,7 +191,7 @@ class SidePanel(Vertical):
 
         def show(done: int, total: int) -> None:
             if self._measuring is cancel:
-                body.update(_progress(done, total))
+                body.update(waiting(MEASURING, done, total))
 
         try:
             found = await asyncio.to_thread(measure, subject, item, progress=tell, cancel=cancel)
@@ -199,29 +212,32 @@ class SidePanel(Vertical):
 
     @work(exclusive=True, group="panel")
     async def _fill(self) -> None:
-        subject, item, panel = self._subject, self._item, TABS[self.number].panel
+        subject, item, name = self._subject, self._item, TABS[self.number].name
         body = self.query_one("#content", Static)
         width = self.query_one(VerticalScroll).scrollable_content_region.width
         if subject is None or item is None or not self.display or width < 1:
             return
-        content = await asyncio.to_thread(_content, panel, subject, item, width)
+        content = await asyncio.to_thread(_content, name, subject, item, width)
         measured = self._measured.get(id(item))
         if measured is not None and self.number == 0:
+            from snapviewer.explorer.panels import statistics
+
             content = Group(statistics.content(measured, width), Text(), content)
         # A worker that is exclusive is cancelled before the next begins: this is the newest.
         body.update(content)
 
 
-def _progress(done: int, total: int) -> Text:
-    share = done / total if total else 0.0
-    filled = round(24 * min(share, 1.0))
-    text = Text("Measuring every element …\n\n")
-    text.append("━" * filled, "blue").append("─" * (24 - filled), "dim")
-    return text.append(f" {share:4.0%}\n\nEsc cancels")
+def measure(
+    subject: Subject, item: Item, *, progress: Callable[[int, int], object], cancel: Event
+) -> Measurement:
+    """Measure; what that needs is imported in the thread that does it."""
+    from snapviewer.explorer import measuring
+
+    return measuring.measure(subject, item, progress=progress, cancel=cancel)
 
 
-def _content(panel: Panel, subject: Subject, item: Item, width: int) -> RenderableType:
+def _content(name: str, subject: Subject, item: Item, width: int) -> RenderableType:
     try:
-        return panel.content(subject, item, width)
+        return content_of(name)(subject, item, width)
     except Exception as error:  # noqa: BLE001 (whatever goes wrong is told where it concerns)
-        return Text(f"{panel.name} cannot be shown: {type(error).__name__}: {shown(str(error))}")
+        return Text(f"{name} cannot be shown: {type(error).__name__}: {shown(str(error))}")

@@ -32,6 +32,7 @@ from snapviewer.explorer.app.search_bar import SearchBar
 from snapviewer.explorer.app.splitter import Splitter
 from snapviewer.explorer.app.theme import PREFIX, ansi_theme, textual_theme, variables
 from snapviewer.explorer.app.tree_view import TreeView
+from snapviewer.explorer.app.waiting import waiting
 from snapviewer.explorer.browsing import SMALL, Browsing
 from snapviewer.explorer.exporting import write_export
 from snapviewer.explorer.formats import format_memory, format_param_count
@@ -169,13 +170,8 @@ class ExplorerApp(App[None]):
     def _tell_progress(self, done: int, total: int) -> None:
         if self.browsing is not None or self.failure or not self.is_running:
             return
-        share = done / total if total else 0.0
-        filled = round(30 * min(share, 1.0))
-        text = Text(f"Reading {shown(self._model_name) or 'the model'} …\n\n", justify="center")
-        text.append("━" * filled, "blue")
-        text.append("─" * (30 - filled), "dim")
-        text.append(f" {share:4.0%}" if total else "     ")
-        text.append("\n\nEsc cancels", "dim")
+        words = f"Reading {shown(self._model_name) or 'the model'}"
+        text = waiting(words, done, total, is_centred=True)
         self.query_one("#reading", Static).update(text)
 
     def _fail(self, error: Exception) -> None:

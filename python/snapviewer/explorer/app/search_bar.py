@@ -18,8 +18,8 @@ class SearchInput(Input):
     BINDINGS = [  # noqa: RUF012 (Textual's own type)
         Binding("enter", "submit", "keep the filter", key_display="Enter"),
         Binding("escape", "app.escape", "clear", key_display="Esc"),
-        Binding("down", "app.next_match(1)", "next match", key_display="↓"),
-        Binding("up", "app.next_match(-1)", "match before", key_display="↑"),
+        Binding("down", "app.next_match(1)", "matches", key_display="↑ ↓"),
+        Binding("up", "app.next_match(-1)", show=False),
         Binding("ctrl+r,f2", "app.switch_regex", "fuzzy or regex", key_display="Ctrl+R"),
     ]
 

@@ -1,30 +1,39 @@
-"""The panels as tabs: each with its name, and shorter ones for where there is little room."""
+"""The panels as tabs: each with its name, and shorter ones for where there is little room.
+
+What panels tell is imported when the first is filled, aside: that takes as long as all the rest.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
-from snapviewer.explorer.panels import PANELS, Panel
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
-_SHORTER = {
-    "Module Details": ("Details", "Details"),
-    "Performance Stats": ("Performance", "Perf"),
-    "Source Code": ("Source", "Source"),
-    "Tensor Flow": ("Flow", "Flow"),
-    "Attributes": ("Attributes", "Attrs"),
-    "Comparison": ("Compare", "Compare"),
-}
+    from snapviewer.explorer.subject import Item, Subject
 
 
-@dataclass(frozen=True, slots=True)
-class Tab:
-    """A panel and its titles, the longest first."""
+class Tab(NamedTuple):
+    """A panel's name and its shorter ones."""
 
-    panel: Panel
-    titles: tuple[str, str, str]
+    name: str
+    short: str
+    shortest: str
 
 
-TABS = tuple(
-    Tab(panel, (panel.name, *_SHORTER.get(panel.name, (panel.name, panel.name))))
-    for panel in PANELS
+TABS = (
+    Tab("Module Details", "Details", "Details"),
+    Tab("Performance Stats", "Performance", "Perf"),
+    Tab("Source Code", "Source", "Source"),
+    Tab("Tensor Flow", "Flow", "Flow"),
+    Tab("Attributes", "Attributes", "Attrs"),
+    Tab("Comparison", "Compare", "Compare"),
 )
+
+
+def content_of(name: str) -> Callable[[Subject, Item, int], RenderableType]:
+    """Return what makes the content of the panel of a name."""
+    from snapviewer.explorer.panels import PANELS
+
+    return next(panel.content for panel in PANELS if panel.name == name)

@@ -38,6 +38,7 @@ class TreeView(ScrollView, can_focus=True):
     TreeView > .tree--name { color: $foreground; }
     TreeView > .tree--tensor { color: $quiet; }
     TreeView > .tree--type { color: $accent; }
+    TreeView > .tree--guess { color: $accent; text-style: italic; }
     TreeView > .tree--arguments { color: $quiet; }
     TreeView > .tree--piece { color: $foreground; }
     TreeView > .tree--note { color: $warning; text-style: italic; }
