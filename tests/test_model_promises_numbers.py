@@ -26,6 +26,7 @@ from snapviewer.model.recommend import (
     advice_for_parameter,
     recommend,
 )
+from snapviewer.model.recommend.fusion import fold_normalization
 from snapviewer.report.model.text import as_text
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -432,7 +433,7 @@ def test_every_node_has_advice_that_follows_from_its_own_numbers(
 
 
 def test_pruning_bits_fusion_and_layout_are_recommended_with_their_evidence(
-    analysis: ModelAnalysis,
+    analysis: ModelAnalysis, known: Known
 ) -> None:  # M40, M41, M42, M43
     titles = {item.title: item for item in analysis.recommendations}
 
@@ -444,7 +445,8 @@ def test_pruning_bits_fusion_and_layout_are_recommended_with_their_evidence(
     assert channels.subjects == ("3.weight", "0.weight")
     bits = next(item for item in titles.values() if item.topic == "quantization")
     assert "dB" in bits.evidence
-    assert any(title.startswith("Fold 1 batch normalisation") for title in titles)
+    # Asked by itself: on a busy machine its share of the time may be too small for a line.
+    assert next(fold_normalization(known)).title.startswith("Fold 1 batch normalisation")
     shares = [item.share for item in analysis.recommendations]
     assert shares == sorted(shares, reverse=True)
 
@@ -493,11 +495,11 @@ def test_without_a_run_the_layout_is_advised_to_be_measured(network: Path) -> No
     assert "--inference" in layout.gain.source
 
 
-def test_the_gain_of_fusing_is_time_where_time_was_measured(analysis: ModelAnalysis) -> None:
-    fused = next(item for item in analysis.recommendations if item.title.startswith("Fold "))
+def test_the_gain_of_fusing_is_time_where_time_was_measured(known: Known) -> None:
+    fused = next(fold_normalization(known))
 
     assert fused.gain.unit == "s"
-    assert fused.gain.value == pytest.approx(analysis.nodes[1].time.value)
+    assert fused.gain.value == pytest.approx(known.nodes[1].time.value)
     assert fused.share_of == "the time of a run"
 
 
