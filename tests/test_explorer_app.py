@@ -746,7 +746,7 @@ def test_differences_are_marked_and_found_one_after_another() -> None:
         assert driver.path == "fc.weight"
         assert "1000×2048" in driver.lines[driver.browsing.row]
 
-    drive(Subject(after, other=before), script, size=(160, 40))
+    drive(Subject(before, other=after), script, size=(160, 40))
 
 
 # The rest.

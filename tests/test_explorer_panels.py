@@ -335,9 +335,9 @@ def test_a_module_is_compared_with_its_counterpart() -> None:
     assert re.search(r"~  weight  4×3 float32  5×3 float32", part)
     assert re.search(r"   modules +1 +1", part)
     assert re.search(r"different +1 +2\nequal +1 +0", whole)
-    assert "~ fc: Linear(3→4)  −4 params (−16B)" in whole
-    assert "+ extra: ReLU" in whole
-    assert "- gone: Linear(2→2)" in whole
+    assert "~ fc: Linear(3→4)  +4 params (+16B)" in whole
+    assert "- extra: ReLU" in whole
+    assert "+ gone: Linear(2→2)" in whole
     assert "only here" in alone
 
 

@@ -23,11 +23,12 @@ MOST_BYTES = 60_000
 
 
 def tuned() -> Subject:
-    """A network beside the one that it was made of."""
+    """A network beside the one that was made of it."""
     before = trees.resnet()
     kept = [child for child in before.root.children if child.name not in ("maxpool", "fc")]
     parts = [*kept, trees.linear("fc", 2048, 10), trees.linear("head", 10, 2)]
-    return Subject(Tree("tuned", "", trees.module("", "ResNet", children=parts)), other=before)
+    after = Tree("tuned", "", trees.module("", "ResNet", children=parts))
+    return Subject(before, other=after)
 
 
 CASES = {

@@ -44,7 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help=".pth, .pt, .pt2, .safetensors, an index of shards, or its directory",
     )
-    parser.add_argument("--compare", metavar="OTHER", help="mark what differs in OTHER")
+    parser.add_argument("--compare", metavar="OTHER", help="mark what changes from FILE to OTHER")
     parser.add_argument(
         "--export", choices=sorted(_EXPORTS), help="write the tree instead of opening it"
     )

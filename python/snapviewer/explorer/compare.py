@@ -72,8 +72,8 @@ class ModuleComparison:
 
     @property
     def node(self) -> ModuleNode:
-        """The module after, or before if it is gone."""
-        node = self.after or self.before
+        """The module before, or after if it is new."""
+        node = self.before or self.after
         assert node is not None, "one of both is there"
         return node
 
@@ -318,7 +318,7 @@ def line_text(item: ModuleComparison) -> str:
 
 def tensor_text(tensor: TensorComparison) -> str:
     """Say a tensor of a comparison."""
-    entry = tensor.after or tensor.before
+    entry = tensor.before or tensor.after
     assert entry is not None, "one of both is there"
     said = ", ".join(tensor.changes) or f"{_shape(entry)} {_said(entry.dtype)}"
     return f"{_said(entry.name)}: {said}"

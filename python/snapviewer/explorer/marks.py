@@ -27,10 +27,10 @@ class Mark:
 def merged(comparison: TreeComparison) -> tuple[Outline, Mapping[int, Mark]]:
     """Put two trees together: all that is in one of them, and a mark by place where they differ.
 
-    What is in both is as it is after; its sums are, too.
+    What is in both is as it is before; its sums are, too.
     """
     root = comparison.root
-    outline = outline_of(replace(comparison.after, root=_joined(root)))
+    outline = outline_of(replace(comparison.before, root=_joined(root)))
     marks: dict[int, Mark] = {}
     place = 0
     for one in root.walk():
@@ -59,6 +59,6 @@ def _joined(root: ModuleComparison) -> ModuleNode:
 
 
 def _tensor(one: TensorComparison) -> TensorEntry:
-    entry = one.after or one.before
+    entry = one.before or one.after
     assert entry is not None, "one of both is there"
     return entry

@@ -61,8 +61,8 @@ class Subject:
 
     @cached_property
     def comparison(self) -> TreeComparison | None:
-        """The tree beside the other one, which counts as before; None if there is none."""
-        return None if self.other is None else compare_trees(self.other, self.tree)
+        """The tree beside the other one, which counts as after; None if there is none."""
+        return None if self.other is None else compare_trees(self.tree, self.other)
 
     @cached_property
     def compared(self) -> Mapping[str, ModuleComparison]:

@@ -51,8 +51,8 @@ _STYLES: dict[Verdict, str] = {
     "equal": QUIET,
 }
 _WORDS: dict[Verdict, str] = {
-    "added": "only here",
-    "removed": "only there",
+    "added": "only there",
+    "removed": "only here",
     "changed": "different",
     "equal": "equal",
 }
@@ -106,13 +106,13 @@ def _counts(comparison: TreeComparison, width: int) -> RenderableType | None:
 def _sides(
     compared: ModuleComparison, comparison: TreeComparison, width: int
 ) -> RenderableType | None:
-    here, there = _facts(compared.after), _facts(compared.before)
+    here, there = _facts(compared.before), _facts(compared.after)
     rows = [
         _pair(name, here.get(name, _ABSENT), there.get(name, _ABSENT))
         for name in here or there
         if here.get(name) or there.get(name)
     ]
-    names = [shown(tree.name, 24) for tree in (comparison.after, comparison.before)]
+    names = [shown(tree.name, 24) for tree in (comparison.before, comparison.after)]
     if names[0] == names[1]:
         names = ["here", "there"]
     columns = [Column(""), Column(""), *(Column(name, "right", shrinks=True) for name in names)]
@@ -148,13 +148,13 @@ def _tensors(tensors: Sequence[TensorComparison], width: int) -> RenderableType 
     order = sorted(tensors, key=lambda each: each.verdict == "equal")
     rows: list[list[str | Text]] = []
     for each in order[:MOST_ROWS]:
-        entry = each.after or each.before
+        entry = each.before or each.after
         rows.append(
             [
                 Text(MARKS[each.verdict], style=_STYLES[each.verdict]),
                 shown(entry.name if entry else ""),
-                Text(_tensor(each.after), style=_STYLES[each.verdict]),
                 Text(_tensor(each.before), style=_STYLES[each.verdict]),
+                Text(_tensor(each.after), style=_STYLES[each.verdict]),
             ]
         )
     columns = [
