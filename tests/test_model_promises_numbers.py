@@ -446,7 +446,8 @@ def test_pruning_bits_fusion_and_layout_are_recommended_with_their_evidence(
     bits = next(item for item in titles.values() if item.topic == "quantization")
     assert "dB" in bits.evidence
     # Asked by itself: on a busy machine its share of the time may be too small for a line.
-    assert next(fold_normalization(known)).title.startswith("Fold 1 batch normalisation")
+    (fold,) = fold_normalization(known)
+    assert fold.title.startswith("Fold 1 batch normalisation")
     shares = [item.share for item in analysis.recommendations]
     assert shares == sorted(shares, reverse=True)
 
@@ -496,7 +497,7 @@ def test_without_a_run_the_layout_is_advised_to_be_measured(network: Path) -> No
 
 
 def test_the_gain_of_fusing_is_time_where_time_was_measured(known: Known) -> None:
-    fused = next(fold_normalization(known))
+    (fused,) = fold_normalization(known)
 
     assert fused.gain.unit == "s"
     assert fused.gain.value == pytest.approx(known.nodes[1].time.value)
