@@ -443,6 +443,76 @@ def test_kinds_of_models_are_told_apart_with_a_reason(tmp_path: Path) -> None:  
     assert found == {name: name for name in found}
 
 
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (("transformer.wte.weight", "transformer.h.0.attn.c_attn.weight"), "GPT"),  # GPT-2
+        (("model.embed_tokens.weight", "model.layers.0.self_attn.q_proj.weight"), "GPT"),  # Llama
+        (
+            (
+                "roberta.embeddings.word_embeddings.weight",
+                "roberta.encoder.layer.0.attention.self.query.weight",
+                "lm_head.dense.weight",
+            ),
+            "Transformer",
+        ),
+        (
+            (
+                "model.shared.weight",
+                "model.encoder.embed_tokens.weight",
+                "model.decoder.layers.0.self_attn.q_proj.weight",
+                "lm_head.weight",
+            ),
+            "Transformer",  # BART
+        ),
+    ],
+)
+def test_names_alone_tell_a_decoder_from_a_model_with_an_encoder(
+    tmp_path: Path, names: tuple[str, ...], expected: str
+) -> None:
+    path = tmp_path / "state.pth"
+    torch.save({name: torch.ones(4, 4) for name in names}, path)
+
+    assert analyze_file(path, has_stats=False).architecture.model_class == expected
+
+
+def test_a_mask_that_is_computed_makes_the_same_gpt_as_names_alone(tmp_path: Path) -> None:
+    from snapviewer.model import TensorSpec, analyze
+
+    class Decoder(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.wte = torch.nn.Embedding(20, 8)
+
+        def forward(self, tokens: Any) -> Any:
+            x = self.wte(tokens)
+            place = torch.arange(x.shape[1])
+            mask = place[:, None] >= place
+            return torch.nn.functional.scaled_dot_product_attention(x, x, x, mask)
+
+    architecture = analyze(Decoder(), (TensorSpec((1, 4), "int64"),)).architecture
+
+    assert architecture.model_class == "GPT"
+
+
+def test_numbers_that_a_trace_writes_down_are_no_parameters(tmp_path: Path) -> None:
+    class Scaled(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(3, 2)
+
+        def forward(self, x: Any) -> Any:
+            return self.layer(x) * 0.5
+
+    path = tmp_path / "traced.pt"
+    torch.jit.trace(Scaled(), torch.ones(1, 3)).save(str(path))
+
+    parameters = analyze_file(path).parameters
+
+    assert [item.name for item in parameters.tensors if item.name.startswith("constants")]
+    assert parameters.count == 3 * 2 + 2
+
+
 def test_the_commands_are_installed_under_their_names() -> None:  # M01
     scripts = Path(sys.executable).parent
     entry = (Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8")

@@ -67,7 +67,8 @@ def architecture_of(
 ) -> Architecture:
     """Classify a model by its graph, or by its parameters if there is none."""
     if graph is not None and graph.nodes:
-        signs, layers = _signs_of_graph(graph), _layers_of_graph(graph)
+        layers = _layers_of_graph(graph)
+        signs = _signs_of_graph(graph, is_causal=_is_causal_by_name(parameters))
         source = "operations"
     else:
         layers = _layers_of_parameters(parameters)
@@ -127,7 +128,8 @@ def _layers_of_graph(graph: Graph) -> dict[str, int]:
     return dict(sorted(layers.items(), key=lambda item: -item[1]))
 
 
-def _signs_of_graph(graph: Graph) -> _Signs:
+def _signs_of_graph(graph: Graph, *, is_causal: bool) -> _Signs:
+    """Look for signs; a mask may be computed or given, so that names may tell of it alone."""
     kinds = [kind_of(node.op) for node in graph.nodes]
     attentions = [node for node in graph.nodes if kind_of(node.op) == "Attention"]
     return _Signs(
@@ -136,7 +138,7 @@ def _signs_of_graph(graph: Graph) -> _Signs:
         recurrent=kinds.count("Recurrent"),
         embeddings=kinds.count("Embedding"),
         linears=kinds.count("Linear"),
-        is_causal=any(map(_is_causal, attentions)) or _has_mask(graph.nodes),
+        is_causal=is_causal or any(map(_is_causal, attentions)) or _has_mask(graph.nodes),
     )
 
 
@@ -200,6 +202,11 @@ def _kind_of_parameter(item: Parameter) -> str | None:
     return "Normalization" if len(item.shape) == 1 else None
 
 
+_DECODER = re.compile(r"\b(wte|c_attn|lm_head|embed_tokens)\b")
+# RoBERTa has a head of that name, T5 and BART have both halves.
+_ENCODER = re.compile(r"\bencoders?\b")
+
+
 def _is_causal_by_name(parameters: Sequence[Parameter]) -> bool:
     names = " ".join(item.name for item in parameters[:2000])
-    return bool(re.search(r"\b(wte|lm_head|c_attn)\b", names))
+    return _DECODER.search(names) is not None and _ENCODER.search(names) is None

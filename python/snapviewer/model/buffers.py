@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from os import PathLike
 
 from snapviewer import Checkpoint, SnapshotError
-from snapviewer._core import Value
+from snapviewer._core import Tensor, Value
 from snapviewer.model.torchscript.archive import Archive, open_archive
 
 # How torch writes a class: its name, then the names of its parameters and buffers.
@@ -43,6 +43,7 @@ def buffers_of(checkpoint: Checkpoint, path: str | PathLike[str]) -> frozenset[s
         told = {tensor.name for tensor in checkpoint.tensors if tensor.kind != "parameter"}
         return frozenset(by_name | told)
     if checkpoint.format == "torchscript":
+        by_name |= {tensor.name for tensor in checkpoint.tensors if _is_number(tensor)}
         try:
             return frozenset(by_name | set(_in_code(open_archive(path))))
         except (SnapshotError, OSError):
@@ -66,6 +67,11 @@ def is_of_optimizer(name: str) -> bool:
     (True, False)
     """
     return _OPTIMIZER.search(name) is not None
+
+
+def _is_number(tensor: Tensor) -> bool:
+    """Tell whether a tensor is a number of the code, which a trace keeps as a float64."""
+    return tensor.name.startswith("constants[") and not tensor.shape and tensor.dtype == "float64"
 
 
 def _in_code(archive: Archive) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from snapviewer.model.graph import TensorSpec
-from snapviewer.model.shapes.dimensions import Shape, ShapeError, axes, axis, broadcast
+from snapviewer.model.shapes.dimensions import Shape, ShapeError, add, axes, axis, broadcast
 from snapviewer.model.shapes.dtypes import dtype_name, float_of, is_integral, real_of, result_type
 from snapviewer.model.shapes.registry import Output, shape_function
 from snapviewer.model.shapes.views import with_size
@@ -150,11 +150,20 @@ def _quantile(
 
 
 @shape_function("diff")
-def _diff(self: TensorSpec, n: object = 1, dim: object = -1, *rest: object) -> Output:
-    place = axis(dim, len(self.shape))
-    size = self.shape[place]
-    if rest or not isinstance(n, int):
+def _diff(
+    self: TensorSpec,
+    n: object = 1,
+    dim: object = -1,
+    prepend: object = None,
+    append: object = None,
+) -> Output:
+    if not isinstance(n, int):
         raise ShapeError("its length is not known")
+    place = axis(dim, len(self.shape))
+    parts = [part for part in (prepend, self, append) if isinstance(part, TensorSpec)]
+    if not self.shape or any(len(part.shape) != len(self.shape) for part in parts):
+        raise ShapeError("its length is not known")
+    size = add(*(part.shape[place] for part in parts))
     return with_size(self, place, None if size is None else max(0, size - n))
 
 
