@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from threading import Event
@@ -37,6 +38,7 @@ from snapviewer.model.inference import (  # noqa: E402
     example_inputs,
     load_pt2,
     load_torchscript,
+    loading,
     profile,
     running,
     torch_profiler,
@@ -664,6 +666,29 @@ def test_an_exported_program_runs(tmp_path: Path) -> None:
     result = run(load_pt2(path))
 
     assert sum(node.macs.value or 0 for node in result.nodes) > 0
+
+
+def test_a_package_with_operations_that_torch_misses_is_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "more_operations.py").write_text("HAS_THEM = True\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(loading, "_PACKAGES", ("more_operations", "operations_not_installed"))
+
+    def load(missing: str, path: str) -> str:
+        if missing not in sys.modules:
+            raise RuntimeError(f"Unknown builtin op: {missing}::one. It may not exist")
+        return path
+
+    model = tmp_path / "model.pt"
+    model.touch()
+    try:
+        assert loading._loaded(model, partial(load, "more_operations")) == str(model)
+    finally:
+        sys.modules.pop("more_operations", None)
+    for missing in ("operations_not_installed", "json_of_strangers"):
+        with pytest.raises(SnapshotError, match="cannot load the model"):
+            loading._loaded(model, partial(load, missing))
 
 
 @pytest.mark.parametrize("load", [load_torchscript, load_pt2])

@@ -479,7 +479,7 @@ def test_names_alone_tell_a_decoder_from_a_model_with_an_encoder(
 def test_a_mask_that_is_computed_makes_the_same_gpt_as_names_alone(tmp_path: Path) -> None:
     from snapviewer.model import TensorSpec, analyze
 
-    class Decoder(torch.nn.Module):
+    class Decoder(nn.Module):  # type: ignore[misc] # its base is torch's
         def __init__(self) -> None:
             super().__init__()
             self.wte = torch.nn.Embedding(20, 8)
@@ -496,7 +496,7 @@ def test_a_mask_that_is_computed_makes_the_same_gpt_as_names_alone(tmp_path: Pat
 
 
 def test_numbers_that_a_trace_writes_down_are_no_parameters(tmp_path: Path) -> None:
-    class Scaled(torch.nn.Module):
+    class Scaled(nn.Module):  # type: ignore[misc] # its base is torch's
         def __init__(self) -> None:
             super().__init__()
             self.layer = torch.nn.Linear(3, 2)
@@ -511,6 +511,62 @@ def test_numbers_that_a_trace_writes_down_are_no_parameters(tmp_path: Path) -> N
 
     assert [item.name for item in parameters.tensors if item.name.startswith("constants")]
     assert parameters.count == 3 * 2 + 2
+
+
+class Anchored(nn.Module):  # type: ignore[misc] # its base is torch's
+    """Takes a list, and has one that is not learned; what it does last has no formula."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(7, 7)
+        self.recurrent = nn.LSTM(7, 2)
+        self.anchors = [torch.ones(3, 4), torch.ones(2, 4)]
+
+    def forward(self, images: list[Tensor]) -> Tensor:
+        x = self.recurrent(self.layer(images[0]))[0]
+        return torch.linalg.matrix_exp(self.layer(images[0])) + self.anchors[0].sum() + x.sum()
+
+
+@pytest.fixture(scope="module")
+def anchored(tmp_path_factory: pytest.TempPathFactory) -> ModelAnalysis:
+    path = tmp_path_factory.mktemp("anchored") / "scripted.pt"
+    torch.jit.script(Anchored()).save(str(path))
+    return analyze_file(path)
+
+
+def test_a_list_of_tensors_that_the_code_keeps_is_no_parameter(anchored: ModelAnalysis) -> None:
+    learned = sum(parameter.numel() for parameter in Anchored().parameters())
+
+    assert anchored.parameters.count == learned
+
+
+def test_an_input_is_shown_as_it_can_be_given(anchored: ModelAnalysis, tmp_path: Path) -> None:
+    path = tmp_path / "table.pt"
+    torch.jit.trace(nn.Embedding(9, 2), torch.ones(1, 5, dtype=torch.int64)).save(str(path))
+
+    (listed,) = [line for line in shown(anchored) if line.startswith("Input: ")]
+    (typed,) = [line for line in shown(analyze_file(path)) if line.startswith("Input: ")]
+
+    assert re.fullmatch(r"Input: \[[\dx]+\] \(inferred\)", listed)
+    assert typed == "Input: 1x5:int64 (traced)"
+    assert "input 1x5:int64 (traced)" in rendered(analyze_file(path), ".md").decode()
+
+
+def test_what_is_not_counted_is_named_where_the_sums_are(anchored: ModelAnalysis) -> None:
+    (line,) = [line for line in shown(anchored) if line.startswith("Not counted")]
+
+    assert "1 operation (aten::linalg_matrix_exp ×1)" in line
+    assert "matrix_exp" in rendered(anchored, ".txt").decode().split("PARAMETER ANALYSIS")[0]
+
+
+def test_a_carbon_footprint_too_small_for_its_digits_is_not_shown_as_none(
+    anchored: ModelAnalysis,
+) -> None:
+    (line,) = [line for line in shown(anchored) if line.startswith("Carbon")]
+
+    assert float(line.split()[3]) == pytest.approx(
+        anchored.to_dict()["energy"]["carbon"]["value"], rel=1e-3
+    )
 
 
 def test_the_commands_are_installed_under_their_names() -> None:  # M01

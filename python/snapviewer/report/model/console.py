@@ -6,12 +6,20 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from snapviewer.model.analysis import ModelAnalysis
-from snapviewer.model.graph import TensorSpec, Unknown, Value
 from snapviewer.model.nodes import NodeFacts
 from snapviewer.model.parameters import Parameter
 from snapviewer.model.record import energy_document, system_document
 from snapviewer.model.work import Uncounted
-from snapviewer.report.model.figures import how, is_quantity, number, per_second, quantity_of, said
+from snapviewer.report.model.figures import (
+    how,
+    inputs_said,
+    is_quantity,
+    number,
+    per_second,
+    quantity_of,
+    said,
+    uncounted_said,
+)
 from snapviewer.texts import clean, shortened_in_middle
 
 if TYPE_CHECKING:
@@ -125,11 +133,11 @@ def _computation(analysis: ModelAnalysis) -> Iterator[str]:
     if totals is None or graph is None:
         yield "Total Theoretical FLOPs: unavailable (the file has no graph)"
         return
-    yield f"Input: {', '.join(map(_shown, graph.inputs)) or 'none'} ({graph.input_source})"
+    yield f"Input: {inputs_said(graph)}"
     yield f"Total Theoretical FLOPs: {totals.work.flops}"
     yield f"Total MACs: {totals.work.macs}"
     if totals.uncounted:
-        yield f"Not counted: {len(totals.uncounted)} operations (the report lists them)"
+        yield f"Not counted, so that it is more: {uncounted_said(totals)}; --json tells why"
     yield "FLOP Distribution by Operation Type:"
     counted = {kind: work.flops for kind, work in totals.by_kind.items() if work.flops}
     width = max((len(kind) for kind in counted), default=0) + 1
@@ -237,7 +245,9 @@ def _energy(analysis: ModelAnalysis) -> Iterator[str]:
         if found.value is None:
             yield f"{name}: {said(found)}"
         else:
-            yield f"{name}: {found.value:{form}} {unit}"
+            # What six digits show as nothing is not nothing.
+            is_tiny = form == ".6f" and 0 < found.value < 5e-7
+            yield f"{name}: {found.value:{'.3e' if is_tiny else form}} {unit}"
             yield f"    {how(found)}"
     yield from _temperature(analysis)
     attempts = energy.get("attempts", [])
@@ -272,14 +282,6 @@ def _system(document: dict[str, Any], depth: int = 0) -> Iterator[str]:
                 yield from _system(item, depth + 1)
         elif value not in ("", None):
             yield f"{indent}{name}: {clean(str(value), 160)}"
-
-
-def _shown(value: Value) -> str:
-    if isinstance(value, TensorSpec):
-        return "x".join("?" if size is None else str(size) for size in value.shape) or "scalar"
-    if isinstance(value, Unknown):
-        return "not known"
-    return clean(str(value), 40)
 
 
 def _recommendations(analysis: ModelAnalysis) -> Iterator[str]:

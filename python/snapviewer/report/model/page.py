@@ -31,7 +31,14 @@ from snapviewer.model.quantity import Quantity
 from snapviewer.model.recommend import advice_for_node
 from snapviewer.model.record import energy_document
 from snapviewer.model.work import Uncounted
-from snapviewer.report.model.figures import number, quantity_of, said
+from snapviewer.report.model.figures import (
+    inputs_said,
+    number,
+    prefix_of,
+    quantity_of,
+    said,
+    uncounted_said,
+)
 from snapviewer.report.model.page_runs import energy, performance, system
 from snapviewer.units import format_bytes
 
@@ -81,7 +88,7 @@ def _summary(analysis: ModelAnalysis) -> Iterator[Block]:
     ]
     if totals is not None:
         macs = f"{number(totals.work.macs, 'MAC')} ({number(totals.work.flops, 'FLOP')})"
-        rows.append(_figure("Work of a run", macs, "computed", "formulas on the shapes"))
+        rows.append(_figure("Work of a run", macs, "computed", _work_source(analysis)))
     if profile is not None:
         rows.append(_quantity("Time of a run", profile.plain.median))
         if profile.memory is not None:
@@ -94,6 +101,16 @@ def _summary(analysis: ModelAnalysis) -> Iterator[Block]:
         (Column("Figure"), Column("Value", is_number=True), Column("Status"), Column("Source")),
         tuple(rows),
     )
+
+
+def _work_source(analysis: ModelAnalysis) -> str:
+    """Say what the work was counted for, and what is not in it."""
+    told = "formulas on the shapes"
+    if analysis.graph is not None:
+        told += f"; input {inputs_said(analysis.graph)}"
+    if analysis.totals is not None and analysis.totals.uncounted:
+        told += f"; without {uncounted_said(analysis.totals)}"
+    return told
 
 
 def _figure(name: str, value: str, status: str, source: str) -> tuple[Text, ...]:
@@ -143,11 +160,12 @@ def _computation(analysis: ModelAnalysis) -> Iterator[Block]:
     yield Heading(2, "Architecture and computation")
     if totals is not None:
         flops = {kind: work.flops for kind, work in totals.by_kind.items() if work.flops}
+        size, prefix = prefix_of(max(flops.values(), default=0))
         bars = tuple(
-            Bar(kind, count / 1e9, f"{100 * count / max(1, totals.work.flops):.1f} %")
+            Bar(kind, count / size, f"{100 * count / max(1, totals.work.flops):.1f} %")
             for kind, count in flops.items()
         )
-        yield BarChart("FLOPs by operation type", "GFLOP", bars[:_MOST_ROWS])
+        yield BarChart("FLOPs by operation type", f"{prefix}FLOP", bars[:_MOST_ROWS])
         if totals.uncounted:
             why = dict.fromkeys(f"{node.op}: {reason}" for node, reason in totals.uncounted)
             yield Paragraph(
