@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -25,8 +26,9 @@ from snapviewer.model.inference.matching import matched
 from snapviewer.model.inference.settings import read_settings
 from snapviewer.model.inference.threads import counts_up_to
 from snapviewer.model.inference.timing import timing_of
-from snapviewer.model.quantity import unavailable
+from snapviewer.model.quantity import Quantity, unavailable
 from snapviewer.model.work import totals_of
+from snapviewer.report.model.console import performance
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
@@ -36,6 +38,7 @@ from torch.nn.modules import module as torch_module  # noqa: E402
 from snapviewer.model.inference import (  # noqa: E402
     Profile,
     example_inputs,
+    gathering,
     load_pt2,
     load_torchscript,
     loading,
@@ -305,6 +308,26 @@ def test_a_model_that_refuses_its_inputs_is_quoted_and_left_as_it_was() -> None:
 
 
 # What goes wrong on the way
+
+
+@pytest.mark.parametrize(("profiled", "expected"), [(1.5, 50.0), (1.0, 0.0), (0.9, None)])
+def test_profiling_that_costs_less_than_runs_differ_has_no_cost_below_zero(
+    profiled: float, expected: float | None
+) -> None:
+    plain = Quantity(1.0, "s", "measured", "clock")
+
+    found = gathering._overhead(plain, replace(plain, value=profiled))
+
+    assert found.value == (None if expected is None else pytest.approx(expected))
+    assert (found.status == "unavailable") == (expected is None)
+
+
+def test_a_single_run_is_shown_without_a_spread() -> None:
+    result = run(Small(), budget_s=0.0, repeats=1)
+
+    (line,) = [line for line in performance(result) if line.startswith("Time of a run")]
+
+    assert line.endswith("(a single run)")
 
 
 def test_a_model_that_cannot_be_listened_to_is_timed_as_a_whole() -> None:

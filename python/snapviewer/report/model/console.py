@@ -150,10 +150,9 @@ def performance(profile: Profile) -> Iterator[str]:
     plain = profile.plain
     word = "thread" if profile.threads == 1 else "threads"
     yield f"Device: {profile.device}, {profile.threads} {word}"
-    yield (
-        f"Time of a run: {said(plain.median)} (median of {plain.runs} runs, spread "
-        f"{said(plain.deviation)}, fastest {said(plain.fastest)})"
-    )
+    spread = f"spread {said(plain.deviation)}, fastest {said(plain.fastest)}"
+    told = f"median of {plain.runs} runs, {spread}" if plain.runs > 1 else "a single run"
+    yield f"Time of a run: {said(plain.median)} ({told})"
     first = profile.warmups[0] if profile.warmups else None
     if first is not None:
         yield f"First run: {said(first)} (warm-up, not counted)"
