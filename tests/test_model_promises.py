@@ -254,6 +254,18 @@ def test_a_model_that_refuses_its_input_is_quoted_and_all_else_is_there(
 # The console
 
 
+def test_the_slowest_operations_fit_into_80_columns_with_what_they_reach(
+    analysis: ModelAnalysis,
+) -> None:
+    lines = shown(analysis)
+    start = next(at for at, line in enumerate(lines) if line.startswith("Slowest operations"))
+    slowest = lines[start : lines.index("", start)]
+
+    assert len(slowest) > 1
+    assert max(map(len, slowest)) <= 80
+    assert any(re.search(r"(memory|compute)-bound, [\d.]+ %$", line) for line in slowest)
+
+
 def test_the_title_is_the_one_that_people_know(lines: list[str]) -> None:  # M09
     assert lines[:3] == [
         "Comprehensive PyTorch Model Analyzer",

@@ -18,12 +18,13 @@ from snapviewer.report.model.figures import (
     per_second,
     quantity_of,
     said,
+    share_said,
     uncounted_said,
 )
 from snapviewer.texts import clean, shortened_in_middle
 
 if TYPE_CHECKING:
-    from snapviewer.model.inference import Profile
+    from snapviewer.model.inference import NodeProfile, Profile
 
 WIDE, NARROW = "=" * 80, "-" * 50
 SLOWEST = 10
@@ -222,14 +223,22 @@ def _batches(profile: Profile) -> Iterator[str]:
 def _slowest(profile: Profile) -> Iterator[str]:
     slowest = sorted(profile.nodes, key=lambda node: -(node.time.median.value or 0.0))[:SLOWEST]
     if slowest:
-        yield "Slowest operations:"
+        yield "Slowest operations, what bounds them, and how much of that they reach:"
     for node in slowest:
-        name = shortened_in_middle(clean(node.module) or "(the model)", 28)
+        # Together they fit into 80 columns.
+        name = shortened_in_middle(clean(node.module) or "(the model)", 20)
+        op = clean(node.node.op.removeprefix("aten::"), 18)
         share = f"{node.share.value or 0:.1f} %"
         yield (
-            f"    {said(node.time.median):>8} {share:>6}  {clean(node.node.op, 26):<26} {name} "
-            f"{'' if node.bound == 'unknown' else node.bound}".rstrip()
+            f"  {said(node.time.median):>8} {share:>6}  {op:<18} {name:<20} {_bound(node)}".rstrip()
         )
+
+
+def _bound(node: NodeProfile) -> str:
+    if node.bound == "unknown":
+        return ""
+    reached = node.of_roof.value
+    return node.bound if reached is None else f"{node.bound}, {share_said(reached)}"
 
 
 def _energy(analysis: ModelAnalysis) -> Iterator[str]:

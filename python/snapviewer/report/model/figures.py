@@ -78,6 +78,15 @@ def per_second(quantity: Quantity) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
+def share_said(percent: float) -> str:
+    """Say a share in percent, a small one with a digit more.
+
+    >>> share_said(2.51), share_said(101.4)
+    ('2.5 %', '101 %')
+    """
+    return f"{percent:.1f} %" if percent < 10 else f"{percent:.0f} %"
+
+
 def inputs_said(graph: Graph) -> str:
     """Say what a model is called with, as `--input` takes it, and how that is known."""
     return f"{', '.join(map(_input, graph.inputs)) or 'none'} ({graph.input_source})"
