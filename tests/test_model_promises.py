@@ -251,6 +251,21 @@ def test_a_model_that_refuses_its_input_is_quoted_and_all_else_is_there(
     assert odd["time"]["status"] == "measured"
 
 
+def test_a_directory_stands_for_the_model_in_it(
+    network: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "config.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "model.pt").write_bytes(network.read_bytes())
+    one = run_here(capsys, "model", tmp_path, "--json", "--no-stats")
+    (tmp_path / "other.pt").write_bytes(network.read_bytes())
+
+    several = run_here(capsys, "model", tmp_path)
+
+    assert json.loads(one.out)["compute"]["macs"]["value"] > 0
+    assert several.code == 1
+    assert "2 checkpoints are there, and one can be opened" in several.err
+
+
 # The console
 
 
