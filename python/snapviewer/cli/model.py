@@ -102,7 +102,7 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
         type=seconds,
         default=_USUAL.budget_s,
         metavar="SECONDS",
-        help="how long to repeat runs (%(default)g)",
+        help="how long to repeat runs, of which 10 are enough (%(default)g)",
     )
     running.add_argument(
         "--tdp",
