@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from threading import Event
@@ -24,8 +26,9 @@ from snapviewer.model.inference.matching import matched
 from snapviewer.model.inference.settings import read_settings
 from snapviewer.model.inference.threads import counts_up_to
 from snapviewer.model.inference.timing import timing_of
-from snapviewer.model.quantity import unavailable
+from snapviewer.model.quantity import Quantity, unavailable
 from snapviewer.model.work import totals_of
+from snapviewer.report.model.console import performance
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
@@ -35,8 +38,10 @@ from torch.nn.modules import module as torch_module  # noqa: E402
 from snapviewer.model.inference import (  # noqa: E402
     Profile,
     example_inputs,
+    gathering,
     load_pt2,
     load_torchscript,
+    loading,
     profile,
     running,
     torch_profiler,
@@ -305,6 +310,26 @@ def test_a_model_that_refuses_its_inputs_is_quoted_and_left_as_it_was() -> None:
 # What goes wrong on the way
 
 
+@pytest.mark.parametrize(("profiled", "expected"), [(1.5, 50.0), (1.0, 0.0), (0.9, None)])
+def test_profiling_that_costs_less_than_runs_differ_has_no_cost_below_zero(
+    profiled: float, expected: float | None
+) -> None:
+    plain = Quantity(1.0, "s", "measured", "clock")
+
+    found = gathering._overhead(plain, replace(plain, value=profiled))
+
+    assert found.value == (None if expected is None else pytest.approx(expected))
+    assert (found.status == "unavailable") == (expected is None)
+
+
+def test_a_single_run_is_shown_without_a_spread() -> None:
+    result = run(Small(), budget_s=0.0, repeats=1)
+
+    (line,) = [line for line in performance(result) if line.startswith("Time of a run")]
+
+    assert line.endswith("(a single run)")
+
+
 def test_a_model_that_cannot_be_listened_to_is_timed_as_a_whole() -> None:
     class Shy(nn.Module):  # type: ignore[misc]
         def forward(self, x: Any) -> Any:
@@ -332,7 +357,7 @@ def test_a_run_with_other_operations_is_left_out_and_noted() -> None:
 
     result = run(Moody(), warmups=1)
 
-    assert (result.plain.runs, result.profiled.runs) == (2, 0)
+    assert result.profiled.runs == 0
     assert result.nodes[0].time.median.status == "unavailable"
     assert any("other operations than the first" in note for note in result.notes)
 
@@ -664,6 +689,29 @@ def test_an_exported_program_runs(tmp_path: Path) -> None:
     result = run(load_pt2(path))
 
     assert sum(node.macs.value or 0 for node in result.nodes) > 0
+
+
+def test_a_package_with_operations_that_torch_misses_is_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "more_operations.py").write_text("HAS_THEM = True\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(loading, "_PACKAGES", ("more_operations", "operations_not_installed"))
+
+    def load(missing: str, path: str) -> str:
+        if missing not in sys.modules:
+            raise RuntimeError(f"Unknown builtin op: {missing}::one. It may not exist")
+        return path
+
+    model = tmp_path / "model.pt"
+    model.touch()
+    try:
+        assert loading._loaded(model, partial(load, "more_operations")) == str(model)
+    finally:
+        sys.modules.pop("more_operations", None)
+    for missing in ("operations_not_installed", "json_of_strangers"):
+        with pytest.raises(SnapshotError, match="cannot load the model"):
+            loading._loaded(model, partial(load, missing))
 
 
 @pytest.mark.parametrize("load", [load_torchscript, load_pt2])

@@ -251,7 +251,34 @@ def test_a_model_that_refuses_its_input_is_quoted_and_all_else_is_there(
     assert odd["time"]["status"] == "measured"
 
 
+def test_a_directory_stands_for_the_model_in_it(
+    network: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "config.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "model.pt").write_bytes(network.read_bytes())
+    one = run_here(capsys, "model", tmp_path, "--json", "--no-stats")
+    (tmp_path / "other.pt").write_bytes(network.read_bytes())
+
+    several = run_here(capsys, "model", tmp_path)
+
+    assert json.loads(one.out)["compute"]["macs"]["value"] > 0
+    assert several.code == 1
+    assert "2 checkpoints are there, and one can be opened" in several.err
+
+
 # The console
+
+
+def test_the_slowest_operations_fit_into_80_columns_with_what_they_reach(
+    analysis: ModelAnalysis,
+) -> None:
+    lines = shown(analysis)
+    start = next(at for at, line in enumerate(lines) if line.startswith("Slowest operations"))
+    slowest = lines[start : lines.index("", start)]
+
+    assert len(slowest) > 1
+    assert max(map(len, slowest)) <= 80
+    assert any(re.search(r"(memory|compute)-bound, [\d.]+ %$", line) for line in slowest)
 
 
 def test_the_title_is_the_one_that_people_know(lines: list[str]) -> None:  # M09
@@ -441,6 +468,132 @@ def test_kinds_of_models_are_told_apart_with_a_reason(tmp_path: Path) -> None:  
         assert architecture["reason"]
 
     assert found == {name: name for name in found}
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (("transformer.wte.weight", "transformer.h.0.attn.c_attn.weight"), "GPT"),  # GPT-2
+        (("model.embed_tokens.weight", "model.layers.0.self_attn.q_proj.weight"), "GPT"),  # Llama
+        (
+            (
+                "roberta.embeddings.word_embeddings.weight",
+                "roberta.encoder.layer.0.attention.self.query.weight",
+                "lm_head.dense.weight",
+            ),
+            "Transformer",
+        ),
+        (
+            (
+                "model.shared.weight",
+                "model.encoder.embed_tokens.weight",
+                "model.decoder.layers.0.self_attn.q_proj.weight",
+                "lm_head.weight",
+            ),
+            "Transformer",  # BART
+        ),
+    ],
+)
+def test_names_alone_tell_a_decoder_from_a_model_with_an_encoder(
+    tmp_path: Path, names: tuple[str, ...], expected: str
+) -> None:
+    path = tmp_path / "state.pth"
+    torch.save({name: torch.ones(4, 4) for name in names}, path)
+
+    assert analyze_file(path, has_stats=False).architecture.model_class == expected
+
+
+def test_a_mask_that_is_computed_makes_the_same_gpt_as_names_alone(tmp_path: Path) -> None:
+    from snapviewer.model import TensorSpec, analyze
+
+    class Decoder(nn.Module):  # type: ignore[misc] # its base is torch's
+        def __init__(self) -> None:
+            super().__init__()
+            self.wte = torch.nn.Embedding(20, 8)
+
+        def forward(self, tokens: Any) -> Any:
+            x = self.wte(tokens)
+            place = torch.arange(x.shape[1])
+            mask = place[:, None] >= place
+            return torch.nn.functional.scaled_dot_product_attention(x, x, x, mask)
+
+    architecture = analyze(Decoder(), (TensorSpec((1, 4), "int64"),)).architecture
+
+    assert architecture.model_class == "GPT"
+
+
+def test_numbers_that_a_trace_writes_down_are_no_parameters(tmp_path: Path) -> None:
+    class Scaled(nn.Module):  # type: ignore[misc] # its base is torch's
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(3, 2)
+
+        def forward(self, x: Any) -> Any:
+            return self.layer(x) * 0.5
+
+    path = tmp_path / "traced.pt"
+    torch.jit.trace(Scaled(), torch.ones(1, 3)).save(str(path))
+
+    parameters = analyze_file(path).parameters
+
+    assert [item.name for item in parameters.tensors if item.name.startswith("constants")]
+    assert parameters.count == 3 * 2 + 2
+
+
+class Anchored(nn.Module):  # type: ignore[misc] # its base is torch's
+    """Takes a list, and has one that is not learned; what it does last has no formula."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(7, 7)
+        self.recurrent = nn.LSTM(7, 2)
+        self.anchors = [torch.ones(3, 4), torch.ones(2, 4)]
+
+    def forward(self, images: list[Tensor]) -> Tensor:
+        x = self.recurrent(self.layer(images[0]))[0]
+        return torch.linalg.matrix_exp(self.layer(images[0])) + self.anchors[0].sum() + x.sum()
+
+
+@pytest.fixture(scope="module")
+def anchored(tmp_path_factory: pytest.TempPathFactory) -> ModelAnalysis:
+    path = tmp_path_factory.mktemp("anchored") / "scripted.pt"
+    torch.jit.script(Anchored()).save(str(path))
+    return analyze_file(path)
+
+
+def test_a_list_of_tensors_that_the_code_keeps_is_no_parameter(anchored: ModelAnalysis) -> None:
+    learned = sum(parameter.numel() for parameter in Anchored().parameters())
+
+    assert anchored.parameters.count == learned
+
+
+def test_an_input_is_shown_as_it_can_be_given(anchored: ModelAnalysis, tmp_path: Path) -> None:
+    path = tmp_path / "table.pt"
+    torch.jit.trace(nn.Embedding(9, 2), torch.ones(1, 5, dtype=torch.int64)).save(str(path))
+
+    (listed,) = [line for line in shown(anchored) if line.startswith("Input: ")]
+    (typed,) = [line for line in shown(analyze_file(path)) if line.startswith("Input: ")]
+
+    assert re.fullmatch(r"Input: \[[\dx]+\] \(inferred\)", listed)
+    assert typed == "Input: 1x5:int64 (traced)"
+    assert "input 1x5:int64 (traced)" in rendered(analyze_file(path), ".md").decode()
+
+
+def test_what_is_not_counted_is_named_where_the_sums_are(anchored: ModelAnalysis) -> None:
+    (line,) = [line for line in shown(anchored) if line.startswith("Not counted")]
+
+    assert "1 operation (aten::linalg_matrix_exp ×1)" in line
+    assert "matrix_exp" in rendered(anchored, ".txt").decode().split("PARAMETER ANALYSIS")[0]
+
+
+def test_a_carbon_footprint_too_small_for_its_digits_is_not_shown_as_none(
+    anchored: ModelAnalysis,
+) -> None:
+    (line,) = [line for line in shown(anchored) if line.startswith("Carbon")]
+
+    assert float(line.split()[3]) == pytest.approx(
+        anchored.to_dict()["energy"]["carbon"]["value"], rel=1e-3
+    )
 
 
 def test_the_commands_are_installed_under_their_names() -> None:  # M01

@@ -422,6 +422,20 @@ def test_batches_are_timed_and_the_smallest_good_one_is_advised(
     assert found.ended
 
 
+@pytest.mark.parametrize(("run_ns", "runs"), [(10**9, 3), (10**6, 20), (10, 50)])
+def test_short_runs_with_a_batch_are_repeated_more_often(
+    monkeypatch: pytest.MonkeyPatch, run_ns: int, runs: int
+) -> None:
+    monkeypatch.setattr(running.Runner, "timed_ns", lambda _: run_ns)
+    runner = running.Runner(nn.Linear(3, 2).eval(), _inputs(torch.ones(1, 3)), "cpu", lambda: None)
+
+    found = batches.time_batches(
+        runner, run_bytes=None, free_bytes=None, budget_s=0.0, reach=lambda: None
+    )
+
+    assert found.runs[0].time.runs == runs
+
+
 def _inputs(*tensors: Any) -> Any:
     from snapviewer.model.live.inputs import Inputs
 

@@ -7,6 +7,8 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from snapviewer import SnapshotError
+
 _INDEXES = (".safetensors.index.json", ".bin.index.json")
 _CHECKPOINTS = (".pth", ".pt", ".pt2", ".ckpt", ".bin", ".safetensors")
 
@@ -50,6 +52,20 @@ def expanded(names: Sequence[str]) -> tuple[list[str], list[FailedFile]]:
         if not found:
             failed.append(FailedFile(name, reason))
     return list(files), failed
+
+
+def one_file(name: str) -> str:
+    """Return the checkpoint that a name stands for: itself, or the one in a directory.
+
+    Raises:
+        SnapshotError: There is none, or several are there.
+    """
+    files, failed = expanded([name])
+    if failed:
+        raise SnapshotError(f"{failed[0].reason}: {name}")
+    if len(files) > 1:
+        raise SnapshotError(f"{len(files):,} checkpoints are there, and one can be opened: {name}")
+    return files[0]
 
 
 def in_directory(directory: str) -> list[str]:

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from snapviewer import SnapshotError, _core
+from snapviewer import _core
 from snapviewer.aside import written_aside
-from snapviewer.checkpoint_files import expanded
+from snapviewer.checkpoint_files import one_file
 from snapviewer.explorer import opening
 from snapviewer.explorer.checkpoint import tree_of_checkpoint
 from snapviewer.explorer.compare import as_text as comparison_text
@@ -80,9 +80,9 @@ def _count(text: str) -> int:
 
 
 def _explore(options: argparse.Namespace) -> None:
-    options.file = _one_file(options.file)
+    options.file = one_file(options.file)
     if options.compare is not None:
-        options.compare = _one_file(options.compare)
+        options.compare = one_file(options.compare)
     form = options.export
     if form is None and options.output is not None:
         form = _form_of(options.output)
@@ -100,16 +100,6 @@ def _explore(options: argparse.Namespace) -> None:
         return
     seen = Seen(max_depth=options.depth, hide_below=options.hide_below, sort=options.sort)
     _write(_EXPORTS[form or "text"](_tree(options.file), seen), options.output)
-
-
-def _one_file(name: str) -> str:
-    """Return the checkpoint that a name stands for: itself, or the one in a directory."""
-    files, failed = expanded([name])
-    if failed:
-        raise SnapshotError(f"{failed[0].reason}: {name}")
-    if len(files) > 1:
-        raise SnapshotError(f"{len(files):,} checkpoints are there, and one can be opened: {name}")
-    return files[0]
 
 
 def _form_of(output: Path) -> str | None:

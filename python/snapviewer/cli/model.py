@@ -12,6 +12,7 @@ from pathlib import Path
 
 from snapviewer import SnapshotError
 from snapviewer.aside import written_aside
+from snapviewer.checkpoint_files import one_file
 from snapviewer.document.pdf import PdfUnavailable
 from snapviewer.model.analysis import ModelAnalysis, RunOptions, analyze_file
 from snapviewer.model.energy import energy_models
@@ -39,7 +40,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "runs the model asks for it: that loads the file's code and runs it, so only do it with "
         "files of people you trust."
     )
-    parser.add_argument("file", metavar="MODEL", help="TorchScript, .pt2, state dict, .safetensors")
+    parser.add_argument(
+        "file",
+        metavar="MODEL",
+        help="TorchScript, .pt2, state dict, .safetensors, or a directory with one of them",
+    )
     parser.add_argument(
         "--input",
         action="append",
@@ -97,7 +102,7 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
         type=seconds,
         default=_USUAL.budget_s,
         metavar="SECONDS",
-        help="how long to repeat runs (%(default)g)",
+        help="how long to repeat runs, of which 10 are enough (%(default)g)",
     )
     running.add_argument(
         "--tdp",
@@ -166,7 +171,7 @@ def _model(options: argparse.Namespace) -> None:
     )
     with progress_bar("running" if is_run else "reading") as progress:
         analysis = analyze_file(
-            options.file,
+            one_file(options.file),
             inputs=options.input,
             has_stats=options.stats,
             has_quality=False if options.stats is False else options.quality,

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from os import PathLike
 
 from snapviewer import Checkpoint, SnapshotError
-from snapviewer._core import Value
+from snapviewer._core import Tensor, Value
 from snapviewer.model.torchscript.archive import Archive, open_archive
 
 # How torch writes a class: its name, then the names of its parameters and buffers.
@@ -21,6 +21,8 @@ _CLASS = re.compile(
 _NAMES = ("running_mean", "running_var", "num_batches_tracked", "position_ids")
 # How the state dict of an optimizer is laid out: by the numbers of parameters.
 _OPTIMIZER = re.compile(r"(^|\.)state\[\d+\]\.")
+# A list of an archive; quantized weights have a state, and layers that recur list their weights.
+_LISTED = re.compile(r"(?<!\.state)(?<!\._flat_weights)\[\d+\]$")
 _SAMPLES = re.compile(r"sample_inputs(\[|$)")
 # A file may have modules inside of each other without end.
 _MOST_MODULES = 100_000
@@ -43,6 +45,7 @@ def buffers_of(checkpoint: Checkpoint, path: str | PathLike[str]) -> frozenset[s
         told = {tensor.name for tensor in checkpoint.tensors if tensor.kind != "parameter"}
         return frozenset(by_name | told)
     if checkpoint.format == "torchscript":
+        by_name |= {tensor.name for tensor in checkpoint.tensors if _is_of_code(tensor)}
         try:
             return frozenset(by_name | set(_in_code(open_archive(path))))
         except (SnapshotError, OSError):
@@ -66,6 +69,17 @@ def is_of_optimizer(name: str) -> bool:
     (True, False)
     """
     return _OPTIMIZER.search(name) is not None
+
+
+def _is_of_code(tensor: Tensor) -> bool:
+    """Tell whether a tensor is what only the code of an archive uses.
+
+    Such are numbers, which a trace keeps as float64, and lists that are attributes of a module,
+    such as the anchors of a detector. Other constants are the weights of a frozen model.
+    """
+    if tensor.name.startswith("constants["):
+        return not tensor.shape and tensor.dtype == "float64"
+    return _LISTED.search(tensor.name) is not None
 
 
 def _in_code(archive: Archive) -> Iterator[str]:

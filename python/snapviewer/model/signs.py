@@ -230,8 +230,11 @@ _TOKENS = re.compile(
     r"|(^|\.)embeddings?(?=\.weight))(\.|$)"
 )
 _CAUSAL = re.compile(
-    r"(^|\.)(wte|lm_head|c_attn|embed_out|gate_proj|gate_up_proj|post_attention_layernorm|ln_f)\."
+    r"(^|\.)(wte|lm_head|c_attn|embed_out|embed_tokens|gate_proj|gate_up_proj"
+    r"|post_attention_layernorm|ln_f)\."
 )
+# RoBERTa has a head of a decoder's name, and BART has both halves.
+_ENCODER = re.compile(r"(^|\.)encoders?\.")
 
 
 def signs_of_parameters(parameters: Sequence[Parameter]) -> Signs:
@@ -253,7 +256,7 @@ def signs_of_parameters(parameters: Sequence[Parameter]) -> Signs:
         linears=layers.get("Linear", 0),
         has_tokens=has_tokens or (bool(layers.get("Embedding")) and not kernels),
         has_images=has_tokens and any(len(shape) > 3 for shape in kernels),
-        is_causal=any(_CAUSAL.search(name) for name in names),
+        is_causal=any(map(_CAUSAL.search, names)) and not any(map(_ENCODER.search, names)),
         has_two_sequences=len(sides) == 2,
     )
 

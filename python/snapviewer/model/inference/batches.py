@@ -20,7 +20,10 @@ from snapviewer.model.quantity import Quantity
 from snapviewer.texts import clean
 
 _MOST = 256
+# Short runs are repeated for a while: one that is interrupted would be most of three.
 _REPEATS = 3
+_MOST_REPEATS = 50
+_LONG_ENOUGH_NS = 20_000_000
 # Of the memory that is free, so much may go into a trial.
 _MEMORY_SHARE = 0.25
 # A larger batch must bring this much more to count, and the smallest that is this good is advised.
@@ -115,8 +118,10 @@ def _total_ns(run: BatchRun) -> float:
 
 def _timed(runner: Runner, size: int, reach: Callable[[], None]) -> BatchRun:
     runner.timed_ns()  # the first chooses kernels for these shapes
-    times_ns = []
-    for _ in range(_REPEATS):
+    times_ns: list[int] = []
+    while len(times_ns) < _REPEATS or (
+        len(times_ns) < _MOST_REPEATS and sum(times_ns) < _LONG_ENOUGH_NS
+    ):
         reach()
         times_ns.append(runner.timed_ns())
     time = timing_of(times_ns, f"clock around a run with a batch of {size}")

@@ -90,6 +90,8 @@ def _overhead(plain: Quantity, profiled: Quantity) -> Quantity:
     """Compare the fastest runs: other programs can only slow them down."""
     if plain.value is None or profiled.value is None:
         return unavailable("%", _NOT_TIMED)
+    if profiled.value < plain.value:
+        return unavailable("%", "less than the runs differ: the fastest of them was profiled")
     more = Quantity(profiled.value - plain.value, "s", "computed", "")
     return ratio(more, plain, "%", "(profiled - plain) / plain, of the fastest runs", 100)
 

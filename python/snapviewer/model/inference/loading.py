@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
 from snapviewer import SnapshotError
 from snapviewer.texts import MOST_SHOWN, clean
+
+# They register their operations when they are imported. A file never says what is imported.
+_PACKAGES = ("torchvision", "torchaudio")
 
 
 def torch_for(what: str) -> Any:
@@ -70,7 +76,21 @@ def _loaded(path: str | PathLike[str], load: Callable[[str], Any]) -> Any:
         # torch calls its own ways to load deprecated.
         warnings.simplefilter("ignore")
         try:
-            return load(fspath(path))
+            try:
+                return load(fspath(path))
+            except RuntimeError as error:
+                if not _has_more_operations(str(error)):
+                    raise
+                return load(fspath(path))
         except Exception as error:  # noqa: BLE001 (a broken file makes torch raise anything)
             said = clean(str(error), MOST_SHOWN) or type(error).__name__
             raise SnapshotError(f"torch cannot load the model: {said}") from None
+
+
+def _has_more_operations(message: str) -> bool:
+    """Import the package whose operations torch missed, if it is there and was not imported yet."""
+    for package in _PACKAGES:
+        if f" {package}::" in message and package not in sys.modules and find_spec(package):
+            import_module(package)
+            return True
+    return False

@@ -17,15 +17,19 @@ def batch_size(known: Known) -> Iterator[Recommendation]:
     one = batches.runs[0].per_example.value
     best = next(run for run in batches.runs if run.size == batches.advised)
     each = best.per_example.value
-    if not one or each is None or each >= one:
+    if not one or not each or each >= one:
         return
-    tried = ", ".join(f"{run.size}: {run.throughput.value or 0:.3g}" for run in batches.runs)
     yield Recommendation(
         "batch",
         f"Run batches of {batches.advised} where latency allows it",
         (),
         Quantity(one - each, "s", "measured", "time of an example alone − in the batch"),
         1 - each / one,
-        f"examples a second by batch, measured: {tried}; {batches.ended}",
+        f"measured: {_rate(one)} examples/s alone, {_rate(each)} in the batch; {batches.ended}",
         "the time of an example",
     )
+
+
+def _rate(seconds: float) -> str:
+    rate = 1 / seconds
+    return f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"

@@ -46,7 +46,9 @@ def fewer_bits(known: Known) -> Iterator[Recommendation]:
                 named([item for item, _ in fitting]),
                 Quantity(saved, "bytes", "computed", f"stored in {bits} bits, scales left out"),
                 saved / total,
-                f"a round trip keeps an SQNR of {worst:.1f} dB in each ({least:g} dB asked for)",
+                f"each keeps an SQNR of {worst:.1f} dB or more in a round trip with a scale for "
+                f"each channel ({least:g} dB asked for); measure the accuracy after"
+                + ("; in the place of int8, not beside it" if target == "int4" else ""),
             )
 
 

@@ -15,10 +15,9 @@ from snapviewer.model.recommend.registry import (
     recommender,
 )
 from snapviewer.model.work import kind_of
-from snapviewer.units import count_of
+from snapviewer.units import count_of, format_bytes
 
 _PRODUCERS = ("Convolution", "Linear", "Normalization", "ElementWise", "MatMul")
-_MIB = 2**20
 
 
 def _folds(node: NodeFacts) -> bool:
@@ -50,7 +49,7 @@ def fold_normalization(known: Known) -> Iterator[Recommendation]:
         places(folded),
         gain,
         share,
-        f"each follows a convolution; {moved / _MIB:.1f} MiB of memory traffic go, too "
+        f"each follows a convolution; {format_bytes(moved)} of memory traffic go, too "
         "(torch.nn.utils.fuse_conv_bn_eval, torch.jit.freeze)",
         share_of,
     )

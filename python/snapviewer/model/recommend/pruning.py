@@ -22,6 +22,7 @@ from snapviewer.units import count_of
 # Less than this share is not worth the trouble.
 _LEAST_PRUNED = 0.1
 _LOSS = f"at most {PRUNABLE_LOSS:.0%} of the squared norm"
+_SPARSE = "saves bytes only if stored sparse, and time only with kernels for sparse weights"
 _SMALL = "norms below 10 % of the median of the tensor"
 
 
@@ -42,7 +43,7 @@ def smallest_weights(known: Known) -> Iterator[Recommendation]:
             named([item for item, _ in fitting]),
             Quantity(saved, "bytes", "computed", "values set to zero; stored sparse they go"),
             saved / total,
-            f"{_LOSS} of each is lost",
+            f"{_LOSS} of each is lost; {_SPARSE}",
         )
 
 
@@ -103,5 +104,5 @@ def prune_node(node: NodeFacts) -> Iterator[Advice]:
         yield Advice(
             "pruning",
             f"Prune {node.pruning.value:.0f} % of its weights (unstructured)",
-            f"{_LOSS} is lost; gains time only with kernels for sparse weights",
+            f"{_LOSS} is lost; {_SPARSE}",
         )

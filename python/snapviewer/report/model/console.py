@@ -7,16 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 from snapviewer.model.analysis import ModelAnalysis
 from snapviewer.model.compute import compute_of
-from snapviewer.model.graph import TensorSpec, Unknown, Value
 from snapviewer.model.nodes import NodeFacts
 from snapviewer.model.parameters import Parameter
 from snapviewer.model.record import energy_document, system_document
 from snapviewer.model.work import Uncounted
-from snapviewer.report.model.figures import how, is_quantity, number, per_second, quantity_of, said
+from snapviewer.report.model.figures import (
+    how,
+    inputs_said,
+    is_quantity,
+    number,
+    per_second,
+    quantity_of,
+    said,
+    share_said,
+    uncounted_said,
+)
 from snapviewer.texts import clean, shortened_in_middle
 
 if TYPE_CHECKING:
-    from snapviewer.model.inference import Profile
+    from snapviewer.model.inference import NodeProfile, Profile
 
 WIDE, NARROW = "=" * 80, "-" * 50
 SLOWEST = 10
@@ -127,7 +136,7 @@ def _computation(analysis: ModelAnalysis) -> Iterator[str]:
     if totals is None or graph is None:
         yield f"Total Theoretical FLOPs: unavailable ({flops.source})"
         return
-    yield f"Input: {', '.join(map(_shown, graph.inputs)) or 'none'} ({graph.input_source})"
+    yield f"Input: {inputs_said(graph)}"
     if flops.value is None:
         yield f"Total Theoretical FLOPs: unavailable ({clean(flops.source, 200)})"
     else:
@@ -136,7 +145,7 @@ def _computation(analysis: ModelAnalysis) -> Iterator[str]:
     if flops.status == "estimated":
         yield f"    an estimate: {clean(graph.doubts[0], 200)}"
     if totals.uncounted:
-        yield f"Not counted: {len(totals.uncounted)} operations (the report lists them)"
+        yield f"Not counted, so that it is more: {uncounted_said(totals)}; --json tells why"
     yield "FLOP Distribution by Operation Type:"
     counted = {kind: work.flops for kind, work in totals.by_kind.items() if work.flops}
     width = max((len(kind) for kind in counted), default=0) + 1
@@ -149,10 +158,9 @@ def performance(profile: Profile) -> Iterator[str]:
     plain = profile.plain
     word = "thread" if profile.threads == 1 else "threads"
     yield f"Device: {profile.device}, {profile.threads} {word}"
-    yield (
-        f"Time of a run: {said(plain.median)} (median of {plain.runs} runs, spread "
-        f"{said(plain.deviation)}, fastest {said(plain.fastest)})"
-    )
+    spread = f"spread {said(plain.deviation)}, fastest {said(plain.fastest)}"
+    told = f"median of {plain.runs} runs, {spread}" if plain.runs > 1 else "a single run"
+    yield f"Time of a run: {said(plain.median)} ({told})"
     first = profile.warmups[0] if profile.warmups else None
     if first is not None:
         yield f"First run: {said(first)} (warm-up, not counted)"
@@ -222,14 +230,22 @@ def _batches(profile: Profile) -> Iterator[str]:
 def _slowest(profile: Profile) -> Iterator[str]:
     slowest = sorted(profile.nodes, key=lambda node: -(node.time.median.value or 0.0))[:SLOWEST]
     if slowest:
-        yield "Slowest operations:"
+        yield "Slowest operations, what bounds them, and how much of that they reach:"
     for node in slowest:
-        name = shortened_in_middle(clean(node.module) or "(the model)", 28)
+        # Together they fit into 80 columns.
+        name = shortened_in_middle(clean(node.module) or "(the model)", 20)
+        op = clean(node.node.op.removeprefix("aten::"), 18)
         share = f"{node.share.value or 0:.1f} %"
         yield (
-            f"    {said(node.time.median):>8} {share:>6}  {clean(node.node.op, 26):<26} {name} "
-            f"{'' if node.bound == 'unknown' else node.bound}".rstrip()
+            f"  {said(node.time.median):>8} {share:>6}  {op:<18} {name:<20} {_bound(node)}".rstrip()
         )
+
+
+def _bound(node: NodeProfile) -> str:
+    if node.bound == "unknown":
+        return ""
+    reached = node.of_roof.value
+    return node.bound if reached is None else f"{node.bound}, {share_said(reached)}"
 
 
 def _energy(analysis: ModelAnalysis) -> Iterator[str]:
@@ -244,7 +260,9 @@ def _energy(analysis: ModelAnalysis) -> Iterator[str]:
         if found.value is None:
             yield f"{name}: {said(found)}"
         else:
-            yield f"{name}: {found.value:{form}} {unit}"
+            # What six digits show as nothing is not nothing.
+            is_tiny = form == ".6f" and 0 < found.value < 5e-7
+            yield f"{name}: {found.value:{'.3e' if is_tiny else form}} {unit}"
             yield f"    {how(found)}"
     yield from _temperature(analysis)
     attempts = energy.get("attempts", [])
@@ -279,14 +297,6 @@ def _system(document: dict[str, Any], depth: int = 0) -> Iterator[str]:
                 yield from _system(item, depth + 1)
         elif value not in ("", None):
             yield f"{indent}{name}: {clean(str(value), 160)}"
-
-
-def _shown(value: Value) -> str:
-    if isinstance(value, TensorSpec):
-        return "x".join("?" if size is None else str(size) for size in value.shape) or "scalar"
-    if isinstance(value, Unknown):
-        return "not known"
-    return clean(str(value), 40)
 
 
 def _recommendations(analysis: ModelAnalysis) -> Iterator[str]:

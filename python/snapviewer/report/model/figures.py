@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from snapviewer.model.graph import Graph, TensorSpec, Unknown, Value
 from snapviewer.model.quantity import Quantity
+from snapviewer.model.work import Totals, kind_of
 from snapviewer.texts import clean
-from snapviewer.units import format_bytes, format_duration_us
+from snapviewer.units import count_of, format_bytes, format_duration_us
 
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _PREFIXED = ("FLOP", "MAC", "FLOP/s", "FLOP/J", "1/s")
 # What is shown of a source: those of strangers' files may be long.
 _MOST_SOURCE = 300
+_MOST_LISTED = 4
+_DEEPEST_INPUT = 3
+_HEAVY = ("Convolution", "Linear", "MatMul", "Attention", "Recurrent")
 
 
 def said(quantity: Quantity) -> str:
@@ -38,12 +44,20 @@ def number(value: float, unit: str) -> str:
         return format_bytes(round(value))
     if unit == "B/s":
         return f"{format_bytes(round(value))}/s"
-    if unit in _PREFIXED:
-        for size, prefix in _PREFIXES:
-            if abs(value) >= size:
-                return f"{value / size:.2f} {prefix}{unit}"
+    size, prefix = prefix_of(value)
+    if unit in _PREFIXED and prefix:
+        return f"{value / size:.2f} {prefix}{unit}"
     shown = f"{value:,.4g}" if abs(value) < 1e6 else f"{value:.3e}"
     return shown if unit == "1" else f"{shown} {unit}"
+
+
+def prefix_of(value: float) -> tuple[float, str]:
+    """Return the prefix in which a value is best read, and what it stands for.
+
+    >>> prefix_of(272_900), prefix_of(3)
+    ((1000.0, 'k'), (1.0, ''))
+    """
+    return next((found for found in _PREFIXES if abs(value) >= found[0]), (1.0, ""))
 
 
 def _duration(seconds: float) -> str:
@@ -62,6 +76,41 @@ def per_second(quantity: Quantity) -> str:
     if value is None:
         return "–"
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def share_said(percent: float) -> str:
+    """Say a share in percent, a small one with a digit more.
+
+    >>> share_said(2.51), share_said(101.4)
+    ('2.5 %', '101 %')
+    """
+    return f"{percent:.1f} %" if percent < 10 else f"{percent:.0f} %"
+
+
+def inputs_said(graph: Graph) -> str:
+    """Say what a model is called with, as `--input` takes it, and how that is known."""
+    return f"{', '.join(map(_input, graph.inputs)) or 'none'} ({graph.input_source})"
+
+
+def _input(value: Value, depth: int = 0) -> str:
+    if isinstance(value, TensorSpec):
+        sizes = "x".join("?" if size is None else str(size) for size in value.shape) or "scalar"
+        return sizes if value.dtype in ("float32", "") else f"{sizes}:{clean(value.dtype)}"
+    if isinstance(value, Unknown):
+        return "not known"
+    if isinstance(value, tuple) and depth < _DEEPEST_INPUT:
+        rest = ", …" if len(value) > _MOST_LISTED else ""
+        return f"[{', '.join(_input(item, depth + 1) for item in value[:_MOST_LISTED])}{rest}]"
+    return clean(str(value), 40)
+
+
+def uncounted_said(totals: Totals) -> str:
+    """Say which operations are not in the sums: those that tend to be the most work first."""
+    counts = Counter(node.op for node, _ in totals.uncounted)
+    ranked = sorted(counts.items(), key=lambda item: (kind_of(item[0]) not in _HEAVY, -item[1]))
+    listed = [f"{clean(op, 60)} ×{count}" for op, count in ranked[:_MOST_LISTED]]
+    rest = ", …" if len(ranked) > _MOST_LISTED else ""
+    return f"{count_of(len(totals.uncounted), 'operation')} ({', '.join(listed)}{rest})"
 
 
 def how(quantity: Quantity) -> str:

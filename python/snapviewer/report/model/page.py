@@ -32,7 +32,13 @@ from snapviewer.model.quantity import Quantity
 from snapviewer.model.recommend import advice_for_node
 from snapviewer.model.record import energy_document
 from snapviewer.model.work import Uncounted
-from snapviewer.report.model.figures import quantity_of, said
+from snapviewer.report.model.figures import (
+    inputs_said,
+    prefix_of,
+    quantity_of,
+    said,
+    uncounted_said,
+)
 from snapviewer.report.model.page_runs import energy, performance, system
 from snapviewer.units import format_bytes
 
@@ -84,7 +90,8 @@ def _summary(analysis: ModelAnalysis) -> Iterator[Block]:
         compute = compute_of(analysis.graph, totals)
         is_known = compute.macs.value is not None
         macs = f"{said(compute.macs)} ({said(compute.flops)})" if is_known else "–"
-        rows.append(_figure("Work of a run", macs, compute.macs.status, compute.macs.source))
+        source = f"{compute.macs.source}{_work_details(analysis)}"
+        rows.append(_figure("Work of a run", macs, compute.macs.status, source))
     if profile is not None:
         rows.append(_quantity("Time of a run", profile.plain.median))
         if profile.memory is not None:
@@ -97,6 +104,14 @@ def _summary(analysis: ModelAnalysis) -> Iterator[Block]:
         (Column("Figure"), Column("Value", is_number=True), Column("Status"), Column("Source")),
         tuple(rows),
     )
+
+
+def _work_details(analysis: ModelAnalysis) -> str:
+    """Say what the work was counted for, and what is not in it."""
+    told = f"; input {inputs_said(analysis.graph)}" if analysis.graph is not None else ""
+    if analysis.totals is not None and analysis.totals.uncounted:
+        told += f"; without {uncounted_said(analysis.totals)}"
+    return told
 
 
 def _figure(name: str, value: str, status: str, source: str) -> tuple[Text, ...]:
@@ -146,11 +161,12 @@ def _computation(analysis: ModelAnalysis) -> Iterator[Block]:
     yield Heading(2, "Architecture and computation")
     if totals is not None:
         flops = {kind: work.flops for kind, work in totals.by_kind.items() if work.flops}
+        size, prefix = prefix_of(max(flops.values(), default=0))
         bars = tuple(
-            Bar(kind, count / 1e9, f"{100 * count / max(1, totals.work.flops):.1f} %")
+            Bar(kind, count / size, f"{100 * count / max(1, totals.work.flops):.1f} %")
             for kind, count in flops.items()
         )
-        yield BarChart("FLOPs by operation type", "GFLOP", bars[:_MOST_ROWS])
+        yield BarChart("FLOPs by operation type", f"{prefix}FLOP", bars[:_MOST_ROWS])
         if totals.uncounted:
             why = dict.fromkeys(f"{node.op}: {reason}" for node, reason in totals.uncounted)
             yield Paragraph(

@@ -23,7 +23,14 @@ from snapviewer.model.analysis import ModelAnalysis
 from snapviewer.model.quantity import Quantity
 from snapviewer.model.record import energy_document, system_document
 from snapviewer.report.model.console import layout_lines
-from snapviewer.report.model.figures import is_quantity, per_second, quantity_of, said
+from snapviewer.report.model.figures import (
+    is_quantity,
+    per_second,
+    quantity_of,
+    said,
+    share_said,
+)
+from snapviewer.units import count_of
 
 if TYPE_CHECKING:
     from snapviewer.model.inference import NodeProfile, Profile
@@ -91,7 +98,7 @@ def _roofline(profile: Profile, slowest: list[NodeProfile]) -> Iterator[Block]:
             strong(said(roof.peak)),
             " and ",
             strong(said(roof.bandwidth)),
-            f" ({roof.device}, {roof.dtype}, {roof.threads} threads). Below ",
+            f" ({roof.device}, {roof.dtype}, {count_of(roof.threads, 'thread')}). Below ",
             strong(said(roof.ridge)),
             " memory sets the pace, above it arithmetic does.",
         )
@@ -100,7 +107,7 @@ def _roofline(profile: Profile, slowest: list[NodeProfile]) -> Iterator[Block]:
         Bar(
             node.module or node.node.op,
             node.of_roof.value,
-            f"{node.of_roof.value:.2g} %, {node.bound}",
+            f"{share_said(node.of_roof.value)}, {node.bound}",
             "warning" if node.bound == "memory-bound" else "plain",
         )
         for node in slowest
@@ -158,8 +165,9 @@ def _trials(profile: Profile) -> Iterator[Block]:
             for run in batches.runs
         ),
     )
-    advised = f"A batch of {batches.advised} is advised: " if len(batches.runs) > 1 else ""
-    yield Paragraph(text(strong(advised), f"{batches.ended}."))
+    advised = f"Of these, a batch of {batches.advised} is advised. "
+    told = [strong(advised)] if len(batches.runs) > 1 else []
+    yield Paragraph(text(*told, f"No larger one was tried: {batches.ended}."))
     if len(batches.runs) > 1:
         points = tuple((float(run.size), run.throughput.value or 0.0) for run in batches.runs)
         yield LineChart(

@@ -19,7 +19,7 @@ from snapviewer.model.quantity import Quantity
 from snapviewer.model.recommend import Advice, advice_for_node, advice_for_parameter
 from snapviewer.model.work import Uncounted
 from snapviewer.report.model.console import NARROW, WIDE, performance, summary, title
-from snapviewer.report.model.figures import said
+from snapviewer.report.model.figures import inputs_said, said, uncounted_said
 from snapviewer.texts import clean
 
 _MIB = 2**20
@@ -60,6 +60,10 @@ def _executive(analysis: ModelAnalysis) -> Iterator[str]:
     else:
         counts = f"MACs: {totals.work.macs:,}   FLOPs: {totals.work.flops:,}"
         yield f"{counts} ({macs.status} from shapes)"
+        if analysis.graph is not None:
+            yield f"Input: {inputs_said(analysis.graph)}"
+        if totals.uncounted:
+            yield f"Not counted, so that it is more: {uncounted_said(totals)}"
     if analysis.profile is not None:
         plain = analysis.profile.plain
         yield f"Time of a run: {said(plain.median)} (measured, median of {plain.runs} runs)"
