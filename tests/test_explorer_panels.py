@@ -116,7 +116,7 @@ def test_x28_times_are_told_with_spread_calls_and_shares(network: Subject) -> No
     assert "calls        3 calls in 3 runs" in content
     assert "a call       4.00ms ± 400.00μs" in content
     assert "range        2.00ms to 8.00ms" in content
-    assert re.search(r"own +━+─+ +25\.0 % of it", content)
+    assert re.search(r"own +[\d.]+.s.*\n +━+─+ +25\.0 % of it", content)
     assert re.search(r"share +━+─+ +80\.0 % of layer1\n +━+╸?─+ +40\.0 % of the model", content)
     assert re.search(r"Slowest inside\nmodule .*\nconv1 +Conv2d +850\.00μs +21\.2 %", content)
 
@@ -334,11 +334,12 @@ def test_a_module_is_compared_with_its_counterpart() -> None:
     assert re.search(r"~  parameters +16 +20", part)
     assert re.search(r"~  weight  4×3 float32  5×3 float32", part)
     assert re.search(r"   modules +1 +1", part)
-    assert re.search(r"different +1 +2\nequal +1 +0", whole)
+    assert re.search(r"changed +1 +2\nequal +1 +0", whole)
     assert "~ fc: Linear(3→4)  +4 params (+16B)" in whole
     assert "- extra: ReLU" in whole
     assert "+ gone: Linear(2→2)" in whole
-    assert "only here" in alone
+    assert "removed" in alone
+    assert "V compares values" in part
 
 
 def test_what_is_only_in_the_other_model_is_told_as_it_is_there() -> None:
@@ -349,7 +350,18 @@ def test_what_is_only_in_the_other_model_is_told_as_it_is_there() -> None:
         for panel in PANELS:
             assert "gone" in text_of(panel.content(subject, item, 60))
     assert "Only in b, which this is compared with." in text_of(details.content(subject, gone, 60))
-    assert "only there" in text_of(comparison.content(subject, gone, 60))
+    assert "added" in text_of(comparison.content(subject, gone, 60))
+
+
+def test_values_that_differ_are_told_of_a_module() -> None:
+    trees = [Tree(name, "", module("", "Net", children=[linear("fc", 3, 4)])) for name in "ab"]
+    subject = Subject(trees[0], other=trees[1], value_changes={"fc.bias": "all values"})
+
+    content = text_of(comparison.content(subject, trees[0].root.children[0], 60))
+
+    assert "V compares values" not in content
+    assert re.search(r"\nchanged\n", content)
+    assert "Values\nbias: all values" in content
 
 
 def test_a_module_of_both_trees_is_told_as_it_is_here() -> None:

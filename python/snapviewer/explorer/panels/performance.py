@@ -102,7 +102,8 @@ def _forward(
         ("calls", calls),
         ("a call", _spread(timing.total)),
         ("range", _range(timing.total)),
-        ("own", _shared(timing.own.sum_s, timing.total.sum_s, cells, "of it")),
+        ("own", _spread(timing.own)),
+        ("", _shared(timing.own.sum_s, timing.total.sum_s, cells, "of it")),
     ]
     root = subject.tree.root
     above = _called_above(subject, node)
@@ -111,7 +112,7 @@ def _forward(
         rows.append(("share", _shared(timing.total.sum_s, above[1].total.sum_s, cells, of)))
     whole = subject.timing_of(root)
     if whole is not None and not subject.is_root(node):
-        name = "" if len(rows) > 4 else "share"
+        name = "share" if rows[-1][0] != "share" else ""
         rows.append((name, _shared(timing.total.sum_s, whole.total.sum_s, cells, "of the model")))
     return facts(rows)
 
