@@ -271,6 +271,8 @@ def test_typing_filters_enter_keeps_and_escape_clears() -> None:
         await driver.press("N", "N", "N")
         assert driver.path == "layer2.1.bn2"
         assert "4 found" in driver.title
+        await driver.press("slash")
+        assert "slash" not in driver.app.screen.active_bindings, "it types a letter here"
         await driver.press("escape")
         assert driver.path == "layer2.1.bn2"
         assert len(driver.browsing.rows.places) == 17
@@ -745,6 +747,7 @@ def test_differences_are_marked_and_found_one_after_another() -> None:
     async def script(driver: Driver) -> None:
         marks = {line.split(":")[0].split(" ")[-1]: line[1] for line in driver.lines}
         assert marks["conv1"] == " "
+        assert driver.app.query_one(SidePanel).title == "Comparison"
         assert (marks["maxpool"], marks["fc"], marks["head"]) == ("-", "~", "+")
         await driver.press("D")
         assert driver.path == "maxpool"

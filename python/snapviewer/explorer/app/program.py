@@ -30,6 +30,7 @@ from snapviewer.explorer.app.line import Labels
 from snapviewer.explorer.app.panel import SidePanel, TabLine
 from snapviewer.explorer.app.search_bar import SearchBar
 from snapviewer.explorer.app.splitter import Splitter
+from snapviewer.explorer.app.tabs import COMPARISON, TABS
 from snapviewer.explorer.app.theme import PREFIX, ansi_theme, textual_theme, variables
 from snapviewer.explorer.app.tree_view import TreeView
 from snapviewer.explorer.app.waiting import waiting
@@ -191,7 +192,14 @@ class ExplorerApp(App[None]):
         self.query_one("#main").remove_class("-reading")
         self.query_one(TreeView).focus()
         panel = self.query_one(SidePanel)
-        panel.choose_by_title(self.settings.panel)
+        # Whoever compares wants to see that first; without another model its panel is empty.
+        panel.choose_by_title(
+            COMPARISON
+            if subject.other is not None
+            else TABS[0].name
+            if self.settings.panel == COMPARISON
+            else self.settings.panel
+        )
         self._show()
 
     # Drawing.
