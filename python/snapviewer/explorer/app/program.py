@@ -40,7 +40,7 @@ from snapviewer.explorer.exporting import write_export
 from snapviewer.explorer.formats import format_memory, format_param_count
 from snapviewer.explorer.marks import Mark, merged
 from snapviewer.explorer.outline import Item, Outline, bytes_of, outline_of, shown
-from snapviewer.explorer.pieces import Facts, kinds_of
+from snapviewer.explorer.pieces import Facts, kinds_of, sorted_first
 from snapviewer.explorer.search import Query
 from snapviewer.explorer.settings import (
     NARROWEST_PANEL,
@@ -212,7 +212,8 @@ class ExplorerApp(App[None]):
         settings = self.settings
         if "kind" in settings.switched_on and not self._kinds:
             self._kinds = kinds_of(browsing.outline)
-        labels = Labels(settings.pieces, settings.is_aligned, settings.has_bars)
+        pieces = sorted_first(settings.pieces, browsing.view.order)
+        labels = Labels(pieces, settings.is_aligned, settings.has_bars)
         facts = Facts(subject.stats, self._kinds)
         self.query_one(TreeView).show(browsing, labels, facts, self.marks)
         self.query_one("#title", Static).update(self._title(browsing, subject))
