@@ -33,10 +33,13 @@ from snapviewer.explorer.app.search_bar import SearchBar
 from snapviewer.explorer.app.splitter import Splitter
 from snapviewer.explorer.app.tabs import TABS
 from snapviewer.explorer.app.tree_view import TreeView
+from snapviewer.explorer.browsing import Browsing
 from snapviewer.explorer.checkpoint import tree_of_checkpoint
-from snapviewer.explorer.compare import value_changes
+from snapviewer.explorer.compare import as_text, compare_trees, value_changes
 from snapviewer.explorer.config import ExplorerConfig
+from snapviewer.explorer.exporting import write_export
 from snapviewer.explorer.labels import label
+from snapviewer.explorer.outline import outline_of
 from snapviewer.explorer.panels import PANELS, statistics
 from snapviewer.explorer.settings import Settings, load_settings
 from snapviewer.explorer.subject import Subject
@@ -759,6 +762,8 @@ def test_differences_are_marked_and_found_one_after_another() -> None:
         await driver.press("slash", *"bn1", "enter", "D")
         assert driver.path == "maxpool"
         assert not driver.app.query_one(SearchBar).has_class("-open"), "what hid it is gone"
+        await driver.press("e", "h")
+        assert not driver.app.workers, "a comparison is exported as text only"
 
     drive(Subject(before, other=after), script, size=(160, 40))
 
@@ -819,6 +824,23 @@ def test_what_is_seen_is_exported_and_never_over_a_file(
         assert "3→64" in first
         assert ("BasicBlock" in first, "BasicBlock" in second) == (False, True)
     assert (tmp_path / "resnet-summary.svg").read_text().startswith("<svg")
+
+
+def test_an_export_has_the_order_of_the_rows_and_of_a_comparison_what_differs(
+    tmp_path: Path,
+) -> None:
+    browsing = Browsing(outline_of(trees.resnet()), stats=timed().stats, max_depth=1)
+    for _ in range(4):
+        browsing.next_order()
+    browsing.reverse()
+    comparison = compare_trees(trees.resnet(), trees.tied())
+
+    seen = write_export(browsing, "text", tmp_path).read_text()
+    differs = write_export(browsing, "text", tmp_path, comparison).read_text()
+
+    assert browsing.view.order == "time"
+    assert seen.index("conv1") < seen.index("layer1") < seen.index("layer2")
+    assert differs == as_text(comparison)
 
 
 def test_an_export_that_cannot_be_written_is_told(

@@ -35,7 +35,7 @@ from snapviewer.explorer.app.theme import PREFIX, ansi_theme, textual_theme, var
 from snapviewer.explorer.app.tree_view import TreeView
 from snapviewer.explorer.app.waiting import waiting
 from snapviewer.explorer.browsing import SMALL, Browsing
-from snapviewer.explorer.compare import value_changes
+from snapviewer.explorer.compare import TreeComparison, value_changes
 from snapviewer.explorer.exporting import write_export
 from snapviewer.explorer.formats import format_memory, format_param_count
 from snapviewer.explorer.marks import Mark, merged
@@ -540,13 +540,19 @@ class ExplorerApp(App[None]):
             self.push_screen(ExportScreen(), self._export_as)
 
     def _export_as(self, form: str | None) -> None:
-        if form is not None and self.browsing is not None:
-            self._export(self.browsing, form)
+        if form is None or self.browsing is None or self.subject is None:
+            return
+        if self.subject.comparison is not None and form != "text":
+            self.notify("A comparison is exported as text only.", timeout=3)
+        else:
+            self._export(self.browsing, form, self.subject.comparison)
 
     @work(group="export")
-    async def _export(self, browsing: Browsing, form: str) -> None:
+    async def _export(
+        self, browsing: Browsing, form: str, comparison: TreeComparison | None
+    ) -> None:
         try:
-            path = await asyncio.to_thread(write_export, browsing, form, Path.cwd())
+            path = await asyncio.to_thread(write_export, browsing, form, Path.cwd(), comparison)
         except OSError as error:
             self.notify(str(error), title="Not written", severity="error", markup=False)
         else:
