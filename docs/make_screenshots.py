@@ -1,7 +1,7 @@
-"""`make screenshots`: the pictures of the window in the README, made anew on a virtual screen.
+"""`make screenshots`: the pictures in the README, made anew; the window on a virtual screen.
 
-A demo snapshot, a real window, real clicks: whoever changes how the window looks runs this and
-commits what it writes.
+A demo snapshot, a real window, real clicks; a real network that is run and explored: whoever
+changes how these look runs this and commits what it writes.
 """
 
 from __future__ import annotations
@@ -16,9 +16,16 @@ from pathlib import Path
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent / "tests"))
 
+import torch
+from torchvision.models import resnet18
+
 from display import click, move, screenshot, xvfb
+from explorer_driver import Driver, drive
 from snapviewer import demo
+from snapviewer.explorer import ExplorerConfig, record_torch_module_forward_stats
+from snapviewer.explorer.opening import subject_of
 from snapviewer.gui.app import Window
+from test_explorer_snapshots import normalised
 
 SNAPSHOT = demo.DemoOptions(events=12_000, seed=3, leak=True, oom=True)
 SIZE = (1500, 860)
@@ -42,6 +49,24 @@ def main() -> None:
             picture = screenshot().crop((0, 0, SIZE[0], bottom))  # with the menus above
             picture.save(DOCS / f"window-{theme}.png", optimize=True)
             window.close()
+        (DOCS / "explorer.svg").write_text(_explored(), encoding="utf-8")
+
+
+def _explored() -> str:
+    """Draw the explorer on a network whose runs were recorded, sorted by time."""
+    torch.set_num_threads(1)
+    model, pictures = resnet18(), []
+    with record_torch_module_forward_stats(model):
+        for _ in range(5):
+            model(torch.rand(4, 3, 160, 160)).sum().backward()
+
+    async def look(driver: Driver) -> None:
+        await driver.press(*"rrrrtjj4")
+        await driver.pilot.pause(1)
+        pictures.append(normalised(driver.app.export_screenshot()))
+
+    drive(subject_of(model), look, size=(124, 30), config=ExplorerConfig())
+    return pictures[0]
 
 
 def _show_an_allocation(window: Window) -> None:

@@ -20,9 +20,11 @@ from textual.widgets import Input, Static
 import explorer_trees as trees
 import snapviewer.explorer.app
 from explorer_driver import Driver, drive, text_of
+from pth_writer import T, write_pth
 from snapviewer import CancelledError, SnapshotError
 from snapviewer.explorer.app import explore
 from snapviewer.explorer.app import panel as panel_module
+from snapviewer.explorer.app import program as program_module
 from snapviewer.explorer.app.dialogs import ExportScreen, HelpScreen, LabelScreen
 from snapviewer.explorer.app.keys import GROUPS
 from snapviewer.explorer.app.panel import SidePanel, TabLine
@@ -31,8 +33,13 @@ from snapviewer.explorer.app.search_bar import SearchBar
 from snapviewer.explorer.app.splitter import Splitter
 from snapviewer.explorer.app.tabs import TABS
 from snapviewer.explorer.app.tree_view import TreeView
+from snapviewer.explorer.browsing import Browsing
+from snapviewer.explorer.checkpoint import tree_of_checkpoint
+from snapviewer.explorer.compare import as_text, compare_trees, value_changes
 from snapviewer.explorer.config import ExplorerConfig
+from snapviewer.explorer.exporting import write_export
 from snapviewer.explorer.labels import label
+from snapviewer.explorer.outline import outline_of
 from snapviewer.explorer.panels import PANELS, statistics
 from snapviewer.explorer.settings import Settings, load_settings
 from snapviewer.explorer.subject import Subject
@@ -174,7 +181,7 @@ def test_rows_are_sorted_and_the_other_way_round() -> None:
         await driver.press("R")
         assert first() == ["relu", "maxpool", "bn1"]
         await driver.press("r")
-        assert "by memory" in driver.title
+        assert driver.title.startswith("resnet  ·  by memory  ·  ")
         await driver.press("r")
         assert first() == ["layer2", "layer1", "conv1"]
         assert "60.0 %" in driver.lines[1]
@@ -267,6 +274,8 @@ def test_typing_filters_enter_keeps_and_escape_clears() -> None:
         await driver.press("N", "N", "N")
         assert driver.path == "layer2.1.bn2"
         assert "4 found" in driver.title
+        await driver.press("slash")
+        assert "slash" not in driver.app.screen.active_bindings, "it types a letter here"
         await driver.press("escape")
         assert driver.path == "layer2.1.bn2"
         assert len(driver.browsing.rows.places) == 17
@@ -533,6 +542,10 @@ def test_the_panel_lies_below_where_there_is_little_room_and_beside_where_there_
         assert tree.region.width == 200
         await driver.press("v")
         assert panel.display
+        await driver.press("G")
+        await driver.pilot.resize_terminal(60, 12)
+        await driver.settle()
+        assert "fc: Linear" in driver.lines[-1], "the cursor is in sight"
 
     drive(trees.resnet(), script, size=(80, 24))
 
@@ -737,6 +750,7 @@ def test_differences_are_marked_and_found_one_after_another() -> None:
     async def script(driver: Driver) -> None:
         marks = {line.split(":")[0].split(" ")[-1]: line[1] for line in driver.lines}
         assert marks["conv1"] == " "
+        assert driver.app.query_one(SidePanel).title == "Comparison"
         assert (marks["maxpool"], marks["fc"], marks["head"]) == ("-", "~", "+")
         await driver.press("D")
         assert driver.path == "maxpool"
@@ -745,8 +759,47 @@ def test_differences_are_marked_and_found_one_after_another() -> None:
         await driver.press("D")
         assert driver.path == "fc.weight"
         assert "1000×2048" in driver.lines[driver.browsing.row]
+        await driver.press("slash", *"bn1", "enter", "D")
+        assert driver.path == "maxpool"
+        assert not driver.app.query_one(SearchBar).has_class("-open"), "what hid it is gone"
+        await driver.press("e", "h")
+        assert not driver.app.workers, "a comparison is exported as text only"
 
     drive(Subject(before, other=after), script, size=(160, 40))
+
+
+def test_values_of_two_files_are_compared_on_demand_and_can_be_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "ab":
+        weights = T("float32", (2,), data=name.encode() * 8)
+        write_pth(tmp_path / f"{name}.pth", {"same": T("int8", (1,)), "w": weights})
+    a, b = (snapviewer.read_checkpoint(tmp_path / f"{name}.pth") for name in "ab")
+    here, there = tree_of_checkpoint(a), tree_of_checkpoint(b)
+    compare, is_waiting = value_changes, threading.Event()
+
+    def wait(*_files: Any, progress: Any, cancel: threading.Event) -> dict[str, str]:
+        progress(1, 2)
+        is_waiting.set()
+        cancel.wait(10)
+        raise CancelledError("as asked")
+
+    async def script(driver: Driver) -> None:
+        assert "to b.pth: 0 tensors, 0 modules differ, values unknown (V)" in driver.title
+        monkeypatch.setattr(program_module, "value_changes", wait)
+        await driver.pilot.press("V")
+        await _until(is_waiting.is_set)
+        await _until(lambda: "values 50% …" in driver.title)
+        await driver.press("escape")
+        assert "values unknown" in driver.title
+        monkeypatch.setattr(program_module, "value_changes", compare)
+        await driver.press("V", "D")
+        assert "to b.pth: 1 tensor, 1 module differ, values too" in driver.title
+        assert driver.path == "w"
+        assert "~" in driver.lines[driver.browsing.row]
+        assert "all values, max |Δ|" in driver.lines[driver.browsing.row]
+
+    drive(Subject(here, checkpoint=a, other=there, other_checkpoint=b), script, size=(120, 30))
 
 
 # The rest.
@@ -760,17 +813,35 @@ def test_what_is_seen_is_exported_and_never_over_a_file(
     async def script(driver: Driver) -> None:
         await driver.press("e")
         assert isinstance(driver.app.screen, ExportScreen)
-        for key in ("t", "e", "j", "e", "h", "Z", "e", "t", "e", "j", "e", "h", "e", "s"):
-            await driver.press(key)
+        await driver.press(*"tZetejehes")
 
     drive(trees.resnet(), script, config=ExplorerConfig(max_depth=1))
 
-    for suffix in ("txt", "json", "html"):
-        first = (tmp_path / f"resnet-summary.{suffix}").read_text()
-        second = (tmp_path / f"resnet-summary-2.{suffix}").read_text()
-        assert "3→64" in first
-        assert ("BasicBlock" in first, "BasicBlock" in second) == (False, True)
+    first, *others = (
+        (tmp_path / f"resnet-summary{end}").read_text()
+        for end in (".txt", "-2.txt", ".json", ".html")
+    )
+    assert "3→64" in first
+    assert "BasicBlock" not in first
+    assert all("BasicBlock" in other for other in others)
     assert (tmp_path / "resnet-summary.svg").read_text().startswith("<svg")
+
+
+def test_an_export_has_the_order_of_the_rows_and_of_a_comparison_what_differs(
+    tmp_path: Path,
+) -> None:
+    browsing = Browsing(outline_of(trees.resnet()), stats=timed().stats, max_depth=1)
+    for _ in range(4):
+        browsing.next_order()
+    browsing.reverse()
+    comparison = compare_trees(trees.resnet(), trees.tied())
+
+    seen = write_export(browsing, "text", tmp_path).read_text()
+    differs = write_export(browsing, "text", tmp_path, comparison).read_text()
+
+    assert browsing.view.order == "time"
+    assert seen.index("conv1") < seen.index("layer1") < seen.index("layer2")
+    assert differs == as_text(comparison)
 
 
 def test_an_export_that_cannot_be_written_is_told(

@@ -100,7 +100,9 @@ def test_what_a_training_keeps_beside_its_model_counts_as_buffers(tmp_path: Path
 
     assert (tree.root.sums.parameters, tree.root.sums.buffers) == (6, 6)
     assert [child.name for child in tree.root.children] == ["model", "optimizer"]
-    assert "1 tensor beside the model" in tree.notes[0]
+    assert tree.notes[0].startswith(
+        "1 tensor beside the model (optimizer, inputs, states) is taken"
+    )
 
 
 def test_an_optimizer_alone_is_shown_as_what_it_is(tmp_path: Path) -> None:

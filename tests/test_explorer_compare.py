@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,7 +14,8 @@ from hypothesis import strategies as st
 import snapviewer
 from explorer_trees import linear, module, tensor
 from pth_writer import T, write_pth
-from snapviewer.explorer.compare import TreeComparison, as_text, compare_trees, compare_values
+from snapviewer.explorer.checkpoint import tree_of_checkpoint
+from snapviewer.explorer.compare import TreeComparison, as_text, compare_trees, value_changes
 from snapviewer.explorer.tree import ModuleNode, Tree
 
 
@@ -105,13 +107,17 @@ def test_the_text_shows_what_differs_in_its_place() -> None:
         "Modules: 1 added, 2 changed, 3 equal",
         "Tensors: 2 added, 2 changed, 2 equal",
         "Parameters: −33 params (−132B)",
+        "Values are not compared here: `snapviewer pth BEFORE --diff AFTER` does that.",
     ]
 
 
 def test_equal_trees_are_said_to_be_equal() -> None:
-    text = as_text(compare_trees(tree(linear("a", 1, 1)), tree(linear("a", 1, 1))))
+    same = tree(linear("a", 1, 1)), tree(linear("a", 1, 1))
 
-    assert text.splitlines()[-1] == "All 2 modules are equal."
+    shapes, values = as_text(compare_trees(*same)), as_text(compare_trees(*same, {}))
+
+    assert "\nAll 2 modules are of the same shapes and types.\nValues are not" in shapes
+    assert values.splitlines()[-1] == "All 2 modules are equal."
 
 
 def test_modules_of_the_same_name_go_together_in_order() -> None:
@@ -151,8 +157,19 @@ def test_every_module_of_both_is_told_of_once(old: Sequence[str], new: Sequence[
 
 
 def test_the_elements_of_checkpoints_are_compared_on_demand(tmp_path: Path) -> None:
-    for name, data in (("a", bytes(8)), ("b", b"\1" * 8)):
-        write_pth(tmp_path / f"{name}.pth", {"w": T("float32", (2,), data=data)})
-    before, after = (snapviewer.read_checkpoint(tmp_path / f"{name}.pth") for name in "ab")
+    for name, numbers in (("a", (3.0, 4.0)), ("b", (3.0, 4.5)), ("c", (1.0, float("nan")))):
+        state = {
+            "w": T("float32", (2,), data=struct.pack("<2f", *numbers)),
+            "same": T("int8", (1,)),
+        }
+        write_pth(tmp_path / f"{name}.pth", state)
+    a, b, c = (snapviewer.read_checkpoint(tmp_path / f"{name}.pth") for name in "abc")
 
-    assert [item.after.name for item in compare_values(before, after).changed] == ["w"]
+    changes = value_changes(a, b)
+    comparison = compare_trees(tree_of_checkpoint(a), tree_of_checkpoint(b), changes)
+
+    assert changes == {"w": "50 % of values, max |Δ| 0.5, 10 % of the norm"}
+    assert value_changes(a, c) == {"w": "all values, 1 now NaN or Inf"}
+    assert comparison.has_values
+    assert comparison.tensors == {"added": 0, "removed": 0, "changed": 1, "equal": 1}
+    assert "w: 50 % of values" in as_text(comparison)

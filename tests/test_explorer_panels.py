@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from dataclasses import replace
 
 import pytest
@@ -13,6 +14,7 @@ from rich.cells import cell_len
 
 from explorer_trees import linear, module, resnet, tensor, tied
 from panel_text import WIDTHS, lines_of, recorded, shape, steps, text_of, timing
+from snapviewer.explorer.formats import format_time
 from snapviewer.explorer.panels import (
     PANELS,
     attributes,
@@ -116,9 +118,22 @@ def test_x28_times_are_told_with_spread_calls_and_shares(network: Subject) -> No
     assert "calls        3 calls in 3 runs" in content
     assert "a call       4.00ms ± 400.00μs" in content
     assert "range        2.00ms to 8.00ms" in content
-    assert re.search(r"own +━+─+ +25\.0 % of it", content)
+    assert re.search(r"own +[\d.]+.s.*\n +━+─+ +25\.0 % of it", content)
     assert re.search(r"share +━+─+ +80\.0 % of layer1\n +━+╸?─+ +40\.0 % of the model", content)
     assert re.search(r"Slowest inside\nmodule .*\nconv1 +Conv2d +850\.00μs +21\.2 %", content)
+    assert "Most time of their own" not in content, "there is nothing below the children"
+
+
+def test_the_modules_with_most_time_of_their_own_are_found_however_deep_they_are(
+    network: Subject,
+) -> None:
+    content = text_of(performance.content(network, network.tree.root, 100))
+
+    timings = network.stats.timings if network.stats else {}
+    slowest = max((one for path, one in timings.items() if path), key=lambda one: one.own.sum_s)
+    table = content.partition("Most time of their own\n")[2].splitlines()
+    assert table[1].split()[0] == slowest.path
+    assert format_time(slowest.own.median_s) in table[1]
 
 
 def test_a_list_of_modules_that_is_never_called_is_looked_through() -> None:
@@ -128,8 +143,10 @@ def test_a_list_of_modules_that_is_never_called_is_looked_through() -> None:
 
     whole = text_of(performance.content(subject, tree.root, 100))
     part = text_of(performance.content(subject, inner, 100))
+    blocks = text_of(performance.content(subject, tree.root.children[0], 100))
 
     assert re.search(r"blocks\.0 +Block +1\.00ms +25\.0 %", whole)
+    assert re.search(r"not called in the recorded runs[\s\S]+0 +Block +1\.00ms +100\.0 %", blocks)
     assert "25.0 % of the model" in part
 
 
@@ -158,10 +175,13 @@ def test_parameters_of_several_sizes_are_told_apart_and_tied_ones_once() -> None
 def test_without_a_recording_the_lines_that_make_one_are_shown(panel: object) -> None:
     live = Subject(resnet(), find_module=lambda path: None)
 
-    content = text_of(panel.content(live, live.tree.root, 100))  # type: ignore[attr-defined]
+    content = text_of(panel.content(live, live.tree.root, 52), 52)  # type: ignore[attr-defined]
 
     assert "No run of this model was recorded." in content
     assert "with record_torch_module_forward_stats(model):\n      model(x)\n" in content
+    lines = re.search(r"  from .*explore_model\(model\)", content, re.DOTALL)
+    assert lines
+    compile(textwrap.dedent(lines[0]), "", "exec")  # they can be copied as they are
 
 
 def test_a_module_that_was_not_called_says_so(network: Subject) -> None:
@@ -334,11 +354,12 @@ def test_a_module_is_compared_with_its_counterpart() -> None:
     assert re.search(r"~  parameters +16 +20", part)
     assert re.search(r"~  weight  4×3 float32  5×3 float32", part)
     assert re.search(r"   modules +1 +1", part)
-    assert re.search(r"different +1 +2\nequal +1 +0", whole)
+    assert re.search(r"changed +1 +2\nequal +1 +0", whole)
     assert "~ fc: Linear(3→4)  +4 params (+16B)" in whole
     assert "- extra: ReLU" in whole
     assert "+ gone: Linear(2→2)" in whole
-    assert "only here" in alone
+    assert "removed" in alone
+    assert "V compares values" in part
 
 
 def test_what_is_only_in_the_other_model_is_told_as_it_is_there() -> None:
@@ -349,7 +370,18 @@ def test_what_is_only_in_the_other_model_is_told_as_it_is_there() -> None:
         for panel in PANELS:
             assert "gone" in text_of(panel.content(subject, item, 60))
     assert "Only in b, which this is compared with." in text_of(details.content(subject, gone, 60))
-    assert "only there" in text_of(comparison.content(subject, gone, 60))
+    assert "added" in text_of(comparison.content(subject, gone, 60))
+
+
+def test_values_that_differ_are_told_of_a_module() -> None:
+    trees = [Tree(name, "", module("", "Net", children=[linear("fc", 3, 4)])) for name in "ab"]
+    subject = Subject(trees[0], other=trees[1], value_changes={"fc.bias": "all values"})
+
+    content = text_of(comparison.content(subject, trees[0].root.children[0], 60))
+
+    assert "V compares values" not in content
+    assert re.search(r"\nchanged\n", content)
+    assert "Values\nbias: all values" in content
 
 
 def test_a_module_of_both_trees_is_told_as_it_is_here() -> None:

@@ -23,6 +23,7 @@ from snapviewer.explorer.rows import (
     visible_rows,
 )
 from snapviewer.explorer.search import Query
+from snapviewer.explorer.timing import ForwardStats, ModuleTiming, Spread
 from snapviewer.explorer.tree import ModuleNode, TensorEntry, Tree
 
 
@@ -98,7 +99,12 @@ def slow_rows(outline: Outline, view: View) -> list[tuple[int, int]]:
             return found[::-1] if view.is_reversed else found
         keys = {
             "name": lambda item: item.name.lower(),
-            "params": elements_of,
+            "params": lambda item: (
+                item.sums.parameters
+                if isinstance(item, ModuleNode)
+                else (not item.is_buffer) * item.elements,
+                elements_of(item),
+            ),
             "memory": lambda item: 4 * elements_of(item),
             "time": lambda item: SECONDS.get(item.path, -1.0),
         }
@@ -340,3 +346,41 @@ def test_whatever_is_done_the_cursor_is_on_a_row_that_is_there(
         if name in ("next", "before", "search") and browsing.view.filter:
             matches = browsing.view.filter.matches
             assert browsing.place in matches or not matches
+
+
+def test_times_are_of_all_calls_and_a_list_took_as_long_as_those_in_it() -> None:
+    blocks = [trees.module(f"h.{number}", "Block") for number in range(2)]
+    twin = replace(trees.module("twin", "Head"), shared_with="head")
+    root = trees.module(
+        "", "Net", children=[trees.module("head"), trees.module("h", children=blocks), twin]
+    )
+    seconds = {"": (5.0, 1), "head": (1.0, 1), "h.0": (0.5, 2), "h.1": (1.0, 3)}
+    stats = ForwardStats(
+        {path: _timing(path, median, calls) for path, (median, calls) in seconds.items()}
+    )
+
+    browsing = Browsing(outline_of(Tree("", "", root)), stats=stats)
+    while browsing.view.order != "time":
+        browsing.next_order()
+
+    places = browsing.rows.places
+    shares = {browsing.outline.items[place].path: browsing.share(place) for place in places}
+    assert shares == {"": 1.0, "h": 0.8, "h.1": 0.6, "h.0": 0.2, "head": 0.2, "twin": 0.2}
+    assert [*shares] == ["", "h", "h.1", "h.0", "head", "twin"]
+
+
+def _timing(path: str, median_s: float, calls: int) -> ModuleTiming:
+    spread = Spread(calls, median_s, 0.0, median_s, median_s, calls * median_s)
+    return ModuleTiming(path, "", calls, spread, spread, None, None, False, (), (), 0, None)
+
+
+def test_an_optimizers_numbers_are_no_parameters() -> None:
+    state = replace(trees.tensor("optimizer.step", 1000), is_buffer=True)
+    parts = [trees.module("optimizer", tensors=[state]), trees.linear("model", 2, 2)]
+    browsing = Browsing(outline_of(Tree("", "", trees.module("", children=parts))), max_depth=1)
+    while browsing.view.order != "params":
+        browsing.next_order()
+
+    places = browsing.rows.places[1:]
+    assert [browsing.outline.items[place].name for place in places] == ["model", "optimizer"]
+    assert [browsing.share(place) for place in places] == [1.0, 0.0]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import pytest
 
-from explorer_trees import module, tensor
+from explorer_trees import linear, module, tensor
 from snapviewer.explorer.diagram import Limits, diagram_of
 from snapviewer.explorer.diagram.boxes import boxes_of
 from snapviewer.explorer.diagram.kinds import kind_of
@@ -332,3 +333,12 @@ def test_names_in_a_diagram_are_words() -> None:
 )
 def test_layers_of_a_kind_have_a_colour(type_name: str, kind: str) -> None:
     assert kind_of(type_name)[0] == kind
+
+
+def test_what_is_frozen_is_told_where_it_is() -> None:
+    frozen = replace(tensor("base.weight", 2, 2), is_trainable=False)
+    parts = [module("base", "Linear", tensors=[frozen]), linear("head", 2, 2)]
+
+    lines = as_text(Tree("m", "", module("", "M", children=parts))).splitlines()
+
+    assert [line.endswith(" (frozen)") for line in lines[-2:]] == [True, False]

@@ -11,7 +11,7 @@ from dataclasses import replace
 from math import ceil
 
 from snapviewer.explorer.folding import revealed, toggled, unfolded_to_depth, unfolded_to_fit
-from snapviewer.explorer.outline import Item, Outline, bytes_of, elements_of
+from snapviewer.explorer.outline import Item, Outline, bytes_of, elements_of, parameters_of
 from snapviewer.explorer.rows import (
     ORDERS,
     Rows,
@@ -42,9 +42,7 @@ class Browsing:
     ) -> None:
         self.outline = outline
         self.stats = stats
-        self.seconds: Mapping[str, float] = (
-            {path: one.total.median_s for path, one in stats.timings.items()} if stats else {}
-        )
+        self.seconds: Mapping[str, float] = _seconds(outline, stats) if stats else {}
         unfolded = (
             unfolded_to_fit(outline, room)
             if max_depth is None
@@ -193,12 +191,8 @@ class Browsing:
         if order == "memory":
             total = bytes_of(items[0])
             return bytes_of(items[place]) / total if total else None
-        root = items[0]
-        total = root.sums.parameters if isinstance(root, ModuleNode) else 0
-        item = items[place]
-        if isinstance(item, ModuleNode):
-            return item.sums.parameters / total if total else None
-        return None if item.is_buffer or not total else item.elements / total
+        total = parameters_of(items[0])
+        return parameters_of(items[place]) / total if total else None
 
     def _put_cursor(self, place: int) -> None:
         for candidate in (place, *self.outline.ancestors(place)):
@@ -206,6 +200,27 @@ class Browsing:
                 self.row = _row_of(self.rows, candidate)
                 return
         self.row = 0
+
+
+def _seconds(outline: Outline, stats: ForwardStats) -> dict[str, float]:
+    """Tell how long all calls of each module took, by path, so that parts add up to the whole.
+
+    A list of modules, which is never called itself, took as long as those in it.
+    """
+    seconds: dict[str, float] = {}
+    below: dict[int, float] = {}
+    for place in range(len(outline.items) - 1, -1, -1):
+        item = outline.items[place]
+        if not isinstance(item, ModuleNode):
+            continue
+        timing = stats.timings.get(item.path) or stats.timings.get(item.shared_with or item.path)
+        spent = timing.total.sum_s if timing else below.get(place)
+        if spent is not None:
+            seconds[item.path] = spent
+            if item.shared_with is None:
+                parent = outline.parents[place]
+                below[parent] = below.get(parent, 0.0) + spent
+    return seconds
 
 
 def _row_of(rows: Rows, place: int) -> int:

@@ -231,10 +231,15 @@ class _Reader:
     def notes(self) -> Iterator[str]:
         """Yield what is not as a reader may think."""
         if self._beside:
-            count = count_of(self._beside, "tensor")
-            yield f"{count} beside the model (optimizer, inputs, states) are taken for buffers."
+            count, verb = _tensors_are(self._beside)
+            yield f"{count} beside the model (optimizer, inputs, states) {verb} taken for buffers."
         if self._left_out:
-            yield f"{count_of(self._left_out, 'tensor')} that modules keep twice are shown once."
+            count, verb = _tensors_are(self._left_out)
+            yield f"{count} that modules keep twice {verb} shown once."
+
+
+def _tensors_are(count: int) -> tuple[str, str]:
+    return count_of(count, "tensor"), "is" if count == 1 else "are"
 
 
 def _key(index: int, tensor: Tensor) -> Hashable:

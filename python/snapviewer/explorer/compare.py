@@ -9,13 +9,14 @@ module. Where nothing is added, removed or changed, the trees are equal, as far 
 
 # Cost
 
-`O(modules + tensors)`; no element of a tensor is read. What elements say, `checkpoint_diff` tells.
+`O(modules + tensors)`; no element of a tensor is read. What elements say is handed in: for files,
+`value_changes` finds it.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Event
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
@@ -29,8 +30,7 @@ from .summary.text import MOST_GUIDES, guides_text
 from .tree import ModuleNode, TensorEntry, Tree
 
 if TYPE_CHECKING:
-    from snapviewer._core import Checkpoint
-    from snapviewer.checkpoint_diff import CheckpointDiff
+    from snapviewer._core import Checkpoint, Difference
 
 Verdict: TypeAlias = Literal["added", "removed", "changed", "equal"]
 MARKS: dict[Verdict, str] = {"added": "+", "removed": "-", "changed": "~", "equal": " "}
@@ -106,6 +106,8 @@ class TreeComparison:
     root: ModuleComparison
     modules: dict[Verdict, int]
     tensors: dict[Verdict, int]
+    has_values: bool = False
+    """Whether the elements were compared, too; without that, "equal" is of names and shapes."""
 
     @property
     def is_equal(self) -> bool:
@@ -113,29 +115,60 @@ class TreeComparison:
         return not self.root.has_changes
 
 
-def compare_trees(before: Tree, after: Tree) -> TreeComparison:
-    """Compare two trees; the roots go together whatever they are called."""
-    root = _compared(before.root, after.root)
+def compare_trees(
+    before: Tree, after: Tree, values: Mapping[str, str] | None = None
+) -> TreeComparison:
+    """Compare two trees; the roots go together whatever they are called.
+
+    Args:
+        before: The first.
+        after: The second.
+        values: How the elements of tensors differ, in words, by the path of each that does; None
+            if that is not known.
+    """
+    root = _compared(before.root, after.root, values or {})
     modules: dict[Verdict, int] = dict.fromkeys(MARKS, 0)
     tensors: dict[Verdict, int] = dict.fromkeys(MARKS, 0)
     for item in root.walk():
         modules[item.verdict] += 1
         for tensor in item.tensors:
             tensors[tensor.verdict] += 1
-    return TreeComparison(before, after, root, modules, tensors)
+    return TreeComparison(before, after, root, modules, tensors, has_values=values is not None)
 
 
-def compare_values(
+def value_changes(
     before: Checkpoint,
     after: Checkpoint,
     *,
     progress: Callable[[int, int], object] | None = None,
     cancel: Event | None = None,
-) -> CheckpointDiff:
-    """Compare the elements of two checkpoints' tensors, which trees do not know."""
+) -> dict[str, str]:
+    """Compare the elements of two checkpoints' tensors, which trees do not know.
+
+    Returns:
+        What is other, in words, by the name of each tensor whose elements are not all equal.
+
+    Raises:
+        CancelledError: `cancel` was set.
+        OSError: A file cannot be read.
+    """
     from snapviewer.checkpoint_diff import diff_of
 
-    return diff_of(before, after, progress=progress, cancel=cancel)
+    diff = diff_of(before, after, progress=progress, cancel=cancel)
+    words = {item.before.name: _values_text(item.difference) for item in diff.changed}
+    for item in diff.uncompared:
+        words[item.before.name] = f"values not compared: {_said(item.reason)}"
+    return words
+
+
+def _values_text(found: Difference) -> str:
+    share = 100 * found.changed / found.count
+    said = "all values" if found.changed == found.count else f"{share:.2g} % of values"
+    if found.to_nonfinite:
+        return f"{said}, {found.to_nonfinite:,} now NaN or Inf"
+    most = "" if found.max_abs is None else f", max |Δ| {found.max_abs:.3g}"
+    relative = "" if found.relative_l2 is None else f", {100 * found.relative_l2:.3g} % of the norm"
+    return f"{said}{most}{relative}"
 
 
 @dataclass(slots=True)
@@ -148,7 +181,7 @@ class _Frame:
     children: list[ModuleComparison]
 
 
-def _compared(before: ModuleNode, after: ModuleNode) -> ModuleComparison:
+def _compared(before: ModuleNode, after: ModuleNode, values: Mapping[str, str]) -> ModuleComparison:
     """Compare subtrees, without recursion: they may be deeper than Python's stack."""
     frames = [_frame(before, after)]
     while True:
@@ -156,7 +189,7 @@ def _compared(before: ModuleNode, after: ModuleNode) -> ModuleComparison:
         if frame.waiting:
             frames.append(_frame(*frame.waiting.pop()))
             continue
-        done = _closed(frame)
+        done = _closed(frame, values)
         frames.pop()
         if not frames:
             return done
@@ -168,10 +201,10 @@ def _frame(before: ModuleNode | None, after: ModuleNode | None) -> _Frame:
     return _Frame(before, after, pairs[::-1], [])
 
 
-def _closed(frame: _Frame) -> ModuleComparison:
+def _closed(frame: _Frame, values: Mapping[str, str]) -> ModuleComparison:
     before, after = frame.before, frame.after
     tensors = tuple(
-        _tensor(*pair)
+        _tensor(*pair, values)
         for pair in _paired(before.tensors if before else (), after.tensors if after else ())
     )
     changes = tuple(_module_changes(before, after)) if before and after else ()
@@ -230,7 +263,9 @@ def _module_changes(before: ModuleNode, after: ModuleNode) -> Iterator[str]:
         yield f"({_said(before.arguments)}) → ({_said(after.arguments)})"
 
 
-def _tensor(before: TensorEntry | None, after: TensorEntry | None) -> TensorComparison:
+def _tensor(
+    before: TensorEntry | None, after: TensorEntry | None, values: Mapping[str, str]
+) -> TensorComparison:
     if before is None or after is None:
         return TensorComparison("added" if before is None else "removed", before, after)
     changes = []
@@ -244,6 +279,8 @@ def _tensor(before: TensorEntry | None, after: TensorEntry | None) -> TensorComp
         changes.append("frozen → trainable" if after.is_trainable else "trainable → frozen")
     if before.tied_to != after.tied_to:
         changes.append(f"{_tied(before)} → {_tied(after)}")
+    if before.path in values:
+        changes.append(values[before.path])
     return TensorComparison("changed" if changes else "equal", before, after, tuple(changes))
 
 
@@ -281,7 +318,9 @@ def _lines(comparison: TreeComparison, max_depth: int | None) -> Iterator[str]:
     yield f"after   {_source(after)}"
     yield ""
     if comparison.is_equal:
-        yield f"All {count_of(comparison.modules['equal'], 'module')} are equal."
+        what = "equal" if comparison.has_values else "of the same shapes and types"
+        yield f"All {count_of(comparison.modules['equal'], 'module')} are {what}."
+        yield from _what_is_not_known(comparison)
         return
     waiting: list[tuple[ModuleComparison, tuple[bool, ...]]] = [(comparison.root, ())]
     while waiting:
@@ -304,6 +343,12 @@ def _lines(comparison: TreeComparison, max_depth: int | None) -> Iterator[str]:
     yield f"Modules: {_counts(comparison.modules)}"
     yield f"Tensors: {_counts(comparison.tensors)}"
     yield f"Parameters: {difference_text(comparison.root)}"
+    yield from _what_is_not_known(comparison)
+
+
+def _what_is_not_known(comparison: TreeComparison) -> Iterator[str]:
+    if not comparison.has_values:
+        yield "Values are not compared here: `snapviewer pth BEFORE --diff AFTER` does that."
 
 
 def line_text(item: ModuleComparison) -> str:

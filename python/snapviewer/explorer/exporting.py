@@ -8,24 +8,24 @@ from pathlib import Path
 
 from snapviewer.aside import written_aside
 from snapviewer.explorer.browsing import Browsing
+from snapviewer.explorer.compare import TreeComparison
+from snapviewer.explorer.compare import as_text as comparison_text
 from snapviewer.explorer.diagram import diagram_of
-from snapviewer.explorer.rows import Order
 from snapviewer.explorer.summary.document import as_dict
 from snapviewer.explorer.summary.page import as_html
-from snapviewer.explorer.summary.seen import Seen, Sort
+from snapviewer.explorer.summary.seen import Seen
 from snapviewer.explorer.summary.text import as_text
 from snapviewer.explorer.tree import ModuleNode
 
 SUFFIXES = {"text": "txt", "json": "json", "html": "html", "svg": "svg"}
-_SORTS: dict[Order, Sort] = {"name": "name", "params": "params", "memory": "memory"}
 
 
 def exported(browsing: Browsing, form: str) -> str:
     """Render the modules that have a row now, in the order in which they have them."""
     outline = browsing.outline
-    items = (outline.items[place] for place in browsing.rows.places)
-    shown = frozenset(item.path for item in items if isinstance(item, ModuleNode))
-    seen = Seen(shown=shown, sort=_SORTS.get(browsing.view.order, "order"))
+    items = [outline.items[place] for place in browsing.rows.places]
+    rows = {item.path: row for row, item in enumerate(items) if isinstance(item, ModuleNode)}
+    seen = Seen(shown=rows, rank=lambda node: rows[node.path])
     tree = outline.tree
     if form == "svg":
         return diagram_of(tree, browsing.stats)
@@ -35,13 +35,17 @@ def exported(browsing: Browsing, form: str) -> str:
     return as_html(tree, seen) if form == "html" else as_text(tree, seen)
 
 
-def write_export(browsing: Browsing, form: str, folder: Path) -> Path:
+def write_export(
+    browsing: Browsing, form: str, folder: Path, comparison: TreeComparison | None = None
+) -> Path:
     """Write what is seen into a folder, under a name that is free there; return where.
+
+    Of two models that are compared, what differs is written as text.
 
     Raises:
         OSError: It cannot be written.
     """
-    text = exported(browsing, form)
+    text = exported(browsing, form) if comparison is None else comparison_text(comparison)
     stem = re.sub(r"[^\w.-]+", "-", browsing.outline.tree.name).strip("-.")[:80] or "model"
     path = folder / f"{stem}-summary.{SUFFIXES[form]}"
     number = 2

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from threading import Event
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -96,13 +97,8 @@ def open_explorer(
         subject = subject_of(model, progress, cancel)
         if other is None:
             return subject
-        return Subject(
-            subject.tree,
-            subject.find_module,
-            subject.stats,
-            subject.checkpoint,
-            subject_of(other, progress, cancel).tree,
-        )
+        beside = subject_of(other, progress, cancel)
+        return replace(subject, other=beside.tree, other_checkpoint=beside.checkpoint)
 
     if not is_watched():
         sys.stdout.write(_told(read()))

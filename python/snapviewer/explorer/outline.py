@@ -89,6 +89,13 @@ def elements_of(item: Item) -> int:
     return item.sums.parameters + item.sums.buffers
 
 
+def parameters_of(item: Item) -> int:
+    """Tell how many of these numbers are parameters: those of an optimizer, say, are none."""
+    if isinstance(item, TensorEntry):
+        return 0 if item.is_buffer else item.elements
+    return item.sums.parameters
+
+
 def bytes_of(item: Item) -> int:
     """Tell how many bytes a module or a tensor holds."""
     if isinstance(item, TensorEntry):

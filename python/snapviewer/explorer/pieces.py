@@ -92,6 +92,19 @@ PIECES: Mapping[str, Piece] = {
 }
 
 
+def sorted_first(names: tuple[str, ...], order: str) -> tuple[str, ...]:
+    """Put what rows are sorted by right behind the parameters, where there is room for it.
+
+    >>> sorted_first(("params", "memory", "time"), "time")
+    ('params', 'time', 'memory')
+    >>> sorted_first(("memory", "shapes"), "time")
+    ('memory', 'shapes')
+    """
+    if order not in names:
+        return names
+    return tuple(sorted(names, key=lambda name: (name != "params", name != order)))
+
+
 def kinds_of(outline: Outline) -> list[str]:
     """Say by place of which types and where the tensors are, those of the whole subtree."""
     found: list[frozenset[tuple[str, str]]] = [frozenset()] * len(outline.items)

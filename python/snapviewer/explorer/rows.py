@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from snapviewer.explorer.outline import Outline, bytes_of, elements_of
+from snapviewer.explorer.outline import Outline, bytes_of, elements_of, parameters_of
 
 Order = Literal["order", "name", "params", "memory", "time"]
 ORDERS: tuple[Order, ...] = get_args(Order)
@@ -151,7 +151,7 @@ def _key(
     if order == "name":
         return lambda place: natural_key(items[place].name)
     if order == "params":
-        return lambda place: elements_of(items[place])
+        return lambda place: (parameters_of(items[place]), elements_of(items[place]))
     if order == "memory":
         return lambda place: bytes_of(items[place])
     if order == "time":

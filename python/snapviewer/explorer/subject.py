@@ -33,6 +33,8 @@ class Subject:
         stats: What was recorded of its runs.
         checkpoint: The file, if the tree is of one.
         other: The tree that it is compared with.
+        other_checkpoint: The file of that one, if it is of one.
+        value_changes: How the elements of both files differ, once that was asked for.
     """
 
     tree: Tree
@@ -40,6 +42,8 @@ class Subject:
     stats: ForwardStats | None = None
     checkpoint: Checkpoint | None = None
     other: Tree | None = None
+    other_checkpoint: Checkpoint | None = None
+    value_changes: Mapping[str, str] | None = None
 
     @cached_property
     def places(self) -> Places:
@@ -62,7 +66,9 @@ class Subject:
     @cached_property
     def comparison(self) -> TreeComparison | None:
         """The tree beside the other one, which counts as after; None if there is none."""
-        return None if self.other is None else compare_trees(self.tree, self.other)
+        if self.other is None:
+            return None
+        return compare_trees(self.tree, self.other, self.value_changes)
 
     @cached_property
     def compared(self) -> Mapping[str, ModuleComparison]:

@@ -169,7 +169,9 @@ class ExportScreen(ModalScreen[str]):
     def compose(self) -> ComposeResult:
         text = Text()
         for letter, form in self.FORMS:
-            words = {"svg": "SVG, a diagram of the architecture"}.get(form, form)
+            words = {"svg": "SVG, a diagram of the architecture", "text": "text"}.get(
+                form, form.upper()
+            )
             text.append(f" {letter} ", "bold cyan")
             text.append(f" {words}" + ("\n" if form != "svg" else ""))
         box = Static(text)

@@ -62,6 +62,7 @@ SEARCHING = (
     Key("R", "R", "reverse", "the other way round"),
     Key("x", "x", "hide_small", "hide what is below 0.1 %, 1 %, 5 % of the whole"),
     Key("D", "D", "next_difference", "next difference, when two models are compared"),
+    Key("V", "V", "compare_values", "compare the values of two files, too"),
 )
 LABELS = (
     Key("p", "p", "label('params')", "parameter counts"),

@@ -108,7 +108,9 @@ class SidePanel(Vertical):
     SidePanel { background: $background; }
     SidePanel > #kept { height: 1; display: none; color: $warning; padding: 0 1; }
     SidePanel.-kept > #kept { display: block; }
-    SidePanel > VerticalScroll { scrollbar-size-vertical: 1; padding: 1 1 0 1; }
+    SidePanel > VerticalScroll {
+        scrollbar-size-vertical: 1; scrollbar-gutter: stable; padding: 1 1 0 1;
+    }
     SidePanel > VerticalScroll > Static { width: 100%; height: auto; }
     """
 

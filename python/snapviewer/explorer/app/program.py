@@ -22,7 +22,7 @@ from textual.events import Resize
 from textual.geometry import Size
 from textual.widgets import Footer, Static
 
-from snapviewer import CancelledError
+from snapviewer import CancelledError, SnapshotError
 from snapviewer.explorer import folding
 from snapviewer.explorer.app.dialogs import ExportScreen, HelpScreen, LabelScreen
 from snapviewer.explorer.app.keys import FOLDING, LABELS, OTHER, PANELS, SEARCHING
@@ -30,15 +30,17 @@ from snapviewer.explorer.app.line import Labels
 from snapviewer.explorer.app.panel import SidePanel, TabLine
 from snapviewer.explorer.app.search_bar import SearchBar
 from snapviewer.explorer.app.splitter import Splitter
+from snapviewer.explorer.app.tabs import COMPARISON, TABS
 from snapviewer.explorer.app.theme import PREFIX, ansi_theme, textual_theme, variables
 from snapviewer.explorer.app.tree_view import TreeView
 from snapviewer.explorer.app.waiting import waiting
 from snapviewer.explorer.browsing import SMALL, Browsing
+from snapviewer.explorer.compare import TreeComparison, value_changes
 from snapviewer.explorer.exporting import write_export
 from snapviewer.explorer.formats import format_memory, format_param_count
 from snapviewer.explorer.marks import Mark, merged
 from snapviewer.explorer.outline import Item, Outline, bytes_of, outline_of, shown
-from snapviewer.explorer.pieces import Facts, kinds_of
+from snapviewer.explorer.pieces import Facts, kinds_of, sorted_first
 from snapviewer.explorer.search import Query
 from snapviewer.explorer.settings import (
     NARROWEST_PANEL,
@@ -52,6 +54,7 @@ from snapviewer.explorer.subject import Subject
 from snapviewer.units import count_of
 
 if TYPE_CHECKING:
+    from snapviewer._core import Checkpoint
     from snapviewer.explorer.config import ExplorerConfig
 
 Report = Callable[[int, int], object]
@@ -106,6 +109,8 @@ class ExplorerApp(App[None]):
         self._wanted: Query | None = None
         self._pinned: Item | None = None
         self._kinds: list[str] = []
+        self._comparing: Event | None = None
+        self._compared_share: float | None = None
         self.subject: Subject | None = None
         self.browsing: Browsing | None = None
         self.marks: Mapping[int, Mark] | None = None
@@ -187,7 +192,14 @@ class ExplorerApp(App[None]):
         self.query_one("#main").remove_class("-reading")
         self.query_one(TreeView).focus()
         panel = self.query_one(SidePanel)
-        panel.choose_by_title(self.settings.panel)
+        # Whoever compares wants to see that first; without another model its panel is empty.
+        panel.choose_by_title(
+            COMPARISON
+            if subject.other is not None
+            else TABS[0].name
+            if self.settings.panel == COMPARISON
+            else self.settings.panel
+        )
         self._show()
 
     # Drawing.
@@ -200,7 +212,8 @@ class ExplorerApp(App[None]):
         settings = self.settings
         if "kind" in settings.switched_on and not self._kinds:
             self._kinds = kinds_of(browsing.outline)
-        labels = Labels(settings.pieces, settings.is_aligned, settings.has_bars)
+        pieces = sorted_first(settings.pieces, browsing.view.order)
+        labels = Labels(pieces, settings.is_aligned, settings.has_bars)
         facts = Facts(subject.stats, self._kinds)
         self.query_one(TreeView).show(browsing, labels, facts, self.marks)
         self.query_one("#title", Static).update(self._title(browsing, subject))
@@ -216,22 +229,37 @@ class ExplorerApp(App[None]):
             count_of(root.sums.modules, "module"),
         ]
         view = browsing.view
-        if subject.other is not None:
-            marks = (self.marks or {}).values()
-            count = sum(not mark.is_inside for mark in marks)
-            parts.insert(0, f"beside {shown(subject.other.name)}: {count:,} differ")
+        # Where there is little room the end is cut off: what was chosen comes first.
+        chosen = []
+        if subject.comparison is not None:
+            beside = subject.comparison
+            tensors, modules = (
+                sum(counts.values()) - counts["equal"]
+                for counts in (beside.tensors, beside.modules)
+            )
+            differ = f"{count_of(tensors, 'tensor')}, {count_of(modules, 'module')} differ"
+            chosen.append(f"to {shown(beside.after.name)}: {differ}{self._values_text()}")
         if view.order != "order" or view.is_reversed:
             words = _ORDERS.get(view.order, "in order")
-            parts.append(f"{words}{', reversed' if view.is_reversed else ''}")
+            chosen.append(f"{words}{', reversed' if view.is_reversed else ''}")
         if browsing.small:
-            parts.append(f"below {100 * SMALL[browsing.small]:g} % hidden")
+            chosen.append(f"below {100 * SMALL[browsing.small]:g} % hidden")
         if not view.has_tensors:
-            parts.append("without tensors")
+            chosen.append("without tensors")
         if view.filter is not None:
-            parts.append(f"{len(view.filter.matches):,} found")
-        for part in parts:
+            chosen.append(f"{len(view.filter.matches):,} found")
+        for part in (*chosen, *parts):
             text.append(f"  ·  {part}", "not bold")
         return text
+
+    def _values_text(self) -> str:
+        """Say what is known of the values of two files that are compared."""
+        subject = self.subject
+        if subject is None or subject.checkpoint is None or subject.other_checkpoint is None:
+            return ""
+        if self._compared_share is not None:
+            return f", values {self._compared_share:.0%} …"
+        return ", values too" if subject.value_changes is not None else ", values unknown (V)"
 
     def _lay_out(self, size: Size | None = None) -> None:
         main, panel = self.query_one("#main"), self.query_one(SidePanel)
@@ -359,8 +387,53 @@ class ExplorerApp(App[None]):
             changed = {place for place, mark in marks.items() if not mark.is_inside}
             if not browsing.go_to_next(changed, 1):
                 self.notify("Nothing is compared, or nothing differs.", timeout=2)
+            elif browsing.view.filter is None:
+                self.query_one(SearchBar).close()  # it was in the way of what was filtered out
 
         self._do(go)
+
+    def action_compare_values(self) -> None:
+        """Compare the elements of both files; Esc cancels."""
+        subject = self.subject
+        if subject is None or subject.checkpoint is None or subject.other_checkpoint is None:
+            self.notify("Values are compared between two files: --compare OTHER.", timeout=3)
+        elif self._comparing is None and subject.value_changes is None:
+            self._compare_values(subject, subject.checkpoint, subject.other_checkpoint)
+
+    @work(exclusive=True, group="values")
+    async def _compare_values(self, subject: Subject, here: Checkpoint, there: Checkpoint) -> None:
+        loop, cancel = asyncio.get_running_loop(), Event()
+        told = -1
+
+        def report(done: int, total: int) -> None:
+            nonlocal told
+            percent = 100 * done // total if total else 100
+            if percent > told and not cancel.is_set():
+                told = percent
+                loop.call_soon_threadsafe(show, percent / 100)
+
+        def show(share: float) -> None:
+            if self._comparing is cancel:
+                self._compared_share = share
+                self._show()
+
+        def compare() -> tuple[Subject, Marks]:
+            changes = value_changes(here, there, progress=report, cancel=cancel)
+            compared = replace(subject, value_changes=changes)
+            return compared, _looked_at(compared)[1]
+
+        self._comparing, self._compared_share = cancel, 0.0
+        self._show()
+        try:
+            self.subject, self.marks = await asyncio.to_thread(compare)
+        except CancelledError:
+            self.notify("Values were not compared.", timeout=2)
+        except (OSError, SnapshotError) as error:
+            self.notify(str(error), title="Not compared", severity="error", markup=False)
+        finally:
+            cancel.set()  # if the program ends, the thread is to stop, too
+            self._comparing = self._compared_share = None
+        self._show()
 
     # Keys: labels.
 
@@ -467,13 +540,19 @@ class ExplorerApp(App[None]):
             self.push_screen(ExportScreen(), self._export_as)
 
     def _export_as(self, form: str | None) -> None:
-        if form is not None and self.browsing is not None:
-            self._export(self.browsing, form)
+        if form is None or self.browsing is None or self.subject is None:
+            return
+        if self.subject.comparison is not None and form != "text":
+            self.notify("A comparison is exported as text only.", timeout=3)
+        else:
+            self._export(self.browsing, form, self.subject.comparison)
 
     @work(group="export")
-    async def _export(self, browsing: Browsing, form: str) -> None:
+    async def _export(
+        self, browsing: Browsing, form: str, comparison: TreeComparison | None
+    ) -> None:
         try:
-            path = await asyncio.to_thread(write_export, browsing, form, Path.cwd())
+            path = await asyncio.to_thread(write_export, browsing, form, Path.cwd(), comparison)
         except OSError as error:
             self.notify(str(error), title="Not written", severity="error", markup=False)
         else:
@@ -485,6 +564,9 @@ class ExplorerApp(App[None]):
             self._cancel.set()
             if self.failure:
                 self.exit()
+            return
+        if self._comparing is not None:
+            self._comparing.set()
             return
         if self.query_one(SidePanel).cancel():
             return

@@ -26,6 +26,10 @@ class SearchInput(Input):
     def on_mount(self) -> None:
         self.cursor_blink = False
 
+    def check_consume_key(self, key: str, character: str | None) -> bool:
+        # Textual does not know which letter this key types, and would show it below as a command.
+        return key == "slash" or super().check_consume_key(key, character)
+
 
 class SearchBar(Horizontal):
     """What is searched for, in which way, and how much was found."""

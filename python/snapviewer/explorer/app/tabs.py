@@ -22,13 +22,14 @@ class Tab(NamedTuple):
     shortest: str
 
 
+COMPARISON = "Comparison"
 TABS = (
     Tab("Module Details", "Details", "Details"),
     Tab("Performance Stats", "Performance", "Perf"),
     Tab("Source Code", "Source", "Source"),
     Tab("Tensor Flow", "Flow", "Flow"),
     Tab("Attributes", "Attributes", "Attrs"),
-    Tab("Comparison", "Compare", "Compare"),
+    Tab(COMPARISON, "Compare", "Compare"),
 )
 
 

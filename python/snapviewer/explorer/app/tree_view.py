@@ -80,9 +80,7 @@ class TreeView(ScrollView, can_focus=True):
         self._marks = marks
         self._painter = None
         self._measure()
-        self.scroll_to_region(
-            Region(0, browsing.row, 1, 1), animate=False, force=True, x_axis=False
-        )
+        self._look_at_cursor()
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
@@ -116,6 +114,13 @@ class TreeView(ScrollView, can_focus=True):
 
     def on_resize(self, _event: Resize) -> None:
         self._measure()
+        self._look_at_cursor()
+
+    def _look_at_cursor(self) -> None:
+        if self._browsing is not None:
+            self.scroll_to_region(
+                Region(0, self._browsing.row, 1, 1), animate=False, force=True, x_axis=False
+            )
 
     def _measure(self) -> None:
         if self._browsing is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -51,9 +51,9 @@ _STYLES: dict[Verdict, str] = {
     "equal": QUIET,
 }
 _WORDS: dict[Verdict, str] = {
-    "added": "only there",
-    "removed": "only here",
-    "changed": "different",
+    "added": "added",
+    "removed": "removed",
+    "changed": "changed",
     "equal": "equal",
 }
 _ABSENT = "–"
@@ -69,10 +69,11 @@ def content(subject: Subject, item: Item, width: int) -> RenderableType:
     is_root = subject.is_root(node)
     return stacked(
         head,
-        _verdict(compared),
+        _verdict(compared, has_values=subject.comparison.has_values),
         section("In all", _counts(subject.comparison, width) if is_root else None),
         section("Module", _sides(compared, subject.comparison, width)),
-        section("Tensors", _tensors(compared.tensors, width)),
+        section("Tensors", _tensors(compared.tensors, subject.comparison, width)),
+        section("Values", _values(compared.tensors, subject.value_changes or {})),
         section("Children", _children(compared.children, width)),
     )
 
@@ -84,10 +85,14 @@ def _hint() -> tuple[Text, Text]:
     )
 
 
-def _verdict(compared: ModuleComparison) -> Text:
+def _verdict(compared: ModuleComparison, *, has_values: bool) -> Text:
     if compared.verdict == "equal" and compared.has_changes:
-        return Text("equal itself, different below", style=WARNING)
-    return Text(_WORDS[compared.verdict], style=_STYLES[compared.verdict])
+        text = Text("equal itself, changed below", style=WARNING)
+    else:
+        text = Text(_WORDS[compared.verdict], style=_STYLES[compared.verdict])
+    if has_values or compared.before is None or compared.after is None:
+        return text
+    return text.append("  as far as names, shapes and types tell; V compares values", style=QUIET)
 
 
 def _counts(comparison: TreeComparison, width: int) -> RenderableType | None:
@@ -112,11 +117,13 @@ def _sides(
         for name in here or there
         if here.get(name) or there.get(name)
     ]
+    sides = [Column(name, "right", shrinks=True) for name in _names(comparison)]
+    return rows_of([Column(""), Column(""), *sides], rows, width)
+
+
+def _names(comparison: TreeComparison) -> list[str]:
     names = [shown(tree.name, 24) for tree in (comparison.before, comparison.after)]
-    if names[0] == names[1]:
-        names = ["here", "there"]
-    columns = [Column(""), Column(""), *(Column(name, "right", shrinks=True) for name in names)]
-    return rows_of(columns, rows, width)
+    return ["before", "after"] if names[0] == names[1] else names
 
 
 def _pair(name: str, here: str, there: str) -> list[str | Text]:
@@ -141,7 +148,9 @@ def _facts(node: ModuleNode | None) -> dict[str, str]:
     }
 
 
-def _tensors(tensors: Sequence[TensorComparison], width: int) -> RenderableType | None:
+def _tensors(
+    tensors: Sequence[TensorComparison], comparison: TreeComparison, width: int
+) -> RenderableType | None:
     if not tensors:
         return None
     # What differs first: of ten thousand, the one that is looked for may be the last.
@@ -160,10 +169,22 @@ def _tensors(tensors: Sequence[TensorComparison], width: int) -> RenderableType 
     columns = [
         Column(""),
         Column("name", shrinks=True),
-        Column("here", shrinks=True),
-        Column("there", shrinks=True),
+        *(Column(name, shrinks=True) for name in _names(comparison)),
     ]
     return rows_of(columns, rows, width, total=len(tensors))
+
+
+def _values(
+    tensors: Sequence[TensorComparison], changes: Mapping[str, str]
+) -> RenderableType | None:
+    """Say how the elements of the module's own tensors differ."""
+    found = [each for each in tensors if each.path in changes]
+    lines = [
+        Text(f"{shown(each.path.rpartition('.')[2])}: {changes[each.path]}", style=WARNING)
+        for each in found[:MOST_ROWS]
+    ]
+    left = len(found) - len(lines)
+    return stacked(*lines, more(left) if left else None) if lines else None
 
 
 def _tensor(entry: TensorEntry | None) -> str:

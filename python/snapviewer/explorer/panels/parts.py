@@ -130,12 +130,13 @@ def _widths(columns: Sequence[Column], cells: list[list[Text]], width: int) -> l
         max(cell_len(column.heading), *(row[place].cell_len for row in cells))
         for place, column in enumerate(columns)
     ]
-    excess = sum(widths) + 2 * (len(columns) - 1) - width
-    for place in sorted(range(len(columns)), key=lambda place: -widths[place]):
-        if columns[place].shrinks and excess > 0:
-            narrow = max(_NARROWEST, widths[place] - excess)
-            excess -= widths[place] - min(narrow, widths[place])
-            widths[place] = min(narrow, widths[place])
+    # The widest gives way first: two sides of a comparison are cut alike.
+    shrinking = [place for place, column in enumerate(columns) if column.shrinks]
+    for _ in range(sum(widths) + 2 * (len(columns) - 1) - width):
+        widest = max(shrinking, key=widths.__getitem__, default=0)
+        if not shrinking or widths[widest] <= _NARROWEST:
+            break
+        widths[widest] -= 1
     return widths
 
 

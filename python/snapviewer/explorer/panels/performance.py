@@ -43,14 +43,18 @@ def content(subject: Subject, item: Item, width: int) -> RenderableType:
     """Tell what was recorded of a module, or how to record it."""
     node = subject.node_of(item)
     timing = subject.timing_of(node)
+    inside = (
+        section("Slowest inside", _slowest(subject, node, width)),
+        section("Most time of their own", _most_own(subject, node, width)),
+    )
     if timing is None:
-        return stacked(overlay(subject, node, None, width), recording_hint(subject))
+        return stacked(overlay(subject, node, None, width), recording_hint(subject), *inside)
     return stacked(
         overlay(subject, node, timing, width),
         section("Forward", _forward(subject, node, timing, width)),
         section("Backward", _backward(timing)),
         section("Memory", _memory(node, timing)),
-        section("Slowest inside", _slowest(subject, node, timing, width)),
+        *inside,
         section("Notes", _notes(subject)),
     )
 
@@ -102,7 +106,8 @@ def _forward(
         ("calls", calls),
         ("a call", _spread(timing.total)),
         ("range", _range(timing.total)),
-        ("own", _shared(timing.own.sum_s, timing.total.sum_s, cells, "of it")),
+        ("own", _spread(timing.own)),
+        ("", _shared(timing.own.sum_s, timing.total.sum_s, cells, "of it")),
     ]
     root = subject.tree.root
     above = _called_above(subject, node)
@@ -111,7 +116,7 @@ def _forward(
         rows.append(("share", _shared(timing.total.sum_s, above[1].total.sum_s, cells, of)))
     whole = subject.timing_of(root)
     if whole is not None and not subject.is_root(node):
-        name = "" if len(rows) > 4 else "share"
+        name = "share" if rows[-1][0] != "share" else ""
         rows.append((name, _shared(timing.total.sum_s, whole.total.sum_s, cells, "of the model")))
     return facts(rows)
 
@@ -181,21 +186,37 @@ def _memory(node: ModuleNode, timing: ModuleTiming) -> RenderableType | None:
     )
 
 
-def _slowest(
-    subject: Subject, node: ModuleNode, timing: ModuleTiming, width: int
+def _slowest(subject: Subject, node: ModuleNode, width: int) -> RenderableType | None:
+    called = [(child, its.total) for child, its in _called_below(subject, node)]
+    return _ranked(subject, node, called, width)
+
+
+def _most_own(subject: Subject, node: ModuleNode, width: int) -> RenderableType | None:
+    """Rank all modules below, however deep, without what they call; children alone are above."""
+    deep = [below for child in node.children for below in child.walk()]
+    if subject.stats is None or len(deep) == len(node.children):
+        return None
+    timings = subject.stats.timings
+    called = [(below, timings[below.path].own) for below in deep if below.path in timings]
+    return _ranked(subject, node, called, width)
+
+
+def _ranked(
+    subject: Subject, node: ModuleNode, called: list[tuple[ModuleNode, Spread]], width: int
 ) -> RenderableType | None:
-    below = sorted(_called_below(subject, node), key=lambda pair: -pair[1].total.sum_s)
+    """Set the slowest of some modules in a table, with their shares of the module's time."""
+    called.sort(key=lambda pair: -pair[1].sum_s)
+    timing = subject.timing_of(node)
+    whole = timing.total.sum_s if timing else sum(its.sum_s for _, its in called)
     start = len(node.path) + 1 if node.path else 0
-    whole = timing.total.sum_s
     rows = []
-    for child, its in below[:_SLOWEST]:
-        share = its.total.sum_s / whole if whole > 0 else 0.0
+    for child, its in called[:_SLOWEST]:
         cells: list[str | Text] = [
             Text(shown(child.path[start:] or child.name)),
             Text(shown(child.type_name, 24)),
-            format_time(its.total.median_s),
-            percent(its.total.sum_s, whole),
-            bar(share, 12),
+            format_time(its.median_s),
+            percent(its.sum_s, whole),
+            bar(its.sum_s / whole if whole > 0 else 0.0, 12),
         ]
         rows.append(cells if width >= 60 else [cells[0], *cells[2:4]])
     columns = [
@@ -206,4 +227,4 @@ def _slowest(
         Column(""),
     ]
     chosen = columns if width >= 60 else [columns[0], *columns[2:4]]
-    return rows_of(chosen, rows, width, most=_SLOWEST, total=len(below))
+    return rows_of(chosen, rows, width, most=_SLOWEST, total=len(called))

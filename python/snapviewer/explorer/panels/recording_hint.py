@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from snapviewer.explorer.subject import Subject
 
 _LINES = """\
-from snapviewer.explorer import explore_model, record_torch_module_forward_stats
+from snapviewer.explorer import (
+    explore_model, record_torch_module_forward_stats
+)
 
 with record_torch_module_forward_stats(model):
     model(x)

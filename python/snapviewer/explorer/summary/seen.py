@@ -21,7 +21,8 @@ class Seen:
     """What is seen of a tree.
 
     `shown` are the paths of the modules that are seen, all if None; `max_depth` is how many levels
-    below the root are. What has less than `hide_below` parameters is left out, and told of.
+    below the root are. What has less than `hide_below` parameters is left out, and told of. `rank`
+    orders siblings in any other way than `sort` does.
     """
 
     max_depth: int | None = None
@@ -29,6 +30,7 @@ class Seen:
     sort: Sort = "order"
     shown: Container[str] | None = None
     line: Callable[[ModuleNode], str] = label
+    rank: Callable[[ModuleNode], int] | None = None
 
     def children(self, node: ModuleNode, depth: int) -> tuple[list[ModuleNode], int]:
         """Return the children that are seen of a module at a depth, and how many others it has."""
@@ -44,6 +46,8 @@ class Seen:
 
     def ordered(self, nodes: list[ModuleNode]) -> list[ModuleNode]:
         """Return siblings in the order in which they are seen; equals stay as they are."""
+        if self.rank is not None:
+            return sorted(nodes, key=self.rank)
         match self.sort:
             case "name":
                 return sorted(nodes, key=lambda node: node.name)
@@ -103,11 +107,12 @@ def memory_of(node: ModuleNode) -> int:
 
 
 def remarks(node: ModuleNode) -> str:
-    """Say what a module has in common with others: `(weight tied to wte.weight)`, or nothing."""
+    """Say what is special about a module: `(frozen, weight tied to wte.weight)`, or nothing."""
     if node.shared_with is not None:
         return f"(same as {clean(node.shared_with, 80) or 'the root'})"
     tied = [entry for entry in node.tensors if entry.tied_to is not None]
-    said = [f"{clean(e.name, 40)} tied to {clean(e.tied_to or '', 80)}" for e in tied[:MOST_TIES]]
+    said = ["frozen"] if node.sums.parameters and not node.sums.trainable else []
+    said += [f"{clean(e.name, 40)} tied to {clean(e.tied_to or '', 80)}" for e in tied[:MOST_TIES]]
     if len(tied) > MOST_TIES:
         said.append(f"{len(tied) - MOST_TIES} more tied")
     return f"({', '.join(said)})" if said else ""
