@@ -112,7 +112,7 @@ def parameter(name: str, *shape: int) -> Parameter:
 @pytest.mark.parametrize(
     ("names", "expected"),
     [
-        ({"embed_tokens.weight": (9, 8), "self_attn.q_proj.weight": (8, 8)}, "Transformer"),
+        ({"word_embeddings.weight": (9, 8), "self.query.weight": (8, 8)}, "Transformer"),
         (
             {
                 "model.embed_tokens.weight": (9, 8),
