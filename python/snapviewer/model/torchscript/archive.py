@@ -14,11 +14,11 @@ import struct
 import tempfile
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 
-from snapviewer._core import Checkpoint, SnapshotError, read_checkpoint
+from snapviewer._core import Checkpoint, SnapshotError, Storage, read_checkpoint
 from snapviewer._core import Tensor as FileTensor
 from snapviewer.model.members import members_of, unpacked
 
@@ -48,6 +48,8 @@ class Archive:
     code: Mapping[str, zipfile.ZipInfo]
     traced_inputs: zipfile.ZipInfo | None
     is_little_endian: bool
+    storages: Mapping[str, Storage] = field(default_factory=dict)
+    """Those whose elements stand in the file as they are."""
 
     def source(self, name: str) -> str:
         """Return a file of code.
@@ -80,15 +82,15 @@ class Archive:
         order = "<" if self.is_little_endian else ">"
         layout = struct.Struct(f"{order}{count}{code}")
         first = (tensor.offset or 0) * struct.calcsize(code)
-        for storage in self.checkpoint.storages:
-            if storage.key == tensor.storage and storage.packed_bytes == storage.bytes:
-                if first + layout.size > storage.bytes or tensor.stride not in ((), (1,)):
-                    return None
-                with open(self.path, "rb") as file:
-                    file.seek(storage.start + first)
-                    raw = file.read(layout.size)
-                return layout.unpack(raw) if len(raw) == layout.size else None
-        return None
+        storage = None if tensor.storage is None else self.storages.get(tensor.storage)
+        if storage is None or first + layout.size > storage.bytes:
+            return None
+        if tensor.stride not in ((), (1,)):
+            return None
+        with open(self.path, "rb") as file:
+            file.seek(storage.start + first)
+            raw = file.read(layout.size)
+        return layout.unpack(raw) if len(raw) == layout.size else None
 
 
 def open_archive(path: str | PathLike[str]) -> Archive:
@@ -123,7 +125,12 @@ def open_archive(path: str | PathLike[str]) -> Archive:
     if "byteorder" in others:
         is_little = unpacked(os.fspath(path), others["byteorder"], 64).strip() != b"big"
     traced = others.get("traced_inputs.pkl")
-    return Archive(os.fspath(path), checkpoint, code, traced, is_little)
+    storages = {
+        storage.key: storage
+        for storage in reversed(checkpoint.storages)
+        if storage.packed_bytes == storage.bytes
+    }
+    return Archive(os.fspath(path), checkpoint, code, traced, is_little, storages)
 
 
 def _is_root(name: str) -> bool:

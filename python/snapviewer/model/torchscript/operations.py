@@ -123,11 +123,12 @@ def _compute(
             parameters=tuple(dict.fromkeys(name for name in names if name)),
         )
     )
-    if name.endswith("_") and not name.endswith("__") and isinstance(arguments[0], Tensor):
-        return _changed(name, arguments[0], result, run)
+    first = arguments[0] if arguments else None
+    if name.endswith("_") and not name.endswith("__") and isinstance(first, Tensor):
+        return _changed(name, first, result, run)
     made = _tensors(result, _number(name, arguments, keywords))
     if name == "tensor" and isinstance(made, Tensor) and len(made.spec.shape) == 1:
-        made.row = _row(arguments[0])
+        made.row = _row(first)
     return made
 
 
