@@ -15,6 +15,7 @@ from snapviewer import SnapshotError, read_checkpoint
 from snapviewer.model import buffers
 from snapviewer.model.graph import Graph, TensorSpec, Unknown
 from snapviewer.model.torchscript import infer_inputs, program, read_torchscript, run
+from snapviewer.model.torchscript.archive import open_archive
 from torchscript_writer import module, write_torchscript
 
 X = (TensorSpec((2, 3), "float32"),)
@@ -258,7 +259,7 @@ def test_buffers_of_modules_that_hold_each_other_are_looked_for_within_limits(
     checkpoint = read_checkpoint(tmp_path / "m.pt")
 
     assert buffers.buffers_of(checkpoint, tmp_path / "m.pt") == {"mine"}
-    assert len(list(buffers._in_code(buffers.open_archive(tmp_path / "m.pt")))) <= 1000
+    assert len(list(buffers._in_code(open_archive(tmp_path / "m.pt")))) <= 1000
 
 
 def test_a_module_that_holds_itself_is_followed_once(tmp_path: Path) -> None:
