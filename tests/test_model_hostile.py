@@ -10,10 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pth_writer import G, Obj, T, write_pth
-from snapviewer import SnapshotError
-from snapviewer.model.graph import Graph, TensorSpec
+from pth_writer import G, Obj, T, pickle_of, write_pth
+from snapviewer import SnapshotError, read_checkpoint
+from snapviewer.model import buffers
+from snapviewer.model.graph import Graph, TensorSpec, Unknown
 from snapviewer.model.torchscript import infer_inputs, program, read_torchscript, run
+from snapviewer.model.torchscript.archive import open_archive
 from torchscript_writer import module, write_torchscript
 
 X = (TensorSpec((2, 3), "float32"),)
@@ -40,6 +42,8 @@ ENDLESS = {
     "a list in itself": "a = [1]\nfor i in range(10000):\n  a = [a, a]\nreturn torch.stack([a, a])",
     "a list compared with itself": "a = [1]\nb = [1]\nfor i in range(300):\n  a = [a, a]\n"
     "  b = [b, b]\nif torch.eq(a, b):\n  pass\nelse:\n  pass\nreturn x",
+    "types without end": f"while True:\n  a = isinstance(x, ({'foo.bar, ' * 1000}))\nreturn x",
+    "names without end": f"while True:\n  {'a, ' * 1000} = x\nreturn x",
     "a list that holds itself": "a = [1]\n_0 = torch.append(a, a)\nreturn torch.cat(a)",
 }
 
@@ -66,6 +70,10 @@ LARGE = {
     '  a = torch.replace(a, "a", "aaaaaaaaaa")\nreturn x',
     "an equation": f'return torch.einsum("{"a" * 20000}", [x])',
     "a key": "a = (1, 2)\nfor i in range(200):\n  a = (a, a)\nb = {a: 1}\nreturn x",
+    "a long literal": f"a = 0x{'f' * 200_000}\nb = torch.pow(a, 64)\nc = torch.remainder(b, a)\n"
+    "return torch.add(x, a)",
+    "a format of many texts": 'a = torch.mul("\U0001f600", 1000)\n'
+    + f"b = torch.format(torch.mul('{{}}', 20000), {'a, ' * 20000})\nreturn x",
     "dimensions": "return torch.zeros(torch.mul([1], 100000))",
     "repeated": "a = torch.repeat(x, torch.mul([2], 60))\nreturn a",
 }
@@ -103,6 +111,10 @@ ODD = {
     "a wrong keyword": "return torch.relu(x, wrong=1)",
     "no arguments": "return torch.conv2d()",
     "no arguments in place": "return torch.add_()",
+    "no arguments in place, of no plain value": "return torch.requires_grad_()",
+    "too much to unwrap": "return ops.prim._unwrap_optional(x, x)",
+    "tuples in tuples": "a = (1, 2)\nb = (1, 2)\nfor i in range(100):\n  a = (a, a)\n  b = (b, b)\n"
+    "if torch.__is__(a, b):\n  pass\nelse:\n  pass\nreturn x",
     "names for too few parts": "a, b, c, = [x]\nreturn a",
     "division by zero": "a = torch.div(1, 0)\nb = torch.remainder(1, 0)\nreturn x",
     "an index that is not there": "return [x][5]",
@@ -202,6 +214,52 @@ def test_traced_inputs_that_cannot_be_read_are_left_out(tmp_path: Path) -> None:
 
     assert graph.input_source == "none"
     assert [node.op for node in graph.nodes] == ["aten::relu"]
+
+
+def _shared(value: object) -> object:
+    """A value that holds another one without end, in a few bytes."""
+    for _ in range(18):
+        value = [value] * 60
+    return value
+
+
+def test_traced_inputs_that_hold_each_other_without_end_are_left(tmp_path: Path) -> None:
+    traced = [_shared(T("float32", (2, 3)))]
+    more = {"traced_inputs.pkl": pickle_of({"forward": traced})[0]}
+    path = write_torchscript(tmp_path / "m.pt", module("return torch.relu(x)"), more=more)
+
+    graph = read_torchscript(path)
+
+    assert graph.inputs == (Unknown("a value that is too large to be shown"),)
+    assert any("followed no further" in note for note in graph.notes)
+
+
+def test_a_packed_weight_that_holds_itself_without_end_is_read_in_part(tmp_path: Path) -> None:
+    packed = Obj(G("__torch__.torch.classes.quantized", "LinearPackedParamsBase"), {})
+    packed.state["v"] = [T("int8", (5, 3)), _shared(T("float32", (5,)))]
+    code = module("return ops.quantized.linear(x, self.p, 1., 0)")
+    path = write_torchscript(tmp_path / "m.pt", code, state={"p": packed})
+
+    (node,) = read_torchscript(path, inputs=X).nodes
+
+    assert isinstance(node.arguments[1], tuple)
+    assert node.arguments[1][0] == TensorSpec((5, 3), "int8")
+
+
+def test_buffers_of_modules_that_hold_each_other_are_looked_for_within_limits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(buffers, "_MOST_NAMES", 1000)
+    root = Obj(G("__torch__", "M"), {"mine": T("float32", (2,))})
+    root.state |= {f"m{number}": root for number in range(500)}
+    names = ", ".join(f'"b{number}"' for number in range(400))
+    code = f'class M(Module):\n  __parameters__ = []\n  __buffers__ = ["mine", {names}]\n'
+    members = {"constants.pkl": b"\x80\x02).", "code/__torch__.py": code.encode()}
+    write_pth(tmp_path / "m.pt", root, extra_members=members)
+    checkpoint = read_checkpoint(tmp_path / "m.pt")
+
+    assert buffers.buffers_of(checkpoint, tmp_path / "m.pt") == {"mine"}
+    assert len(list(buffers._in_code(open_archive(tmp_path / "m.pt")))) <= 1000
 
 
 def test_a_module_that_holds_itself_is_followed_once(tmp_path: Path) -> None:

@@ -238,6 +238,29 @@ def test_where_the_profiler_fails_the_listener_takes_the_time(
 # What is left as it was
 
 
+class Breaks(nn.Module):  # type: ignore[misc] # its base is torch's
+    """Runs a few times, and then no more."""
+
+    def __init__(self, *, runs: int, error: type[BaseException]) -> None:
+        super().__init__()
+        self.left, self.error = runs, error
+
+    def forward(self, x: Any) -> Any:
+        self.left -= 1
+        if self.left < 0:
+            raise self.error("broken")
+        return x.relu()
+
+
+@pytest.mark.parametrize(("runs", "sentence"), [(0, "did not run"), (1, "not again")])
+@pytest.mark.parametrize("error", [AttributeError, SystemExit])
+def test_a_module_that_breaks_is_told_of_in_a_sentence(
+    runs: int, sentence: str, error: type[BaseException]
+) -> None:
+    with pytest.raises(SnapshotError, match=f"{sentence}.*broken"):
+        run(Breaks(runs=runs, error=error))
+
+
 def test_a_module_is_left_as_it_was() -> None:
     module = Small()
     module.stem.eval()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from snapviewer import SnapshotError
+from snapviewer.model.analysis import RunOptions, analyze
 from snapviewer.model.graph import Graph, TensorSpec
 from snapviewer.model.work import registry, totals_of
 
@@ -565,6 +566,41 @@ def test_nothing_stays_behind_a_model_that_fails() -> None:
     assert model.training
     assert not torch_module._global_forward_hooks
     assert torch.backends.mha.get_fastpath_enabled()
+
+
+class Meddles(nn.Module):
+    """Changes what holds for the whole process, and leaves the program if asked for."""
+
+    def __init__(self, *, leaves: bool = False) -> None:
+        super().__init__()
+        self.leaves = leaves
+
+    def forward(self, x: Any) -> Any:
+        torch.set_default_dtype(torch.float64)
+        torch.set_num_threads(torch.get_num_threads() + 1)
+        if self.leaves:
+            raise SystemExit(3)
+        return x.relu()
+
+
+@pytest.mark.parametrize("is_run", [False, True])
+def test_what_a_model_sets_for_the_process_is_put_back(is_run: bool) -> None:
+    before = torch.get_default_dtype(), torch.get_num_threads()
+    options = RunOptions(budget_s=0.01, has_trials=False)
+
+    analysis = analyze(Meddles(), (spec(2, 3),), is_run=is_run, options=options)
+
+    assert [node.node.op for node in analysis.nodes] == ["aten::relu"]
+    assert (torch.get_default_dtype(), torch.get_num_threads()) == before
+
+
+def test_a_model_that_would_leave_the_program_is_told_of() -> None:
+    before = torch.get_default_dtype(), torch.get_num_threads()
+
+    with pytest.raises(SnapshotError, match="SystemExit: 3"):
+        record(Meddles(leaves=True), (spec(2, 3),))
+
+    assert (torch.get_default_dtype(), torch.get_num_threads()) == before
 
 
 def test_a_module_that_cannot_be_copied_runs_itself_and_is_put_back() -> None:

@@ -256,6 +256,8 @@ class TestWithoutTorch:
                 Unknown("a number that is not known before a run"),
             ),
             ({"as_int": 10**30}, Unknown("a number that torch does not have")),
+            ({"as_float": 10**400}, Unknown("a number that torch does not have")),
+            ({"as_sym_int": {"as_int": 10**30}}, Unknown("a number that torch does not have")),
             ({"as_ints": 4}, Unknown("the file does not tell this argument")),
             ({"as_what": 4}, Unknown("arguments of this kind are not followed: as_what")),
             ({}, Unknown("arguments of this kind are not followed: nothing")),
@@ -386,7 +388,7 @@ class TestBadFiles:
     def test_more_operations_than_any_model_has_are_left_out(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(nodes, "_MOST_NODES", 10)
+        monkeypatch.setattr(nodes, "MOST_NODES", 10)
         block = {"as_graph": {"name": "g", "graph": {"nodes": [{}] * 8}}}
         wrapped = operation("torch.ops.higher_order.wrap", ("", block), outputs=[])
         made = program(nodes=[wrapped, wrapped, {}])

@@ -783,3 +783,11 @@ def test_an_equation_without_end_is_not_followed() -> None:
     endless = node("aten::einsum", "a," * 100_000, (tensor(2),) * 5, out=tensor())
 
     assert isinstance(work_of(endless), Uncounted)
+
+
+@pytest.mark.parametrize(("dimensions", "times"), [(64, 1), (1, 2**4000)])
+def test_sizes_beyond_all_measure_are_not_counted(dimensions: int, times: int) -> None:
+    vast = TensorSpec((2**62,) * dimensions, "float32")
+    product = Node(0, "aten::mul", "", "", (vast, vast), (), (vast,), (), times)
+
+    assert work_of(product) == Uncounted("its sizes are beyond all measure")

@@ -24,9 +24,10 @@ _OPTIMIZER = re.compile(r"(^|\.)state\[\d+\]\.")
 # A list of an archive; quantized weights have a state, and layers that recur list their weights.
 _LISTED = re.compile(r"(?<!\.state)(?<!\._flat_weights)\[\d+\]$")
 _SAMPLES = re.compile(r"sample_inputs(\[|$)")
-# A file may have modules inside of each other without end.
+# A file may have modules inside of each other without end, and names of buffers in each.
 _MOST_MODULES = 100_000
-_LONGEST_WAY = 4096
+_MOST_NAMES = 1_000_000
+_LONGEST_WAY = 1024
 
 
 def is_sample(checkpoint: Checkpoint, name: str) -> bool:
@@ -47,7 +48,8 @@ def buffers_of(checkpoint: Checkpoint, path: str | PathLike[str]) -> frozenset[s
     if checkpoint.format == "torchscript":
         by_name |= {tensor.name for tensor in checkpoint.tensors if _is_of_code(tensor)}
         try:
-            return frozenset(by_name | set(_in_code(open_archive(path))))
+            names = {tensor.name for tensor in checkpoint.tensors}
+            return frozenset(by_name | names.intersection(_in_code(open_archive(path))))
         except (SnapshotError, OSError):
             return frozenset(by_name)
     return frozenset(by_name)
@@ -97,14 +99,15 @@ def _in_code(archive: Archive) -> Iterator[str]:
         return classes[file].get(name, ())
 
     waiting: list[tuple[str, Value]] = [("", archive.checkpoint.root)]
-    seen = 0
-    while waiting and seen < _MOST_MODULES:
+    modules, names = _MOST_MODULES, _MOST_NAMES
+    while waiting and names > 0:
         above, module = waiting.pop()
-        seen += 1
-        yield from (f"{above}{name}" for name in buffers(module.type))
-        if len(above) < _LONGEST_WAY:
-            waiting += [
-                (f"{above}{name}.", inner)
-                for name, inner in module.items(0, _MOST_MODULES)
-                if inner.type.startswith("__torch__.")
-            ]
+        here = buffers(module.type)[:names]
+        names -= 1 + len(here)
+        yield from (f"{above}{name}" for name in here)
+        if len(above) < _LONGEST_WAY and modules > 0:
+            inside = module.items(0, _MOST_MODULES)
+            names -= len(inside)
+            found = [(name, inner) for name, inner in inside if inner.type.startswith("__torch__.")]
+            waiting += [(f"{above}{name}.", inner) for name, inner in found[:modules]]
+            modules -= len(found)

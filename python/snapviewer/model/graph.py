@@ -9,6 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+# Of a file's graph: all that is told of an operation takes 25 kB in memory, and 3 kB in a document.
+MOST_NODES = 30_000
+
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:

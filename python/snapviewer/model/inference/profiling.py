@@ -10,14 +10,14 @@ more. Each way runs at least once, however long that takes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from threading import Event
 from typing import Any
 
-from snapviewer import SnapshotError
+from snapviewer import CancelledError, SnapshotError
 from snapviewer.model.energy import Energy, EnergyMeter, WorkTotals
 from snapviewer.model.graph import Graph, Node, TensorSpec
 from snapviewer.model.image_share import DOMINANT, image_share
@@ -116,7 +116,8 @@ def profile(
         runs.warmups_ns.append(_first(runner, stack, steps))
         for _ in range(warmups - 1):
             steps.take()
-            runs.warmups_ns.append(runner.timed_ns())
+            with _failure_told():
+                runs.warmups_ns.append(runner.timed_ns())
         steps.reach(warmups)
         if has_nodes:
             runs.recorded = steps.attempt(
@@ -124,7 +125,8 @@ def profile(
                 lambda: recorded(runner, has_lines=settings.level >= MEMORY),
             )
         steps.take()
-        _repeat(runner, runs, repeats, budget_s, steps)
+        with _failure_told():
+            _repeat(runner, runs, repeats, budget_s, steps)
         steps.reach(warmups + repeats + 1)
         if has_nodes:
             runs.roof = roof or steps.attempt(
@@ -161,6 +163,18 @@ def profile(
             runs.batches = _batches(runner, runs, budget_s, steps)
     steps.reach(steps.total)
     return gathered_profile(runs, graph, steps.notes)
+
+
+@contextmanager
+def _failure_told() -> Iterator[None]:
+    """Say in a sentence that a model ran before, and now does not."""
+    try:
+        yield
+    except (SnapshotError, CancelledError):
+        raise
+    except Exception as error:  # noqa: BLE001 (a model may raise anything at all)
+        said = clean(f"{type(error).__name__}: {said_by(error)}", MOST_SHOWN)
+        raise SnapshotError(f"the model ran once, and not again; it said: {said}") from None
 
 
 def _first(runner: Runner, stack: ExitStack, steps: Steps) -> int:

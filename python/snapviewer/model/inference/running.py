@@ -16,6 +16,7 @@ from snapviewer.model.inference.loading import torch_for
 from snapviewer.model.inference.settings import Settings
 from snapviewer.model.live.copies import buffers_kept, copied, in_eval_mode, is_lazy
 from snapviewer.model.live.inputs import Inputs, gathered, made_for
+from snapviewer.model.live.process import settings_kept
 from snapviewer.model.live.record import runnable
 from snapviewer.texts import MOST_SHOWN, clean
 
@@ -33,7 +34,10 @@ class Runner:
 
     def __call__(self) -> Any:
         """Run once."""
-        return self.module(*self.inputs.positional, **self.inputs.named)
+        try:
+            return self.module(*self.inputs.positional, **self.inputs.named)
+        except SystemExit as error:
+            raise RuntimeError(f"it would leave the program ({error})") from None
 
     def timed_ns(self) -> int:
         """Run once with nothing but a clock, and tell the time."""
@@ -88,6 +92,7 @@ def prepared(
             raise SnapshotError(
                 f"the model could not be made ready to run: {clean(str(error), MOST_SHOWN)}"
             ) from None
+        stack.enter_context(settings_kept())
         stack.enter_context(in_eval_mode(module))
         stack.enter_context(buffers_kept(module))
         stack.enter_context(torch.random.fork_rng(devices=[torch.device(device)] if is_gpu else []))

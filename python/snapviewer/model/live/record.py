@@ -13,6 +13,7 @@ from snapviewer import SnapshotError
 from snapviewer.model.graph import Graph, Node
 from snapviewer.model.live.copies import buffers_kept, copied, in_eval_mode, is_lazy
 from snapviewer.model.live.inputs import Inputs, gathered, made_for
+from snapviewer.model.live.process import settings_kept
 from snapviewer.model.live.recorder import recording
 from snapviewer.model.live.script import unseen_nodes
 from snapviewer.model.live.values import value_of
@@ -81,7 +82,7 @@ def record(
         for has_gradients in (False, True) if way == "cpu" else (False,):
             try:
                 nodes, values, dependent = _run(module, arguments, way, has_gradients=has_gradients)
-            except Exception as error:  # noqa: BLE001 (a model may raise anything at all)
+            except (Exception, SystemExit) as error:  # noqa: BLE001 (a model may raise anything)
                 failures.append(_Failure(way, f"{type(error).__name__}: {error}"))
                 continue
             unseen = unseen_nodes(module, len(nodes)) if _is_script(module) else ()
@@ -169,6 +170,7 @@ def _surroundings(way: Way, has_gradients: bool) -> Iterator[None]:
     was_disabled, log.disabled = log.disabled, True
     try:
         with ExitStack() as stack:
+            stack.enter_context(settings_kept())
             stack.enter_context(torch.random.fork_rng(devices=[]))
             stack.enter_context(_flexible_attention_as_it_is())
             # Otherwise TorchScript may fuse operations into one that nobody can hear.

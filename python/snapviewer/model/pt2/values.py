@@ -139,7 +139,7 @@ class Scope:
             held = self._numbers.get(name) if isinstance(name, str) else None
         size = self._sizes.size(held)
         if size is not None:
-            return size
+            return _plain(self, size)
         for key in ("as_float", "as_bool"):
             constant = _get(held, key)
             if isinstance(constant, bool | float):
@@ -204,7 +204,10 @@ def _plain(_: Scope, held: Any) -> Value:
 def _float(_: Scope, held: Any) -> Value:
     if isinstance(held, str):  # JSON has no infinity
         held = {"Infinity": float("inf"), "-Infinity": float("-inf"), "NaN": float("nan")}.get(held)
-    return float(held) if _is_plain(held) else Unknown("the file does not tell this number")
+    try:
+        return float(held) if _is_plain(held) else Unknown("the file does not tell this number")
+    except OverflowError:  # an integer of hundreds of digits
+        return Unknown("a number that torch does not have")
 
 
 def _many(read: Callable[[Scope, Any], Value]) -> Callable[[Scope, Any], Value]:

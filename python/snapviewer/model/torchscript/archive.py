@@ -48,8 +48,8 @@ class Archive:
     code: Mapping[str, zipfile.ZipInfo]
     traced_inputs: zipfile.ZipInfo | None
     is_little_endian: bool
-    _storages: dict[str, Storage] = field(default_factory=dict, repr=False)
-    """Those with storages as they are, by their keys; filled when they are first asked for."""
+    storages: Mapping[str, Storage] = field(default_factory=dict)
+    """Those whose elements stand in the file as they are."""
 
     def source(self, name: str) -> str:
         """Return a file of code.
@@ -82,7 +82,7 @@ class Archive:
         order = "<" if self.is_little_endian else ">"
         layout = struct.Struct(f"{order}{count}{code}")
         first = (tensor.offset or 0) * struct.calcsize(code)
-        storage = self._storage(tensor.storage)
+        storage = None if tensor.storage is None else self.storages.get(tensor.storage)
         if storage is None or first + layout.size > storage.bytes:
             return None
         if tensor.stride not in ((), (1,)):
@@ -91,14 +91,6 @@ class Archive:
             file.seek(storage.start + first)
             raw = file.read(layout.size)
         return layout.unpack(raw) if len(raw) == layout.size else None
-
-    def _storage(self, key: str | None) -> Storage | None:
-        """Return a storage that is not compressed."""
-        if not self._storages:
-            for storage in self.checkpoint.storages:
-                if storage.packed_bytes == storage.bytes:
-                    self._storages.setdefault(storage.key, storage)
-        return None if key is None else self._storages.get(key)
 
 
 def open_archive(path: str | PathLike[str]) -> Archive:
@@ -133,7 +125,12 @@ def open_archive(path: str | PathLike[str]) -> Archive:
     if "byteorder" in others:
         is_little = unpacked(os.fspath(path), others["byteorder"], 64).strip() != b"big"
     traced = others.get("traced_inputs.pkl")
-    return Archive(os.fspath(path), checkpoint, code, traced, is_little)
+    storages = {
+        storage.key: storage
+        for storage in reversed(checkpoint.storages)
+        if storage.packed_bytes == storage.bytes
+    }
+    return Archive(os.fspath(path), checkpoint, code, traced, is_little, storages)
 
 
 def _is_root(name: str) -> bool:

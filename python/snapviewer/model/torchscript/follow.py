@@ -30,6 +30,7 @@ from snapviewer.model.torchscript.values import (
     NamedValues,
     Tensor,
     unknown_like,
+    within_64_bits,
 )
 
 _MOST_DEPTH = 60  # calls within calls
@@ -101,6 +102,7 @@ class Follower:
             raise StoppedError(f"after {_MOST_DEPTH} calls within calls")
         inner = _Frame(dict(outer or {}), module, depth + 1)
         names = [argument.arg for argument in node.args.args]
+        self.run.spend(len(inner.variables) + len(names))
         defaults = node.args.defaults
         for place, name in enumerate(names):
             if place < len(arguments):
@@ -172,6 +174,7 @@ class Follower:
         return None
 
     def _assign(self, target: ast.expr, value: Any, frame: _Frame) -> None:
+        self.run.spend(1)
         if isinstance(target, ast.Name):
             frame.variables[target.id] = value
         elif isinstance(target, (ast.Tuple, ast.List)):
@@ -305,7 +308,7 @@ class Follower:
             return self._expression_call(node, frame)
         if isinstance(node, ast.Constant):
             is_plain = node.value is None or isinstance(node.value, (bool, int, float, str))
-            return node.value if is_plain else Unknown("a constant of another kind")
+            return within_64_bits(node.value) if is_plain else Unknown("a constant of another kind")
         if isinstance(node, ast.Attribute):
             return self._attribute(node, frame)
         if isinstance(node, ast.List):
@@ -439,7 +442,7 @@ class Follower:
         if name == "uninitialized":
             return Unknown("a value that is never used")
         if name == "isinstance" and len(node.args) == 2:
-            return _is_instance(self._value(node.args[0], frame), node.args[1])
+            return self._is_instance(self._value(node.args[0], frame), node.args[1])
         arguments = [self._value(argument, frame) for argument in node.args]
         if name == "getattr" and len(arguments) == 2:
             return self._member(arguments[0], str(arguments[1]))
@@ -453,6 +456,18 @@ class Follower:
             return None
         renamed = {"int": "Int", "float": "Float", "bool": "Bool"}.get(name, name)
         return self._operation(f"prim::{renamed}", arguments, {}, frame)
+
+    def _is_instance(self, value: Any, annotation: ast.expr) -> Any:
+        self.run.spend(1)
+        if isinstance(annotation, (ast.Tuple, ast.List)):
+            answers = [self._is_instance(value, item) for item in annotation.elts]
+            if True in answers:
+                return True
+            return False if all(answer is False for answer in answers) else UnknownNumber("a type")
+        if isinstance(annotation, ast.Subscript):
+            annotation = annotation.value
+        answer = operations.describes(value, _dotted(annotation))
+        return UnknownNumber("a type") if answer is None else answer
 
 
 def _merge(kept: dict[str, Any], other: dict[str, Any], before: dict[str, Any]) -> None:
@@ -470,6 +485,15 @@ def _merge(kept: dict[str, Any], other: dict[str, Any], before: dict[str, Any]) 
             kept[name] = Unknown("one of two texts")
 
 
+def _dotted(annotation: ast.expr) -> str:
+    """Return the name of a type; nothing if it is more than a name."""
+    parts: list[str] = []
+    while isinstance(annotation, ast.Attribute) and len(parts) < _MOST_DEPTH:
+        parts.append(annotation.attr)
+        annotation = annotation.value
+    return ".".join([annotation.id, *reversed(parts)]) if isinstance(annotation, ast.Name) else ""
+
+
 def _is_number(annotation: ast.expr) -> bool:
     return isinstance(annotation, ast.Name) and annotation.id in ("number", "int", "float")
 
@@ -478,15 +502,3 @@ def _named(found: Class, arguments: list[Any]) -> Any:
     value = NamedValues(arguments)
     value.fields = tuple(found.fields)
     return value
-
-
-def _is_instance(value: Any, annotation: ast.expr) -> Any:
-    if isinstance(annotation, (ast.Tuple, ast.List)):
-        answers = [_is_instance(value, item) for item in annotation.elts]
-        if True in answers:
-            return True
-        return False if all(answer is False for answer in answers) else UnknownNumber("a type")
-    if isinstance(annotation, ast.Subscript):
-        annotation = annotation.value
-    answer = operations.describes(value, ast.unparse(annotation)[:500])
-    return UnknownNumber("a type") if answer is None else answer

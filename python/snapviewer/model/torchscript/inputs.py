@@ -12,7 +12,6 @@ from snapviewer._core import SnapshotError
 from snapviewer.model.graph import Node, TensorSpec, Unknown
 from snapviewer.model.torchscript.archive import Archive
 from snapviewer.model.torchscript.tree import Tree
-from snapviewer.model.torchscript.values import Tensor
 
 _IMAGE_SIZES = (224, 32, 28, 64, 96, 128, 256, 299, 384, 512, 448, 518)
 _LENGTHS = (128, 64, 32, 16, 512, 8, 4)
@@ -81,21 +80,9 @@ def traced_inputs(archive: Archive) -> list[Any] | None:
     if checkpoint is None:
         return None
     bare = Archive(archive.path, checkpoint, {}, None, archive.is_little_endian)
-    methods = Tree(bare, has_data=False).root()
+    methods = Tree(bare, is_bare=True).root()
     found = methods.get("forward") if isinstance(methods, dict) else None
-    if not isinstance(found, list) or not found:
-        return None
-    for value in _tensors(found, 0):
-        value.name = ""
-    return found
-
-
-def _tensors(value: Any, depth: int) -> Iterator[Tensor]:
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, (list, tuple, dict)) and depth < 20:
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _tensors(item, depth + 1)
+    return found if isinstance(found, list) and found else None
 
 
 def unknown_input(name: str) -> Unknown:

@@ -117,8 +117,9 @@ def _compute(
             parameters=tuple(dict.fromkeys(name for name in names if name)),
         )
     )
-    if name.endswith("_") and not name.endswith("__") and isinstance(arguments[0], Tensor):
-        return _changed(name, arguments[0], result, run)
+    first = arguments[0] if arguments else None
+    if name.endswith("_") and not name.endswith("__") and isinstance(first, Tensor):
+        return _changed(name, first, result, run)
     if isinstance(result, TensorSpec):
         return with_elements(name, arguments, keywords, result)
     return _tensors(result)

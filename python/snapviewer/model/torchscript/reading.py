@@ -23,7 +23,13 @@ from snapviewer.model.torchscript.inputs import (
 from snapviewer.model.torchscript.program import Program
 from snapviewer.model.torchscript.run import MOST_STEPS, CodeRaisedError, Run, StoppedError
 from snapviewer.model.torchscript.tree import Tree
-from snapviewer.model.torchscript.values import Instance, Tensor, plain, unknown_like
+from snapviewer.model.torchscript.values import (
+    Instance,
+    Tensor,
+    plain,
+    unknown_like,
+    within_64_bits,
+)
 
 _MOST_TRIES = 24
 
@@ -121,7 +127,10 @@ def _has_tensor(value: Any) -> bool:
 
 def _shown(arguments: Sequence[Any]) -> tuple[Value, ...]:
     run = Run()
-    return tuple(plain(argument, run.spend) for argument in arguments)
+    try:
+        return tuple(plain(argument, run.spend) for argument in arguments)
+    except StoppedError:
+        return tuple(Unknown("a value that is too large to be shown") for _ in arguments)
 
 
 def _open(path: str | PathLike[str]) -> _Model:
@@ -145,6 +154,8 @@ def _default(parameter: Parameter) -> Any:
     if parameter.default is None:
         return unknown_like(parameter.annotation, unknown_input(parameter.name).why)
     try:
+        if isinstance(parameter.default, ast.Constant):
+            return within_64_bits(parameter.default.value)
         return ast.literal_eval(parameter.default)
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         return Unknown(f"the default of {parameter.name[:100]}")

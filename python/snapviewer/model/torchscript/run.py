@@ -10,11 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from snapviewer.model.graph import Node
+from snapviewer.model.graph import MOST_NODES, Node
 from snapviewer.model.torchscript.values import Instance, Tensor
 
 MOST_STEPS = 3_000_000  # about ten seconds
-MOST_NODES = 200_000
 MOST_NOTES = 50
 _MOST_NOTE = 400  # characters
 
@@ -105,6 +104,7 @@ class Run:
             _restore(thing, state)
         nodes = self.nodes[first:]
         del self.nodes[first:]
+        self.spend(len(nodes))
         new_notes = {note: flag for note, flag in self.notes.items() if note not in notes}
         for note in new_notes:
             del self.notes[note]

@@ -48,6 +48,8 @@ def _format(text: str, *values: Any) -> str:
     parts = text.split("{}")
     shown = [str(value)[:1000] if isinstance(value, (int, str, float)) else "…" for value in values]
     shown += ["{}"] * (len(parts) - 1 - len(shown))
+    if len(text) + sum(map(len, shown)) > MOST_LENGTH:
+        raise OverflowError
     return "".join(part + value for part, value in zip(parts, [*shown, ""], strict=False))
 
 
@@ -239,7 +241,7 @@ def apply(name: str, arguments: list[Any], keywords: dict[str, Any], run: Run) -
     Raises:
         NotThereError: It is none of theirs.
     """
-    if name in _ANY:
+    if name in _ANY and len(arguments) == 1:
         return _ANY[name](*arguments)
     if name in ("__is__", "__isnot__") and len(arguments) == 2:
         return _is_same(*arguments, wanted=name == "__is__")
@@ -282,6 +284,10 @@ def _is_same(one: Any, other: Any, *, wanted: bool) -> Any:
         if known is None and isinstance(one if known is other else other, UnknownNumber):
             return not wanted
         return UnknownNumber("whether two values are the same")
+    # Texts and numbers have no identity in the code. Tuples have none either, but those that hold
+    # each other many times over would take forever to compare.
+    if one is not other and isinstance(one, tuple) and isinstance(other, tuple):
+        return UnknownNumber("whether two tuples are the same")
     same = one is other or (
         not isinstance(one, (list, dict, Tensor)) and type(one) is type(other) and one == other
     )
@@ -294,7 +300,8 @@ def _bounded(value: Any, run: Run) -> Any:
     if isinstance(value, int) and not -_LIMIT <= value < _LIMIT:
         return UnknownNumber("a number of more than 64 bits")
     if isinstance(value, (list, str, dict)):
-        run.spend(len(value) // 8)
+        # A list may have a new object for each letter of a text.
+        run.spend(len(value) // (8 if isinstance(value, str) else 2))
         if len(value) > MOST_LENGTH:
             return Unknown("a list or a text became too long to follow")
     return value

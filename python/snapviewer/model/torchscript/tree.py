@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import Any
 
 from snapviewer._core import Value as FileValue
@@ -11,10 +10,11 @@ from snapviewer.model.graph import TensorSpec, Unknown
 from snapviewer.model.shapes.dtypes import is_integral
 from snapviewer.model.torchscript.archive import Archive
 from snapviewer.model.torchscript.numbers import LONGEST_ROW
-from snapviewer.model.torchscript.values import Instance, Tensor
+from snapviewer.model.torchscript.values import Instance, Tensor, within_64_bits
 
 _MOST_ITEMS = 100_000
 _MOST_DEPTH = 30
+_MOST_PACKED = 1000  # values in a packed weight; it has about ten
 _PACKED = "__torch__.torch.classes.quantized."
 _PICKLED = "torch.jit._pickle."
 _PLAIN = ("int", "float", "bool", "str", "NoneType")
@@ -23,9 +23,10 @@ _PLAIN = ("int", "float", "bool", "str", "NoneType")
 class Tree:
     """Turns the inert values of a file into what the code works on; the same one each time."""
 
-    def __init__(self, archive: Archive, *, has_data: bool = True) -> None:
+    def __init__(self, archive: Archive, *, is_bare: bool = False) -> None:
+        # What is bare are values for the model, without elements: their names are none of its own.
         self._archive = archive
-        self._has_data = has_data
+        self._is_bare = is_bare
         self._tensors = archive.checkpoint.tensors
         self._made: dict[FileValue, Any] = {}
         self._made_tensors: dict[int, Tensor] = {}
@@ -34,6 +35,11 @@ class Tree:
             for index, tensor in enumerate(self._tensors)
             if tensor.name.startswith("constants[")
         }
+        self._in_constants: dict[str, list[int]] = {}
+        for name, index in self._constants.items():
+            constant, is_inside, _ = name.partition("].state")
+            if is_inside:
+                self._in_constants.setdefault(f"{constant}]", []).append(index)
 
     def root(self) -> Any:
         """Return the model."""
@@ -44,8 +50,7 @@ class Tree:
         name = f"constants[{number}]"
         if name in self._constants:
             return self._tensor(self._constants[name])
-        inside = [i for key, i in self._constants.items() if key.startswith(f"{name}.state")]
-        return self._packed(inside)
+        return self._packed(self._in_constants.get(name, [])[:_MOST_PACKED])
 
     def attribute(self, owner: Instance, name: str) -> Any:
         """Return an attribute of an object; KeyError if it has none of this name."""
@@ -78,7 +83,7 @@ class Tree:
         if kind in ("dict", "OrderedDict"):
             return {key: self.value(item, f"{path}.{key}", depth) for key, item in value.items()}
         if kind.startswith(_PACKED):
-            return self._packed(list(_tensors_in(value, 0)))
+            return self._packed(_tensors_in(value))
         if kind.startswith("__torch__."):
             if not value.is_container and value.preview is not None:
                 return Unknown(f"a value of class {kind.rpartition('.')[2][:100]}")
@@ -92,7 +97,7 @@ class Tree:
         tag = (items["[1]"].preview or "").strip("'\"") if "[1]" in items else ""
         if isinstance(made, dict) and tag.startswith(("Dict[int", "Dict[float", "Dict[bool")):
             try:
-                return {ast.literal_eval(key): item for key, item in made.items()}
+                return {within_64_bits(ast.literal_eval(key)): item for key, item in made.items()}
             except (ValueError, SyntaxError, RecursionError, MemoryError):
                 return Unknown("a dictionary with keys that cannot be read")
         return made
@@ -114,10 +119,11 @@ class Tree:
         if index not in self._made_tensors:
             tensor = self._tensors[index]
             spec = TensorSpec(tensor.shape, tensor.dtype)
-            made = Tensor(spec, name=tensor.name, requires_grad=tensor.requires_grad)
+            name = "" if self._is_bare else tensor.name
+            made = Tensor(spec, name=name, requires_grad=tensor.requires_grad)
             is_short = len(tensor.shape) == 1 and 0 < tensor.shape[0] <= LONGEST_ROW
             is_row = is_short and is_integral(tensor.dtype)
-            if self._has_data and (is_row or not tensor.shape):
+            if not self._is_bare and (is_row or not tensor.shape):
                 numbers = self._archive.numbers(tensor) or ()
                 if is_row:
                     made.row = numbers
@@ -137,12 +143,19 @@ def _convolution(weight: Tensor, bias: Any, numbers: tuple[float, ...] | None) -
     return (weight, bias, stride, padding, dilation, whole[-2], bool(whole[-1]), extra)
 
 
-def _tensors_in(value: FileValue, depth: int) -> Iterator[int]:
-    if value.tensor is not None:
-        yield value.tensor
-    elif depth < _MOST_DEPTH and value.is_container:
-        for _, item in value.items(0, 100):
-            yield from _tensors_in(item, depth + 1)
+def _tensors_in(value: FileValue) -> list[int]:
+    """Return the tensors in a value in their order; it may hold the same ones without end."""
+    found: list[int] = []
+    waiting, left = [value], _MOST_PACKED
+    while waiting:
+        item = waiting.pop()
+        if item.tensor is not None:
+            found.append(item.tensor)
+        elif item.is_container and left:
+            inside = [held for _, held in item.items(0, min(left, 100))]
+            left -= len(inside)
+            waiting.extend(reversed(inside))
+    return found
 
 
 def _plain(value: FileValue) -> Any:
@@ -152,6 +165,6 @@ def _plain(value: FileValue) -> Any:
             return float(text)
         if value.type == "str" and text[-2:-1] == "…":
             return Unknown("a long text")
-        return ast.literal_eval(text)
+        return within_64_bits(ast.literal_eval(text))
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return Unknown(f"a value of type {value.type}")

@@ -68,6 +68,16 @@ class Member:
     name: str
 
 
+def within_64_bits(value: Any) -> Any:
+    """Return a value that a file states, or that it is a number that the code cannot have.
+
+    Of a million digits, say: to compute with them would take forever.
+    """
+    if isinstance(value, int) and value.bit_length() > 64:
+        return UnknownNumber("a number of more than 64 bits")
+    return value
+
+
 def spec_of(value: object, spend: Callable[[int], None]) -> object:
     """Return a value as the shape functions want it: tensors as specs, in lists too."""
     spend(1)

@@ -243,6 +243,8 @@ def parameters_of(op: str) -> tuple[tuple[str, ...], ...]:
     return entry.parameters if entry else ()
 
 
+# More than all computers could do; far larger numbers would not even be floats.
+_MOST = 1 << 128
 _STRANGE = "its shapes are not those of such an operation"
 
 
@@ -257,15 +259,20 @@ def work_of(node: Node) -> Work | Uncounted:
         return Uncounted(_STRANGE)
     if isinstance(once, Work) and min(once.macs, once.flops) < 0:
         return Uncounted(_STRANGE)
-    if isinstance(once, Uncounted) or node.times == 1:
+    if isinstance(once, Uncounted):
         return once
-    return Work(
-        once.macs * node.times,
-        once.flops * node.times,
-        once.read_bytes * node.times,
-        once.written_bytes * node.times,
-        once.is_traffic_exact,
-    )
+    work = once
+    if node.times != 1:
+        work = Work(
+            once.macs * node.times,
+            once.flops * node.times,
+            once.read_bytes * node.times,
+            once.written_bytes * node.times,
+            once.is_traffic_exact,
+        )
+    if max(work.macs, work.flops, work.read_bytes, work.written_bytes) > _MOST:
+        return Uncounted("its sizes are beyond all measure")
+    return work
 
 
 def _work_once(node: Node) -> Work | Uncounted:
