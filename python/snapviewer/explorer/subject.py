@@ -183,4 +183,5 @@ def _child(owner: Any, name: str) -> Any:
 
 def is_missing(answer: Any) -> bool:
     """Tell whether there is no live module or tensor to ask."""
-    return answer is None or isinstance(answer, Refused)
+    # Not `isinstance`, which asks a live module itself for its class.
+    return answer is None or type(answer) is Refused

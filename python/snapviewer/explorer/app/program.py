@@ -474,8 +474,8 @@ class ExplorerApp(App[None]):
     async def _export(self, browsing: Browsing, form: str) -> None:
         try:
             path = await asyncio.to_thread(write_export, browsing, form, Path.cwd())
-        except OSError as error:
-            self.notify(str(error), title="Not written", severity="error", markup=False)
+        except Exception as error:  # noqa: BLE001 (whatever goes wrong, the explorer goes on)
+            self.notify(shown(str(error)), title="Not written", severity="error", markup=False)
         else:
             self.notify(str(path), title="Written", markup=False)
 
