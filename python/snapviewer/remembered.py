@@ -32,9 +32,11 @@ def _opened(path: str, flags: int) -> int:
 def read_remembered(path: Path) -> dict[str, Any]:
     """Read what is remembered; nothing if the file is not as it should be."""
     document: Any = None
-    with suppress(OSError, ValueError, RecursionError):
-        with open(path, "rb", opener=_opened) as file:
-            document = json.loads(file.read(_MOST_BYTES) or b"")
+    with (
+        suppress(OSError, ValueError, RecursionError),
+        open(path, "rb", opener=_opened) as file,
+    ):
+        document = json.loads(file.read(_MOST_BYTES) or b"")
     return document if isinstance(document, dict) else {}
 
 
