@@ -19,6 +19,7 @@ from explorer_driver import Driver, drive
 from explorer_trees import module, tensor
 from snapviewer import SnapshotError
 from snapviewer.explorer import live
+from snapviewer.explorer.app.ending import ended_in_order
 from snapviewer.explorer.app.search_bar import SearchInput
 from snapviewer.explorer.browsing import Browsing
 from snapviewer.explorer.exporting import write_export
@@ -288,3 +289,38 @@ def test_arguments_of_known_layers_are_shown_inert_and_short() -> None:
 def test_half_a_letter_in_a_name_is_escaped_in_json() -> None:
     text = as_json(Tree("m", "x", module("", tensors=[tensor("\ud800", 2)])))
     assert json.loads(text.encode())["modules"][0]["tensors"][0]["name"] == "\ud800"
+
+
+# Signals
+
+
+def test_a_signal_that_ends_the_program_is_minded_after_it_left() -> None:
+    happened: list[str] = []
+    before = signal.signal(signal.SIGTERM, lambda *_: happened.append("the user's own"))
+    try:
+        with ended_in_order(lambda: happened.append("leave")):
+            signal.raise_signal(signal.SIGTERM)
+            happened.append("left")
+        assert happened == ["leave", "left", "the user's own"]
+        signal.raise_signal(signal.SIGTERM)
+        assert happened[3:] == ["the user's own"]
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_a_signal_that_is_ignored_stays_so() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with ended_in_order(pytest.fail):
+            signal.raise_signal(signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_a_signal_closes_the_explorer() -> None:
+    async def script(driver: Driver) -> None:
+        driver.app.leave_soon()
+        await driver.pilot.pause()
+        assert not driver.app.is_running
+
+    drive(_tree(), script)
