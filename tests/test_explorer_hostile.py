@@ -17,6 +17,7 @@ from textual.events import Paste
 
 from explorer_driver import Driver, drive
 from explorer_trees import module, tensor
+from pth_writer import T, write_pth
 from snapviewer import SnapshotError
 from snapviewer.explorer import live
 from snapviewer.explorer.app.ending import ended_in_order
@@ -324,3 +325,19 @@ def test_a_signal_closes_the_explorer() -> None:
         assert not driver.app.is_running
 
     drive(_tree(), script)
+
+
+# Files
+
+
+def test_tensors_with_the_same_path_never_show_the_numbers_of_each_other(tmp_path: Path) -> None:
+    write_pth(
+        tmp_path / "m.pth",
+        {"a.b": T("float32", [2]), "a": {"b": T("float32", [3])}, "c": T("float32", [4])},
+    )
+    subject = subject_of(tmp_path / "m.pth")
+    entries = [entry for node in subject.tree.root.walk() for entry in node.tensors]
+    kept = {entry.shape: subject.file_tensor_of(entry) for entry in entries}
+    assert kept[(2,)] is None
+    assert kept[(3,)] is None
+    assert kept[(4,)] is not None

@@ -5,7 +5,7 @@ Trees are plain. A live module behind one, or the file, is only asked when a pan
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -53,11 +53,14 @@ class Subject:
 
     @cached_property
     def file_tensors(self) -> Mapping[str, tuple[int, Tensor]]:
-        """The tensors of the file by name, each with its index; of equal names the first."""
-        found: dict[str, tuple[int, Tensor]] = {}
-        for index, tensor in enumerate(self.checkpoint.tensors if self.checkpoint else ()):
-            found.setdefault(tensor.name, (index, tensor))
-        return found
+        """The tensors of the file by name, each with its index.
+
+        Names that several have are left out: no numbers are better than another tensor's.
+        """
+        tensors = self.checkpoint.tensors if self.checkpoint else ()
+        counts = Counter(tensor.name for tensor in tensors)
+        found = ((index, tensor) for index, tensor in enumerate(tensors))
+        return {one[1].name: one for one in found if counts[one[1].name] == 1}
 
     @cached_property
     def comparison(self) -> TreeComparison | None:

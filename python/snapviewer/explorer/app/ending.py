@@ -36,5 +36,5 @@ def ended_in_order(leave: Callable[[], object]) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        for number in told[:1]:
-            signal.raise_signal(number)
+        if told:
+            signal.raise_signal(told[0])
