@@ -14,6 +14,8 @@ from typing import Any
 
 from snapviewer.aside import written_aside
 
+_MOST_BYTES = 1 << 20
+
 
 def remembered_file(name: str) -> Path:
     """Return where a file of choices is: in $SNAPVIEWER_CONFIG, or the user's configuration."""
@@ -23,11 +25,18 @@ def remembered_file(name: str) -> Path:
     return Path(base) / "snapviewer" / name
 
 
+def _opened(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)  # not to wait for someone to write into a pipe
+
+
 def read_remembered(path: Path) -> dict[str, Any]:
     """Read what is remembered; nothing if the file is not as it should be."""
     document: Any = None
-    with suppress(OSError, ValueError, RecursionError):
-        document = json.loads(path.read_text(encoding="utf-8"))
+    with (
+        suppress(OSError, ValueError, RecursionError),
+        open(path, "rb", opener=_opened) as file,
+    ):
+        document = json.loads(file.read(_MOST_BYTES) or b"")
     return document if isinstance(document, dict) else {}
 
 

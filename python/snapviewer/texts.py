@@ -26,7 +26,9 @@ def clean(text: str, most: int | None = None) -> str:
     if most is not None:
         # Cut first: the rest of a megabyte need not be looked at.
         text = text if len(text) <= 4 * most else f"{text[: 4 * most]}…"
-    text = "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
+    text = " ".join(text.split())
+    if not text.isprintable():  # most are: told forty times as fast as each letter by itself
+        text = "".join(c if c.isprintable() else "?" for c in text)
     return text if most is None or len(text) <= most else f"{text[: most - 1]}…"
 
 
@@ -54,7 +56,7 @@ def shortened_in_middle(text: str, most: int) -> str:
 
 
 # What terminals obey or hide, and JSON allows as it is.
-_OBEYED = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2066-\u2069]")
+_OBEYED = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def json_text(document: object, *, indent: int | None = 2) -> str:

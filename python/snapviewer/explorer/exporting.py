@@ -18,6 +18,7 @@ from snapviewer.explorer.summary.text import as_text
 from snapviewer.explorer.tree import ModuleNode
 
 SUFFIXES = {"text": "txt", "json": "json", "html": "html", "svg": "svg"}
+_MOST_OF_A_NAME = 80  # bytes
 
 
 def exported(browsing: Browsing, form: str) -> str:
@@ -46,7 +47,8 @@ def write_export(
         OSError: It cannot be written.
     """
     text = exported(browsing, form) if comparison is None else comparison_text(comparison)
-    stem = re.sub(r"[^\w.-]+", "-", browsing.outline.tree.name).strip("-.")[:80] or "model"
+    stem = re.sub(r"[^\w.-]+", "-", browsing.outline.tree.name).strip("-.") or "model"
+    stem = stem.encode()[:_MOST_OF_A_NAME].decode(errors="ignore")
     path = folder / f"{stem}-summary.{SUFFIXES[form]}"
     number = 2
     while path.exists():

@@ -41,10 +41,11 @@ def asked(question: Callable[..., Answer], *about: Any) -> Answer | Refused:
         return question(*about)
     # A module's own code may raise anything, and leaving is not for a property to decide.
     except (Exception, SystemExit) as error:  # noqa: BLE001
-        return Refused(_told(error))
+        return Refused(told(error))
 
 
-def _told(error: BaseException) -> str:
+def told(error: BaseException) -> str:
+    """Say an error, whose own code may raise, too."""
     try:
         message = clean(str(error), MOST_OF_A_VALUE)
     except Exception:  # noqa: BLE001 (the error's own code)

@@ -55,7 +55,10 @@ def described(describe: Describe, module: Any) -> str:
     text = asked(describe, module)
     if isinstance(text, Refused):
         return "" if describe is _extra_repr else described(_extra_repr, module)
-    return text
+    # What `in_features` and the like are is up to the model: a text of any length, too.
+    return (
+        text if text.isprintable() and len(text) <= MOST_ARGUMENTS else clean(text, MOST_ARGUMENTS)
+    )
 
 
 def describer_of(kind: type) -> Describe:

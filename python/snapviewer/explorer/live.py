@@ -6,7 +6,8 @@ asked for these; an object that is no module but holds some, such as a pipeline,
 # Invariants
 
 No walk is endless: a module that holds itself is named and not entered again. One that is used in
-many places is shown in each, as long as that makes no more than `MOST_REPEATED` modules.
+many places is shown in each, as long as that makes no more than `MOST_REPEATED` modules. One that
+makes its children anew whenever it is asked is left after `MOST_MODULES`.
 
 # Cost
 
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from threading import Event
 from typing import Any, TypeAlias
 
@@ -26,17 +28,17 @@ from snapviewer.texts import clean
 from snapviewer.units import count_of
 
 from .assembly import Draft, assembled
-from .guarded import Refused, asked
+from .guarded import Refused, asked, kind_of
 from .labels import Describe, described, describer_of
 from .tensors import TensorReader
 from .tree import TensorEntry, Tree
 
 MOST_REPEATED = 100_000
+MOST_MODULES = 1_000_000
 _BETWEEN_REPORTS = 512  # modules
 _MOST_TOLD = 5
 _SCRIPT = "ScriptModule"
 
-_Named: TypeAlias = Iterable[tuple[str, Any]]
 _Children: TypeAlias = list[tuple[str, Any]]
 _Tensors: TypeAlias = list[tuple[Hashable, TensorEntry]]
 
@@ -95,6 +97,7 @@ class _Walk:
     kinds: dict[type, tuple[str, Describe]] = field(default_factory=dict)
     repeated: int = 0
     closed: int = 0
+    is_cut: bool = False
     cyclic: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
 
@@ -116,6 +119,9 @@ class _Walk:
                 waiting += [(each, prefix + each, depth, part) for each, part in children[::-1]]
             if not len(self.drafts) % _BETWEEN_REPORTS:
                 self._report(len(waiting))
+            if len(self.drafts) >= MOST_MODULES:
+                self.is_cut = bool(waiting)
+                return
 
     def _visit(self, name: str, path: str, depth: int, module: Any, *, is_cycle: bool) -> _Children:
         """Add a module, and return its children."""
@@ -201,6 +207,8 @@ class _Walk:
                 f"{count_of(self.closed, 'place')} of modules that are used very often are not "
                 "opened again, and the sums above them do not count them."
             )
+        if self.is_cut:
+            yield f"These are the first {MOST_MODULES:,} modules; the sums count no others."
         for said in self.failures[:_MOST_TOLD]:
             yield f"{said}."
         untold = max(0, len(self.failures) - _MOST_TOLD)
@@ -208,21 +216,28 @@ class _Walk:
             yield f"{count_of(untold, 'more module')} could not be read."
 
 
-def _parts(module: Any) -> tuple[_Named, _Named, _Named]:
+def _parts(module: Any) -> tuple[_Children, _Children, _Children]:
     """Return the parameters, buffers and children of a module by name, as it keeps them."""
     own = module.__dict__
     parts = (own.get("_parameters"), own.get("_buffers"), own.get("_modules"))
     if isinstance(parts[0], dict) and isinstance(parts[1], dict) and isinstance(parts[2], dict):
-        return parts[0].items(), parts[1].items(), parts[2].items()
+        return _strings(parts[0].items()), _strings(parts[1].items()), _strings(parts[2].items())
     return (
         _strings(module.named_parameters(recurse=False)),
-        _strings(module.named_buffers(recurse=False)) if hasattr(module, "named_buffers") else (),
+        _strings(module.named_buffers(recurse=False)) if hasattr(module, "named_buffers") else [],
         _strings(module.named_children()),
     )
 
 
 def _strings(items: Iterable[tuple[Any, Any]]) -> list[tuple[str, Any]]:
-    return [(str(name), value) for name, value in items]
+    return [(_plain(name), value) for name, value in islice(items, MOST_MODULES)]
+
+
+def _plain(name: Any) -> str:
+    """Return a name as text, without what a subclass of `str` makes of it."""
+    if type(name) is str:
+        return name
+    return str.__str__(name if issubclass(type(name), str) else str(name))
 
 
 def held_modules(owner: Any) -> list[tuple[str, Any]]:
@@ -231,17 +246,22 @@ def held_modules(owner: Any) -> list[tuple[str, Any]]:
     Raises:
         SnapshotError: There is none.
     """
+    found = asked(_held, owner)
+    if isinstance(found, Refused):
+        raise SnapshotError(f"{kind_of(owner)} does not tell of its modules {found}")
+    if not found:
+        raise SnapshotError(f"{kind_of(owner)} is no module, and none of its attributes is one")
+    return found
+
+
+def _held(owner: Any) -> _Children:
     if isinstance(owner, Mapping):
         items: Iterable[tuple[Any, Any]] = owner.items()
     elif isinstance(owner, list | tuple):
         items = enumerate(owner)
     else:
         items = {**_components(owner), **getattr(owner, "__dict__", {})}.items()
-    found = [(str(name), value) for name, value in items if is_module(value)]
-    if not found:
-        kind = clean(type(owner).__name__, 80)
-        raise SnapshotError(f"{kind} is no module, and none of its attributes is one")
-    return found
+    return [(name, value) for name, value in _strings(items) if is_module(value)]
 
 
 def _components(owner: Any) -> dict[str, Any]:

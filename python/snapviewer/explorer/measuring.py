@@ -145,7 +145,7 @@ def _measured_live(
 ) -> Measured:
     if live is None:
         return Measured(entry, None, None, "there is no live tensor here")
-    reason = live.reason if isinstance(live, Refused) else _reason_against(live)
+    reason = live.reason if type(live) is Refused else _reason_against(live)
     data: Any = b""
     if not reason:
         data = asked(lambda: bytes_of(live, is_any_order=True))

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from threading import Event
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from snapviewer import Checkpoint, SnapshotError, read_checkpoint
 
@@ -44,13 +44,14 @@ def subject_of(
         OSError: The file cannot be read.
         CancelledError: `cancel` was set.
     """
-    if isinstance(model, Subject):
-        return model
-    if isinstance(model, Tree):
+    # Not `isinstance`, which asks the model itself for its class; a module may raise anything.
+    if issubclass(type(model), Subject):
+        return cast("Subject", model)
+    if issubclass(type(model), Tree):
         return Subject(model)
-    if isinstance(model, str | os.PathLike):
+    if issubclass(type(model), str | os.PathLike):
         model = read_checkpoint(model, progress=progress, cancel=cancel)
-    if isinstance(model, Checkpoint):
+    if issubclass(type(model), Checkpoint):
         tree = tree_of_checkpoint(model, progress=progress, cancel=cancel)
         return Subject(tree, checkpoint=model)
     tree = tree_of_module(model, progress=progress, cancel=cancel)
@@ -63,7 +64,7 @@ def _recorded(model: Any) -> Any:
 
     try:
         stats = get_forward_stats(model)
-    except TypeError:  # no module that could have been recorded
+    except Exception:  # noqa: BLE001 (no module that could have been recorded, or its own code)
         return None
     return stats if stats.timings else None
 

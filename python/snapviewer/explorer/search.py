@@ -10,20 +10,24 @@ Found is what the match ends in: `layer1` finds the module of that name, not all
 # Cost
 
 A word is one scan of the texts in C, about 5 ms for 60,000. A query that goes on from the one
-before looks at what that left. Letter by letter and regex take 20–40 ms for as many.
+before looks at what that left. Letter by letter and regex take 20–40 ms for as many. A regex that
+tries ever more ways, such as `(a+)+$`, is given up after `MOST_SECONDS`.
 """
 
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from snapviewer.explorer.outline import Item, Outline, shown
+from snapviewer.explorer.patience import OutOfPatienceError, patient_for
 from snapviewer.explorer.tree import ModuleNode
 
-MOST_SECONDS = 1.0
+MOST_SECONDS = 0.5
+MOST_SECONDS_OF_A_ROW = 0.01
+MOST_LETTERS = 1000  # of a query
 Span = tuple[int, int]
 
 
@@ -103,8 +107,9 @@ def highlights(query: Query, item: Item) -> tuple[list[Span], list[Span]]:
     if query.is_regex:
         pattern = _compiled(query.text)
         if isinstance(pattern, re.Pattern):
-            spans_in_path = [found.span() for found in pattern.finditer(path)]
-            spans_in_type = [found.span() for found in pattern.finditer(type_name)]
+            with suppress(OutOfPatienceError), patient_for(MOST_SECONDS_OF_A_ROW):
+                spans_in_path = [found.span() for found in pattern.finditer(path)]
+                spans_in_type = [found.span() for found in pattern.finditer(type_name)]
     else:
         text = _lower(f"{path} {type_name}")
         for word in _lower(query.text).split():
@@ -185,21 +190,26 @@ def _by_regex(texts: Texts, query: Query) -> Found:
     pattern = _compiled(query.text)
     if isinstance(pattern, str):
         return Found(query, (), error=pattern)
-    by_type = {name: pattern.search(name) is not None for name in set(texts.types) if name}
     matches: list[int] = []
-    deadline = time.monotonic() + MOST_SECONDS
+    try:
+        with patient_for(MOST_SECONDS):
+            _add_matches(texts, pattern, matches)
+    except OutOfPatienceError:
+        return Found(query, matches, error="this regex takes too long; searched in part")
+    return Found(query, matches)
+
+
+def _add_matches(texts: Texts, pattern: re.Pattern[str], matches: list[int]) -> None:
+    by_type = {name: pattern.search(name) is not None for name in set(texts.types) if name}
     for at, (path, start, type_name) in enumerate(
         zip(texts.paths, texts.starts, texts.types, strict=True)
     ):
-        if at % 256 == 0 and time.monotonic() > deadline:
-            return Found(query, matches, error="this regex takes too long; searched in part")
         found = pattern.search(path)
         if by_type.get(type_name) or (
             found is not None
             and (found.end() > start or any(one.end() > start for one in pattern.finditer(path)))
         ):
             matches.append(at)
-    return Found(query, matches)
 
 
 def _compiled(text: str) -> re.Pattern[str] | str:

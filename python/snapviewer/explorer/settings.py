@@ -41,7 +41,7 @@ def load_settings() -> Settings:
     for name, value in document.items():
         first = getattr(settings, name, None) if name in asdict(settings) else None
         if isinstance(first, tuple) and isinstance(value, list):
-            known[name] = tuple(dict.fromkeys(one for one in value if one in PIECES))
+            known[name] = tuple(dict.fromkeys(one for one in value if one in tuple(PIECES)))
         elif first is not None and type(value) is type(first):
             known[name] = value
     settings = replace(settings, **known)

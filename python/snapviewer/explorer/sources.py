@@ -53,7 +53,7 @@ class Codes:
 def codes_of(subject: Subject, node: ModuleNode) -> Codes:
     """Find the code of a module: of its `forward` first, then of its class."""
     module = subject.module_of(node)
-    if isinstance(module, Refused):
+    if type(module) is Refused:
         return Codes(reason=f"The live module cannot be asked {module}.")
     if module is not None:
         return _of_script(module) if _is_script(module) else _of_class(type(module))

@@ -5,7 +5,7 @@ Trees are plain. A live module behind one, or the file, is only asked when a pan
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -57,11 +57,14 @@ class Subject:
 
     @cached_property
     def file_tensors(self) -> Mapping[str, tuple[int, Tensor]]:
-        """The tensors of the file by name, each with its index; of equal names the first."""
-        found: dict[str, tuple[int, Tensor]] = {}
-        for index, tensor in enumerate(self.checkpoint.tensors if self.checkpoint else ()):
-            found.setdefault(tensor.name, (index, tensor))
-        return found
+        """The tensors of the file by name, each with its index.
+
+        Names that several have are left out: no numbers are better than another tensor's.
+        """
+        tensors = self.checkpoint.tensors if self.checkpoint else ()
+        counts = Counter(tensor.name for tensor in tensors)
+        found = ((index, tensor) for index, tensor in enumerate(tensors))
+        return {one[1].name: one for one in found if counts[one[1].name] == 1}
 
     @cached_property
     def comparison(self) -> TreeComparison | None:
@@ -189,4 +192,5 @@ def _child(owner: Any, name: str) -> Any:
 
 def is_missing(answer: Any) -> bool:
     """Tell whether there is no live module or tensor to ask."""
-    return answer is None or isinstance(answer, Refused)
+    # Not `isinstance`, which asks a live module itself for its class.
+    return answer is None or type(answer) is Refused

@@ -7,7 +7,10 @@ quantized by a wrapper), and any of them may refuse to answer: each still has it
 from __future__ import annotations
 
 from collections.abc import Hashable
+from itertools import islice
 from typing import Any
+
+from snapviewer.texts import clean
 
 from .tree import TensorEntry
 
@@ -18,7 +21,10 @@ _LAYOUTS = {
     "sparse_bsr": ("crow_indices", "col_indices", "values"),
     "sparse_bsc": ("ccol_indices", "row_indices", "values"),
 }
-_MOST_PARTS_DEPTH = 8
+_MOST_PARTS = 1000
+_MOST_DIMENSIONS = 1000
+_MOST_ELEMENTS = (1 << 63) - 1
+_MOST_OF_A_NAME = 80
 
 
 class TensorReader:
@@ -39,8 +45,8 @@ class TensorReader:
         strides. Those without memory are the same only if they are the same object.
         """
         try:
-            shape = tuple(tensor.shape)
-            elements = tensor.numel()
+            shape = tuple(map(_amount, islice(tensor.shape, _MOST_DIMENSIONS)))
+            elements = _amount(tensor.numel())
             dtype, device = self._name(tensor.dtype), self._name(tensor.device)
             entry = TensorEntry(
                 name,
@@ -49,11 +55,12 @@ class TensorReader:
                 dtype,
                 device,
                 elements,
-                self._size_bytes(tensor, elements),
+                _amount(self._size_bytes(tensor, elements)),
                 is_buffer,
-                tensor.requires_grad,
+                bool(tensor.requires_grad),
             )
-        except Exception:  # noqa: BLE001 (lazy tensors and strangers' subclasses raise anything)
+        # Lazy tensors and strangers' subclasses raise anything.
+        except (Exception, SystemExit):  # noqa: BLE001
             return self._by_itself(tensor), self._odd(name, path, tensor, is_buffer=is_buffer)
         return self._key(tensor, entry), entry
 
@@ -61,8 +68,11 @@ class TensorReader:
         try:
             place = tensor.data_ptr()
             if place:
-                return place, entry.shape, tensor.stride(), entry.dtype, entry.device
-        except Exception:  # noqa: BLE001 (fake and sparse tensors, and strangers' subclasses)
+                key = (place, entry.shape, tensor.stride(), entry.dtype, entry.device)
+                hash(key)
+                return key
+        # Fake and sparse tensors, and strangers' subclasses.
+        except (Exception, SystemExit):  # noqa: BLE001
             return self._by_itself(tensor)
         return self._by_itself(tensor)
 
@@ -73,7 +83,7 @@ class TensorReader:
     def _name(self, value: Any) -> str:
         name = self._names.get(value)
         if name is None:
-            name = self._names[value] = str(value).removeprefix("torch.")
+            name = self._names[value] = _said(value)
         return name
 
     def _size_bytes(self, tensor: Any, elements: int) -> int:
@@ -81,7 +91,7 @@ class TensorReader:
         if layout == "strided" and not hasattr(type(tensor), "__tensor_flatten__"):
             size: int = elements * tensor.element_size()
             return size
-        parts = _bytes_of_parts(tensor, layout, _MOST_PARTS_DEPTH)
+        parts = _bytes_of_parts(tensor)
         return elements * tensor.element_size() if parts is None else parts
 
     def _odd(self, name: str, path: str, tensor: Any, *, is_buffer: bool) -> TensorEntry:
@@ -93,28 +103,42 @@ class TensorReader:
         texts = []
         for attribute in ("dtype", "device", "requires_grad"):
             try:
-                texts.append(str(getattr(tensor, attribute)).removeprefix("torch."))
-            except Exception:  # noqa: BLE001 (see above)
+                texts.append(_said(getattr(tensor, attribute)))
+            except (Exception, SystemExit):  # noqa: BLE001 (see above)
                 texts.append("")
         dtype, device, is_trainable = texts
         return TensorEntry(name, path, (), dtype, device, 0, 0, is_buffer, is_trainable == "True")
 
 
-def _bytes_of_parts(tensor: Any, layout: str, depth: int) -> int | None:
-    """Return the bytes of what a tensor is made of; None if it does not tell."""
-    if depth == 0:
-        return None
+def _amount(value: Any) -> int:
+    """Return a size as the plain number that it is; a subclass of tensors may say anything."""
+    amount = int(value)
+    if not 0 <= amount <= _MOST_ELEMENTS:
+        raise ValueError
+    return amount
+
+
+def _said(value: Any) -> str:
+    return clean(str(value).removeprefix("torch."), _MOST_OF_A_NAME)
+
+
+def _bytes_of_parts(tensor: Any) -> int | None:
+    """Return the bytes of what a tensor is made of; None if it does not tell, or of too much."""
+    size, seen, waiting = 0, 0, [tensor]
     try:
-        if layout in _LAYOUTS:
-            parts = [getattr(tensor, part)() for part in _LAYOUTS[layout]]
-        elif hasattr(type(tensor), "__tensor_flatten__"):
-            parts = [getattr(tensor, part) for part in tensor.__tensor_flatten__()[0]]
-        else:
-            return int(tensor.numel() * tensor.element_size())
-        sizes = [
-            _bytes_of_parts(part, str(part.layout).removeprefix("torch."), depth - 1)
-            for part in parts
-        ]
-    except Exception:  # noqa: BLE001 (strangers' subclasses raise anything)
+        while waiting:
+            part = waiting.pop()
+            layout = str(part.layout).removeprefix("torch.")
+            if layout in _LAYOUTS:
+                waiting += [getattr(part, each)() for each in _LAYOUTS[layout]]
+            elif hasattr(type(part), "__tensor_flatten__"):
+                names = islice(part.__tensor_flatten__()[0], _MOST_PARTS)
+                waiting += [getattr(part, each) for each in names]
+            else:
+                size += int(part.numel() * part.element_size())
+            seen += 1
+            if seen + len(waiting) > _MOST_PARTS:
+                return None
+    except (Exception, SystemExit):  # noqa: BLE001 (strangers' subclasses raise anything)
         return None
-    return None if None in sizes else sum(size for size in sizes if size is not None)
+    return size

@@ -29,10 +29,12 @@ def explore(
         ImportError: Textual is not installed.
         Exception: Whatever reading raised, if nothing could be shown.
     """
+    from snapviewer.explorer.app.ending import ended_in_order
     from snapviewer.explorer.app.program import ExplorerApp
 
     subject = Subject(source) if isinstance(source, Tree) else source
     app = ExplorerApp(subject, config=config, name=name)
-    app.run()
+    with ended_in_order(app.leave_soon):
+        app.run()
     if app.failure is not None:
         raise app.failure

@@ -25,6 +25,7 @@ from textual.widgets import Static
 
 from snapviewer.explorer.app.tabs import TABS, content_of
 from snapviewer.explorer.app.waiting import waiting
+from snapviewer.explorer.guarded import told
 from snapviewer.explorer.outline import Item, shown
 from snapviewer.explorer.subject import Subject
 
@@ -241,5 +242,6 @@ def measure(
 def _content(name: str, subject: Subject, item: Item, width: int) -> RenderableType:
     try:
         return content_of(name)(subject, item, width)
-    except Exception as error:  # noqa: BLE001 (whatever goes wrong is told where it concerns)
-        return Text(f"{name} cannot be shown: {type(error).__name__}: {shown(str(error))}")
+    # Whatever goes wrong is told where it concerns; a module's own code may even leave.
+    except (Exception, SystemExit) as error:  # noqa: BLE001
+        return Text(f"{name} cannot be shown: {told(error).removeprefix('raised ')}")

@@ -106,6 +106,7 @@ class ExplorerApp(App[None]):
         self._model_name = name
         self._max_depth = None if config is None else config.max_depth
         self._cancel = Event()
+        self._turns: asyncio.AbstractEventLoop | None = None
         self._wanted: Query | None = None
         self._pinned: Item | None = None
         self._kinds: list[str] = []
@@ -137,6 +138,7 @@ class ExplorerApp(App[None]):
 
     def on_mount(self) -> None:
         self.title = "snapviewer explore"
+        self._turns = asyncio.get_running_loop()
         self._lay_out()
         self.query_one("#title", Static).update(Text(shown(self._model_name)))
         if isinstance(self._source, Subject):
@@ -553,8 +555,8 @@ class ExplorerApp(App[None]):
     ) -> None:
         try:
             path = await asyncio.to_thread(write_export, browsing, form, Path.cwd(), comparison)
-        except OSError as error:
-            self.notify(str(error), title="Not written", severity="error", markup=False)
+        except Exception as error:  # noqa: BLE001 (whatever goes wrong, the explorer goes on)
+            self.notify(shown(str(error)), title="Not written", severity="error", markup=False)
         else:
             self.notify(str(path), title="Written", markup=False)
 
@@ -581,6 +583,15 @@ class ExplorerApp(App[None]):
         self._show()
 
     async def action_quit(self) -> None:
+        self._leave()
+
+    def leave_soon(self) -> None:
+        """Quit; called by a signal, whatever runs."""
+        if self._turns is None:
+            raise SystemExit  # nothing is on the screen yet
+        self._turns.call_soon_threadsafe(self._leave)
+
+    def _leave(self) -> None:
         self._cancel.set()
         self.exit()
 

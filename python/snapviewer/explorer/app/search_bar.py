@@ -9,7 +9,7 @@ from textual.containers import Horizontal
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from snapviewer.explorer.search import Query
+from snapviewer.explorer.search import MOST_LETTERS, Query
 
 
 class SearchInput(Input):
@@ -59,7 +59,11 @@ class SearchBar(Horizontal):
 
     def compose(self) -> ComposeResult:
         yield Static(" / ", id="slash")
-        yield SearchInput(placeholder="a name, a class, some letters of a path", compact=True)
+        yield SearchInput(
+            placeholder="a name, a class, some letters of a path",
+            compact=True,
+            max_length=MOST_LETTERS,
+        )
         yield Static(id="found")
 
     @property

@@ -35,7 +35,7 @@ def content(subject: Subject, item: Item, width: int) -> RenderableType:
     else:
         live, path = subject.module_of(item), item.path
     head = title(path or subject.tree.name, width=width)
-    if isinstance(live, Refused):
+    if type(live) is Refused:
         return stacked(head, sentence(f"It cannot be asked {live}.", style=WARNING))
     if live is None:
         return stacked(head, *_in_file(subject, item, width))

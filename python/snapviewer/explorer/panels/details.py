@@ -70,7 +70,7 @@ def content(subject: Subject, item: Item, width: int) -> RenderableType:
 
 
 def _notes(subject: Subject, node: ModuleNode, module: Any) -> Iterator[str]:
-    if isinstance(module, Refused):
+    if type(module) is Refused:
         yield f"The live module cannot be asked {module}."
     if node.shared_with is not None:
         yield f"The same module as {shown(node.shared_with or subject.tree.name)}."

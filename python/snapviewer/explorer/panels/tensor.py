@@ -36,7 +36,7 @@ def content(subject: Subject, entry: TensorEntry, width: int) -> RenderableType:
     return stacked(
         title(entry.path, width=width),
         sentence(f"The live tensor cannot be asked {live}.", style=WARNING)
-        if isinstance(live, Refused)
+        if type(live) is Refused
         else None,
         section(
             "Tensor",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
+from snapviewer.explorer.guarded import told
 from snapviewer.explorer.recording.devices import Devices
 from snapviewer.texts import MOST_SHOWN, clean
 from snapviewer.units import count_of
@@ -32,8 +33,9 @@ class Notes:
         """Do what must not end the run that is recorded; keep what went wrong for a sentence."""
         try:
             return work(*args, **kwargs)
-        except Exception as error:  # noqa: BLE001 (values of the user may raise anything)
-            said = clean(f"{type(error).__name__}: {error}", MOST_SHOWN)
+        # Values of the user may raise anything.
+        except (Exception, SystemExit) as error:  # noqa: BLE001
+            said = told(error).removeprefix("raised ")
             if said in self._errors or len(self._errors) < 10:
                 self._errors[said] = self._errors.get(said, 0) + 1
             return None
