@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import sys
+from contextlib import ExitStack
 from math import inf, nan
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from snapviewer.report.model.formats import rendered, suffixes
 from snapviewer.texts import json_outline
 
 from .arguments import seconds
+from .running import prints_aside, stoppable
 
 REPORT = "comprehensive_model_analysis.txt"
 ABOUT = "tell what a model is and computes: architecture, parameters, operations, FLOPs, advice"
@@ -77,7 +79,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--profile", action="store_true", help="the same, and look at the machine as well"
     )
     _add_run_options(parser)
-    parser.set_defaults(run=_model)
+    parser.set_defaults(run=_model, always=None)
 
 
 def _add_run_options(parser: argparse.ArgumentParser) -> None:
@@ -127,7 +129,7 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
 def add_parser_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `pytorch_parser`, which always writes its report."""
     add_options(parser)
-    parser.set_defaults(output=Path(REPORT))
+    parser.set_defaults(always=Path(REPORT))
 
 
 def _input(text: str) -> TensorSpec:
@@ -169,7 +171,11 @@ def _model(options: argparse.Namespace) -> None:
         or options.memory_debug
         or options.energy_monitor
     )
-    with progress_bar("running" if is_run else "reading") as progress:
+    with ExitStack() as stack:
+        if is_run:
+            stack.enter_context(prints_aside())
+            stack.enter_context(stoppable())
+        progress = stack.enter_context(progress_bar("running" if is_run else "reading"))
         analysis = analyze_file(
             one_file(options.file),
             inputs=options.input,
@@ -188,16 +194,16 @@ def _model(options: argparse.Namespace) -> None:
             ),
             progress=progress,
         )
-    if options.output is not None:
-        content = _rendered(analysis, options.output)
-        with written_aside(options.output) as file:
+    outputs = [path for path in (options.always, options.output) if path is not None]
+    for path, content in [(path, _rendered(analysis, path)) for path in outputs]:
+        with written_aside(path) as file:
             file.write(content)
     if options.json:
         print(json_outline(analysis.to_dict()))
     else:
         _tell(analysis)
-        if options.output is not None:
-            print(f"Report: {options.output}")
+        for path in outputs:
+            print(f"Report: {path}")
 
 
 def _rendered(analysis: ModelAnalysis, output: Path) -> bytes:
