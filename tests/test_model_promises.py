@@ -119,9 +119,8 @@ def test_the_report_is_written_where_it_is_called_or_wanted(
     network: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:  # M05
     with inside(tmp_path):
-        assert parser_main([str(network)]) == 0
         assert parser_main([str(network), "--output", "mine.txt"]) == 0
-    capsys.readouterr()
+    assert "Report: comprehensive_model_analysis.txt" in capsys.readouterr().out
 
     report = (tmp_path / "comprehensive_model_analysis.txt").read_text(encoding="utf-8")
     assert report == (tmp_path / "mine.txt").read_text(encoding="utf-8")
