@@ -230,6 +230,8 @@ def _parts(module: Any) -> tuple[_Children, _Children, _Children]:
 
 
 def _strings(items: Iterable[tuple[Any, Any]]) -> list[tuple[str, Any]]:
+    if not items:
+        return []  # as with most modules
     return [(_plain(name), value) for name, value in islice(items, MOST_MODULES)]
 
 

@@ -6,6 +6,7 @@ quantized by a wrapper), and any of them may refuse to answer: each still has it
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Hashable
 from itertools import islice
 from typing import Any
@@ -35,6 +36,10 @@ class TensorReader:
         self.unreadable = 0
         self._names: dict[object, str] = {}
         self._kept: list[object] = []
+        # Torch's own classes say nothing odd, and are read without checks: half of the time.
+        torch = sys.modules.get("torch")
+        self._own = (torch.Tensor, torch.nn.Parameter) if torch is not None else ()
+        self._strided = torch.strided if torch is not None else None
 
     def read(
         self, name: str, path: str, tensor: Any, *, is_buffer: bool
@@ -45,19 +50,17 @@ class TensorReader:
         strides. Those without memory are the same only if they are the same object.
         """
         try:
-            shape = tuple(map(_amount, islice(tensor.shape, _MOST_DIMENSIONS)))
-            elements = _amount(tensor.numel())
             dtype, device = self._name(tensor.dtype), self._name(tensor.device)
+            if type(tensor) in self._own and tensor.layout is self._strided:
+                shape, elements = tuple(tensor.shape), tensor.numel()
+                size_bytes = elements * tensor.element_size()
+            else:
+                shape = tuple(map(_amount, islice(tensor.shape, _MOST_DIMENSIONS)))
+                elements = _amount(tensor.numel())
+                size_bytes = _amount(self._size_bytes(tensor, elements))
+            is_trainable = bool(tensor.requires_grad)
             entry = TensorEntry(
-                name,
-                path,
-                shape,
-                dtype,
-                device,
-                elements,
-                _amount(self._size_bytes(tensor, elements)),
-                is_buffer,
-                bool(tensor.requires_grad),
+                name, path, shape, dtype, device, elements, size_bytes, is_buffer, is_trainable
             )
         # Lazy tensors and strangers' subclasses raise anything.
         except (Exception, SystemExit):  # noqa: BLE001
