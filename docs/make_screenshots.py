@@ -19,13 +19,12 @@ sys.path.insert(0, str(DOCS.parent / "tests"))
 import torch
 from torchvision.models import resnet18
 
-from display import click, move, screenshot, xvfb
-from explorer_driver import Driver, drive
 from snapviewer import demo
 from snapviewer.explorer import ExplorerConfig, record_torch_module_forward_stats
-from snapviewer.explorer.opening import subject_of
+from snapviewer.explorer.app.opening import subject_of
 from snapviewer.gui.app import Window
-from test_explorer_snapshots import normalised
+from support.display import click, move, screenshot, xvfb
+from support.explorer_driver import Driver, drive, normalised
 
 SNAPSHOT = demo.DemoOptions(events=12_000, seed=3, leak=True, oom=True)
 SIZE = (1500, 860)

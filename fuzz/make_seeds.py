@@ -20,9 +20,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-import pth_writer
-from pth_writer import Call, G, Obj, S, T
 from snapviewer.demo import DemoOptions, dump, snapshot
+from support import pth_writer
+from support.pth_writer import Call, G, Obj, S, T
 
 MAX_BYTES = 65_536
 MAX_FRAMES = 3

@@ -11,20 +11,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import hostile
-import program
-from display import display
+from support import hostile, program
+from support.display import display
 
 if TYPE_CHECKING:
-    from driver import Driver
+    from support.driver import Driver
 
 # Looking for doctests in a file imports it.
 _NEED_TORCH = [
-    "checkpoint_cases.py",
-    "explorer_models.py",
-    "live_models.py",
-    "recorded_models.py",
-    "script_models.py",
+    "support/checkpoint_cases.py",
+    "support/explorer_models.py",
+    "support/live_models.py",
+    "support/recorded_models.py",
+    "support/script_models.py",
 ]
 collect_ignore = [] if importlib.util.find_spec("torch") else _NEED_TORCH
 
@@ -66,8 +65,8 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def one_driver(display: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
     """The program's window: one for all tests, of which no second could take the keyboard."""
-    from driver import Driver  # which needs Tk
     from snapviewer.gui.app import Window
+    from support.driver import Driver  # which needs Tk
 
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("SNAPVIEWER_CONFIG", str(tmp_path_factory.mktemp("config")))

@@ -14,9 +14,9 @@ from baseline import best
 import snapviewer
 from snapviewer.explorer.checkpoint import tree_of_checkpoint
 from snapviewer.explorer.compare import compare_trees
-from snapviewer.explorer.diagram import diagram_of
 from snapviewer.explorer.live import tree_of_module
-from snapviewer.explorer.summary.text import as_text
+from snapviewer.report.tree.diagram import diagram_of
+from snapviewer.report.tree.text import as_text
 
 MODULES = 50_000
 TENSORS = 10_000
@@ -72,7 +72,7 @@ def _files(folder: Path) -> None:
     import sys
 
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-    from pth_writer import T, write_safetensors
+    from support.pth_writer import T, write_safetensors
 
     path = folder / "explorer.safetensors"
     names = [f"layers.{n // 2}.{'attn' if n % 2 else 'mlp'}.weight" for n in range(TENSORS)]

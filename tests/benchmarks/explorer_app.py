@@ -22,12 +22,12 @@ from textual.widgets import Tree as TextualTree
 from snapviewer.explorer.app.program import ExplorerApp
 from snapviewer.explorer.app.tree_view import TreeView
 from snapviewer.explorer.labels import label
-from snapviewer.explorer.search import Query
 from snapviewer.explorer.subject import Subject
 from snapviewer.explorer.tree import ModuleNode, Tree
+from snapviewer.explorer.view.search import Query
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
-import explorer_trees
+from support import explorer_trees
 
 MODULES = 50_000
 SIZE = (120, 40)

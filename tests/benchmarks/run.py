@@ -18,8 +18,6 @@ from pathlib import Path
 
 import checkpoints
 import drawing
-import events
-import explorer
 import explorer_app
 import inference
 import models
@@ -27,6 +25,8 @@ import recording
 import window
 from baseline import REPEATS, best, pickle_load
 
+import events
+import explorer
 import snapviewer
 from snapviewer import demo
 

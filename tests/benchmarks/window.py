@@ -25,11 +25,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from baseline import best, pickle_load
 
-from display import xvfb
 from snapviewer import demo
 from snapviewer.gui.app import Window
 from snapviewer.gui.plot.surface import PhotoSurface
 from snapviewer.gui.views import View
+from support.display import xvfb
 
 SIZE = (2400, 1000)
 PRESSES = 200

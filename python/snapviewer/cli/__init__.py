@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import NoReturn
 
 from snapviewer import SnapshotError, __version__
-from snapviewer.streams import close_output, ready_streams
+from snapviewer.text.streams import close_output, ready_streams
 
 from .arguments import sentence_of
 from .sentences import sentence

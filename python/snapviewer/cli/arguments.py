@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from snapviewer import Device, Snapshot, SnapshotError
-from snapviewer.texts import json_text
-from snapviewer.units import parse_bytes
+from snapviewer.text.sanitize import json_text
+from snapviewer.text.units import parse_bytes
 
 
 def sentence_of(text: str) -> str:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from snapviewer import _core
-from snapviewer.progress import progress_bar
+from snapviewer.text.progress import progress_bar
 
 from .arguments import device_index, print_json, size_of
 

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from snapviewer import demo as demos
-from snapviewer.progress import progress_bar
+from snapviewer.text.progress import progress_bar
 
 from .arguments import positive, print_json, refuse_to_replace, size_of, whole
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from snapviewer import SnapshotError
-from snapviewer.events import command
+from snapviewer.cli import memory_events as command
 
 ABOUT = command.ABOUT
 

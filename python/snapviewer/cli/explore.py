@@ -8,18 +8,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 from snapviewer import _core
-from snapviewer.aside import written_aside
-from snapviewer.checkpoint_files import one_file
-from snapviewer.explorer import opening
+from snapviewer.checkpoint.paths import one_file
+from snapviewer.explorer.app import opening
 from snapviewer.explorer.checkpoint import tree_of_checkpoint
-from snapviewer.explorer.compare import as_text as comparison_text
 from snapviewer.explorer.compare import compare_trees
 from snapviewer.explorer.config import ExplorerConfig
-from snapviewer.explorer.diagram import diagram_of
-from snapviewer.explorer.summary import document, page, text
-from snapviewer.explorer.summary.seen import SORTS, Seen
 from snapviewer.explorer.tree import Tree
-from snapviewer.progress import progress_bar
+from snapviewer.files.atomic_write import written_aside
+from snapviewer.report.tree import html as page
+from snapviewer.report.tree import json as document
+from snapviewer.report.tree import text
+from snapviewer.report.tree.comparison import as_text as comparison_text
+from snapviewer.report.tree.diagram import diagram_of
+from snapviewer.report.tree.selection import SORTS, Seen
+from snapviewer.text.progress import progress_bar
 
 from .arguments import positive, whole
 

@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 
 from snapviewer import _core
-from snapviewer.progress import progress_bar
-from snapviewer.report import info as info_report
+from snapviewer.report.snapshot import info as info_report
+from snapviewer.text.progress import progress_bar
 
 from .arguments import print_json
 

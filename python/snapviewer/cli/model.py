@@ -12,18 +12,18 @@ from math import inf, nan
 from pathlib import Path
 
 from snapviewer import SnapshotError
-from snapviewer.aside import written_aside
-from snapviewer.checkpoint_files import one_file
-from snapviewer.document.pdf import PdfUnavailable
+from snapviewer.checkpoint.paths import one_file
+from snapviewer.files.atomic_write import written_aside
 from snapviewer.model.analysis import ModelAnalysis, RunOptions, analyze_file
 from snapviewer.model.energy import energy_models
 from snapviewer.model.energy.carbon import WORLD_G_PER_KWH, WORLD_SOURCE
 from snapviewer.model.graph import TensorSpec
-from snapviewer.progress import progress_bar
 from snapviewer.report.model import console
 from snapviewer.report.model.figures import wrapped
 from snapviewer.report.model.formats import rendered, suffixes
-from snapviewer.texts import json_outline
+from snapviewer.report.writers.pdf import PdfUnavailable
+from snapviewer.text.progress import progress_bar
+from snapviewer.text.sanitize import json_outline
 
 from .arguments import seconds
 from .running import prints_aside, stoppable

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from threading import Event
 
 from snapviewer import SnapshotError, _core
-from snapviewer.checkpoint_diff import diff_of
-from snapviewer.checkpoint_files import FailedFile, expanded, is_wildcard
-from snapviewer.checkpoint_stats import Measured, measure
-from snapviewer.checkpoint_summary import SORTS, summary_of
-from snapviewer.progress import progress_bar
+from snapviewer.checkpoint.difference import diff_of
+from snapviewer.checkpoint.paths import FailedFile, expanded, is_wildcard
+from snapviewer.checkpoint.statistics import Measured, measure
+from snapviewer.checkpoint.summary import SORTS, summary_of
 from snapviewer.report.checkpoint import difference as difference_report
-from snapviewer.report.checkpoint import document as document_report
+from snapviewer.report.checkpoint import json as json_report
 from snapviewer.report.checkpoint import text as text_report
+from snapviewer.text.progress import progress_bar
 
 from .arguments import positive, print_json, whole
 from .pth_many import run_many
@@ -112,7 +112,7 @@ def _one(options: argparse.Namespace, file: str) -> None:
             measured = measure(summary.checkpoint, bins=options.bins, progress=progress)
     choice = {"sort": options.sort, "top": options.top, "depth": options.depth}
     if options.json:
-        print_json(document_report.as_dict(summary, measured=measured, **choice))
+        print_json(json_report.as_dict(summary, measured=measured, **choice))
     else:
         text = text_report.as_text(summary, measured=measured, width=_width(), **choice)
         print(text, end="")

@@ -17,14 +17,14 @@ from threading import Event
 from typing import TYPE_CHECKING, TypeVar
 
 from snapviewer import CancelledError, SnapshotError
-from snapviewer.checkpoint_files import FailedFile, failed_file
-from snapviewer.checkpoint_stats import Measured
-from snapviewer.checkpoint_summary import summary_of
-from snapviewer.progress import progress_bar
-from snapviewer.report.checkpoint import document as document_report
+from snapviewer.checkpoint.paths import FailedFile, failed_file
+from snapviewer.checkpoint.statistics import Measured
+from snapviewer.checkpoint.summary import summary_of
+from snapviewer.report.checkpoint import json as json_report
 from snapviewer.report.checkpoint import many as many_report
 from snapviewer.report.checkpoint.many import FileLine, line_of
-from snapviewer.texts import json_text
+from snapviewer.text.progress import progress_bar
+from snapviewer.text.sanitize import json_text
 
 from .sentences import sentence
 
@@ -92,7 +92,7 @@ def _print_documents(
     def document(file: str, cancel: Event) -> str:
         checkpoint, measured = analyze(file, cancel)
         summary = summary_of(checkpoint, file)
-        found = document_report.as_dict(summary, measured=measured, **choice)
+        found = json_report.as_dict(summary, measured=measured, **choice)
         return json_text(found, indent=None)
 
     failures = list(failed)

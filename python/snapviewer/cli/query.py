@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 from snapviewer import _core
-from snapviewer.cache import cached_bundle
-from snapviewer.progress import progress_bar
-from snapviewer.report import table as table_report
+from snapviewer.files.cache import cached_bundle
+from snapviewer.text import table as table_report
+from snapviewer.text.progress import progress_bar
 
 from .arguments import positive, print_json, seconds
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import get_args
 
 from snapviewer import SnapshotError, _core
-from snapviewer.progress import progress_bar
 from snapviewer.report.picture import options as pictures
-from snapviewer.units import parse_duration_us
+from snapviewer.text.progress import progress_bar
+from snapviewer.text.units import parse_duration_us
 
 from .arguments import (
     byte_count,

@@ -6,10 +6,10 @@ import argparse
 from pathlib import Path
 
 from snapviewer import SnapshotError, _core
-from snapviewer.frames import line_of
-from snapviewer.moment import moment_of
-from snapviewer.progress import progress_bar
-from snapviewer.report import holders as holders_report
+from snapviewer.report.snapshot import alive as holders_report
+from snapviewer.snapshot.alive import moment_of
+from snapviewer.snapshot.frames import line_of
+from snapviewer.text.progress import progress_bar
 
 from .arguments import device_index, picked_device, positive, print_json
 

@@ -17,8 +17,8 @@ import random
 from collections.abc import Callable
 from typing import IO, Any
 
-from snapviewer.aside import written_aside
-from snapviewer.collector import collector_paused
+from snapviewer.files.atomic_write import written_aside
+from snapviewer.gc_pause import collector_paused
 
 from . import cpp_pickle
 from .allocator import CachingAllocator

@@ -6,9 +6,8 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from snapviewer.streams import close_output, ready_streams
-
-from .command import ABOUT, EventsError, add_options, printable, run
+from snapviewer.cli.memory_events import ABOUT, EventsError, add_options, printable, run
+from snapviewer.text.streams import close_output, ready_streams
 
 
 def main(

@@ -23,7 +23,7 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 
 from snapviewer.events.errors import LogError
-from snapviewer.texts import clean
+from snapviewer.text.sanitize import clean
 
 MOST_CHARACTERS = 2**20  # of an entry; events have some hundred
 MOST_TORN = 1000  # lines

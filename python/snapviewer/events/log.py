@@ -18,8 +18,8 @@ from snapviewer.events.entries import MOST_SHOWN, Torn, entries_of
 from snapviewer.events.errors import LogError
 from snapviewer.events.source import read_text
 from snapviewer.events.values import MIB, bytes_of, peak_of, seconds_of, time_of
-from snapviewer.texts import MOST_SHOWN as MOST_OF_A_NAME
-from snapviewer.texts import clean
+from snapviewer.text.sanitize import MOST_SHOWN as MOST_OF_A_NAME
+from snapviewer.text.sanitize import clean
 
 MOST_ENTRIES = 1_000_000
 MOST_WITHOUT_EVENT = 100_000

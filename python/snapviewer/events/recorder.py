@@ -35,7 +35,7 @@ from snapviewer.events.safe_values import (
     message_of,
     name_of,
 )
-from snapviewer.texts import MOST_SHOWN
+from snapviewer.text.sanitize import MOST_SHOWN
 
 if TYPE_CHECKING:
     from typing_extensions import Self

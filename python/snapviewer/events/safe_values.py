@@ -13,7 +13,7 @@ import reprlib
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from snapviewer.texts import MOST_SHOWN, clean
+from snapviewer.text.sanitize import MOST_SHOWN, clean
 
 Value: TypeAlias = str | int | float | bool | None
 

@@ -30,18 +30,18 @@ from importlib import import_module
 TYPE_CHECKING = False  # type checkers take it for true
 
 _HOMES = {
-    "analysis": ("analyze_model_async",),
-    "checkpoint": ("tree_of_checkpoint",),
-    "compare": ("compare_trees",),
-    "config": ("ExplorerConfig",),
-    "formats": ("format_memory", "format_param_count", "format_shape", "format_time"),
-    "live": ("tree_of_module",),
-    "recording": (
-        "display_timing_in_explorer",
+    "compat.explorer_async": ("analyze_model_async",),
+    "explorer.checkpoint": ("tree_of_checkpoint",),
+    "explorer.compare": ("compare_trees",),
+    "explorer.config": ("ExplorerConfig",),
+    "explorer.formats": ("format_memory", "format_param_count", "format_shape", "format_time"),
+    "explorer.live": ("tree_of_module",),
+    "report.tree.overlay": ("display_timing_in_explorer",),
+    "explorer.recording": (
         "get_forward_stats",
         "record_torch_module_forward_stats",
     ),
-    "seed": (
+    "compat.explorer": (
         "EMA",
         "ModuleInfo",
         "analyze_memory_usage",
@@ -62,7 +62,7 @@ _HOMES = {
         "get_parameter_statistics",
         "lazy_parameter_analysis",
     ),
-    "tree": ("ModuleNode", "Sums", "TensorEntry", "Tree"),
+    "explorer.tree": ("ModuleNode", "Sums", "TensorEntry", "Tree"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -106,23 +106,7 @@ __all__ = [
 
 # A type checker sees the names themselves, so that it finds the wrong ones.
 if TYPE_CHECKING:
-    from snapviewer.explorer.analysis import analyze_model_async
-    from snapviewer.explorer.checkpoint import tree_of_checkpoint
-    from snapviewer.explorer.compare import compare_trees
-    from snapviewer.explorer.config import ExplorerConfig
-    from snapviewer.explorer.formats import (
-        format_memory,
-        format_param_count,
-        format_shape,
-        format_time,
-    )
-    from snapviewer.explorer.live import tree_of_module
-    from snapviewer.explorer.recording import (
-        display_timing_in_explorer,
-        get_forward_stats,
-        record_torch_module_forward_stats,
-    )
-    from snapviewer.explorer.seed import (
+    from snapviewer.compat.explorer import (
         EMA,
         ModuleInfo,
         analyze_memory_usage,
@@ -143,18 +127,26 @@ if TYPE_CHECKING:
         get_parameter_statistics,
         lazy_parameter_analysis,
     )
-    from snapviewer.explorer.tree import (
-        ModuleNode,
-        Sums,
-        TensorEntry,
-        Tree,
+    from snapviewer.compat.explorer_async import analyze_model_async
+    from snapviewer.explorer.checkpoint import tree_of_checkpoint
+    from snapviewer.explorer.compare import compare_trees
+    from snapviewer.explorer.config import ExplorerConfig
+    from snapviewer.explorer.formats import (
+        format_memory,
+        format_param_count,
+        format_shape,
+        format_time,
     )
+    from snapviewer.explorer.live import tree_of_module
+    from snapviewer.explorer.recording import get_forward_stats, record_torch_module_forward_stats
+    from snapviewer.explorer.tree import ModuleNode, Sums, TensorEntry, Tree
+    from snapviewer.report.tree.overlay import display_timing_in_explorer
 else:
 
     def __getattr__(name: str) -> object:
         if name not in _HOME_OF:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        home = import_module(f"snapviewer.explorer.{_HOME_OF[name]}")
+        home = import_module(f"snapviewer.{_HOME_OF[name]}")
         value = globals()[name] = getattr(home, name)
         return value
 

@@ -25,12 +25,12 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from snapviewer import CancelledError
-from snapviewer.collector import collector_paused
-from snapviewer.model.buffers import is_buffer
-from snapviewer.units import count_of
+from snapviewer.checkpoint.buffers import is_buffer
+from snapviewer.checkpoint.saved_modules import SavedModules, saved_modules
+from snapviewer.gc_pause import collector_paused
+from snapviewer.text.units import count_of
 
 from .assembly import Draft, assembled
-from .saved_modules import SavedModules, saved_modules
 from .saved_types import arguments_of_shapes, guessed_type
 from .tree import TensorEntry, Tree
 

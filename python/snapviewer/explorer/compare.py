@@ -21,12 +21,9 @@ from dataclasses import dataclass
 from threading import Event
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
-from snapviewer.texts import clean
-from snapviewer.units import count_of
+from snapviewer.text.sanitize import clean
 
-from .formats import format_memory, format_param_count, format_shape
-from .labels import label, title
-from .summary.text import MOST_GUIDES, guides_text
+from .formats import format_shape
 from .tree import ModuleNode, TensorEntry, Tree
 
 if TYPE_CHECKING:
@@ -152,12 +149,12 @@ def value_changes(
         CancelledError: `cancel` was set.
         OSError: A file cannot be read.
     """
-    from snapviewer.checkpoint_diff import diff_of
+    from snapviewer.checkpoint.difference import diff_of
 
     diff = diff_of(before, after, progress=progress, cancel=cancel)
     words = {item.before.name: _values_text(item.difference) for item in diff.changed}
     for item in diff.uncompared:
-        words[item.before.name] = f"values not compared: {_said(item.reason)}"
+        words[item.before.name] = f"values not compared: {_shown(item.reason)}"
     return words
 
 
@@ -258,9 +255,9 @@ def _module_changes(before: ModuleNode, after: ModuleNode) -> Iterator[str]:
     if before.type_name != after.type_name:
         # Where nothing tells what a module is, it is not known to be other.
         if before.type_name and after.type_name:
-            yield f"{_said(before.type_name)} → {_said(after.type_name)}"
+            yield f"{_shown(before.type_name)} → {_shown(after.type_name)}"
     elif before.arguments != after.arguments and not before.is_type_guessed:
-        yield f"({_said(before.arguments)}) → ({_said(after.arguments)})"
+        yield f"({_shown(before.arguments)}) → ({_shown(after.arguments)})"
 
 
 def _tensor(
@@ -270,9 +267,9 @@ def _tensor(
         return TensorComparison("added" if before is None else "removed", before, after)
     changes = []
     if before.shape != after.shape:
-        changes.append(f"{_shape(before)} → {_shape(after)}")
+        changes.append(f"{shape_text(before)} → {shape_text(after)}")
     if before.dtype != after.dtype:
-        changes.append(f"{_said(before.dtype)} → {_said(after.dtype)}")
+        changes.append(f"{_shown(before.dtype)} → {_shown(after.dtype)}")
     if before.is_buffer != after.is_buffer:
         changes.append("parameter → buffer" if after.is_buffer else "buffer → parameter")
     elif before.is_trainable != after.is_trainable:
@@ -284,102 +281,18 @@ def _tensor(
     return TensorComparison("changed" if changes else "equal", before, after, tuple(changes))
 
 
-def _shape(entry: TensorEntry) -> str:
+def shape_text(entry: TensorEntry) -> str:
+    """Return the shape of a tensor for people."""
     return format_shape(entry.shape) or "scalar"
 
 
 def _tied(entry: TensorEntry) -> str:
-    return "not tied" if entry.tied_to is None else f"tied to {_said(entry.tied_to)}"
+    return "not tied" if entry.tied_to is None else f"tied to {_shown(entry.tied_to)}"
 
 
-def _said(text: str) -> str:
+def _shown(text: str) -> str:
     return clean(text, 80)
 
 
 def _bytes_of(node: ModuleNode | None) -> int:
     return node.sums.parameter_bytes + node.sums.buffer_bytes if node else 0
-
-
-# As text
-
-
-def as_text(comparison: TreeComparison, *, max_depth: int | None = None) -> str:
-    """Render a comparison as text: what differs, in its place in the tree.
-
-    Lines begin with `+` for what is new, `-` for what is gone, `~` for what is other. Modules in
-    which nothing differs are left out, and how many they are is told.
-    """
-    return "".join(f"{line}\n" for line in _lines(comparison, max_depth))
-
-
-def _lines(comparison: TreeComparison, max_depth: int | None) -> Iterator[str]:
-    before, after = comparison.before, comparison.after
-    yield f"before  {_source(before)}"
-    yield f"after   {_source(after)}"
-    yield ""
-    if comparison.is_equal:
-        what = "equal" if comparison.has_values else "of the same shapes and types"
-        yield f"All {count_of(comparison.modules['equal'], 'module')} are {what}."
-        yield from _what_is_not_known(comparison)
-        return
-    waiting: list[tuple[ModuleComparison, tuple[bool, ...]]] = [(comparison.root, ())]
-    while waiting:
-        item, guides = waiting.pop()
-        yield f"{MARKS[item.verdict]} {guides_text(guides)}{line_text(item)}"
-        below = [child for child in item.children if child.has_changes]
-        if max_depth is not None and len(guides) >= max_depth:
-            below = []
-        if item.verdict in ("added", "removed"):
-            below = []  # its line tells of all of it
-        elif item.verdict == "changed":
-            lead = "".join("│   " if more else "    " for more in guides[-MOST_GUIDES:])
-            lead += "│ " if below else "  "
-            for tensor in item.tensors:
-                if tensor.verdict != "equal":
-                    yield f"{MARKS[tensor.verdict]} {lead}{tensor_text(tensor)}"
-        last = len(below) - 1
-        waiting += [(below[i], (*guides, i < last)) for i in range(last, -1, -1)]
-    yield ""
-    yield f"Modules: {_counts(comparison.modules)}"
-    yield f"Tensors: {_counts(comparison.tensors)}"
-    yield f"Parameters: {difference_text(comparison.root)}"
-    yield from _what_is_not_known(comparison)
-
-
-def _what_is_not_known(comparison: TreeComparison) -> Iterator[str]:
-    if not comparison.has_values:
-        yield "Values are not compared here: `snapviewer pth BEFORE --diff AFTER` does that."
-
-
-def line_text(item: ModuleComparison) -> str:
-    """Say a module of a comparison: what it is, what is other, how much more it has."""
-    if item.verdict in ("added", "removed"):
-        return label(item.node)
-    said = [title(item.node), *item.changes]
-    if item.more_parameters or item.more_bytes:
-        said.append(difference_text(item))
-    return "  ".join(said)
-
-
-def tensor_text(tensor: TensorComparison) -> str:
-    """Say a tensor of a comparison."""
-    entry = tensor.before or tensor.after
-    assert entry is not None, "one of both is there"
-    said = ", ".join(tensor.changes) or f"{_shape(entry)} {_said(entry.dtype)}"
-    return f"{_said(entry.name)}: {said}"
-
-
-def difference_text(item: ModuleComparison) -> str:
-    """Say how many parameters a module has more or less, and how much memory they take."""
-    count, size = item.more_parameters, item.more_bytes
-    sign = "+" if count >= 0 else "−"
-    memory = f"{'+' if size >= 0 else '−'}{format_memory(abs(size))}"
-    return f"{sign}{format_param_count(abs(count))} params ({memory})"
-
-
-def _counts(counts: dict[Verdict, int]) -> str:
-    return ", ".join(f"{count:,} {verdict}" for verdict, count in counts.items() if count) or "none"
-
-
-def _source(tree: Tree) -> str:
-    return f"{_said(tree.name)} ({_said(tree.source)})" if tree.source != tree.name else tree.name

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from snapviewer.texts import clean
+from snapviewer.text.sanitize import clean
 
 Answer = TypeVar("Answer")
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from snapviewer.texts import clean
+from snapviewer.text.sanitize import clean
 
 from .formats import format_param_count, format_shape
 from .guarded import Refused, asked

@@ -23,9 +23,9 @@ from threading import Event
 from typing import Any, TypeAlias
 
 from snapviewer import CancelledError, SnapshotError
-from snapviewer.collector import collector_paused
-from snapviewer.texts import clean
-from snapviewer.units import count_of
+from snapviewer.gc_pause import collector_paused
+from snapviewer.text.sanitize import clean
+from snapviewer.text.units import count_of
 
 from .assembly import Draft, assembled
 from .guarded import Refused, asked, kind_of

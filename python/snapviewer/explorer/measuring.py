@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from snapviewer import CancelledError, SnapshotError, _core
 from snapviewer.model.parameters import bytes_of, is_float
-from snapviewer.progress import part_of
+from snapviewer.text.progress import part_of
 
 from .guarded import Refused, asked, kind_of
 from .subject import Item, Subject, tensors_once

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from snapviewer import SnapshotError
-from snapviewer.model.torchscript.archive import open_archive
-from snapviewer.texts import clean
+from snapviewer.checkpoint.code import open_archive
+from snapviewer.text.sanitize import clean
 
 from .guarded import Refused, asked
 from .subject import Subject

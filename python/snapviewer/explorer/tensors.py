@@ -11,7 +11,7 @@ from collections.abc import Hashable
 from itertools import islice
 from typing import Any
 
-from snapviewer.texts import clean
+from snapviewer.text.sanitize import clean
 
 from .tree import TensorEntry
 

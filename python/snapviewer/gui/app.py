@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from tkinter import filedialog, ttk
 
-from snapviewer.report import facts as facts_report
+from snapviewer.report.snapshot import allocation_details as facts_report
 
 from . import windows
 from .background import Background

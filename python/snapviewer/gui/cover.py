@@ -8,7 +8,7 @@ from pathlib import Path
 from time import monotonic
 from tkinter import ttk
 
-from snapviewer.texts import clean, shortened
+from snapviewer.text.sanitize import clean, shortened
 
 from .jobs import Job
 from .state import State

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from snapviewer import Clock, Device, Image, Snapshot, Timeline, _core
-from snapviewer.annotations import Span, spans_of
-from snapviewer.frames import line_of
+from snapviewer.snapshot.annotations import Span, spans_of
+from snapviewer.snapshot.frames import line_of
 
 from .jobs import Job
 from .views import View, World

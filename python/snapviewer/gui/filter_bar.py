@@ -5,7 +5,7 @@ from __future__ import annotations
 import tkinter as tk
 from tkinter import ttk
 
-from snapviewer.units import format_bytes
+from snapviewer.text.units import format_bytes
 
 from .state import State
 from .theme import palette_of, px

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
-from snapviewer.remembered import read_remembered, remembered_file, write_remembered
+from snapviewer.files.user_settings import read_remembered, remembered_file, write_remembered
 
 MOST_RECENT = 10
 MOST_HISTORY = 50

@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from snapviewer import CancelledError, Clock, Device, Snapshot, Timeline, _core
-from snapviewer.cache import cached_bundle
-from snapviewer.facts import Facts, facts_of
-from snapviewer.moment import Moment, moment_of
+from snapviewer.files.cache import cached_bundle
 from snapviewer.report.picture.options import Coloring, Order, ThemeName
+from snapviewer.snapshot.alive import Moment, moment_of
+from snapviewer.snapshot.allocation_details import Facts, facts_of
 
 from .document import Axis, Document, Opened, Picture, Times, Trace, open_document, times_of
 from .jobs import Job, Jobs

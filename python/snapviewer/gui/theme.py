@@ -13,7 +13,7 @@ from tkinter import font as tkfont
 from tkinter import ttk
 from typing import Any
 
-from snapviewer.theme import THEMES, Color
+from snapviewer.report.theme import THEMES, Color
 
 TEXT, SMALL, BOLD, TITLE, CODE, CODE_BOLD = (
     "TkDefaultFont",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from snapviewer import Device, Snapshot
-from snapviewer.units import format_bytes
+from snapviewer.text.units import format_bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from snapviewer import Device, Timeline
-from snapviewer.units import count_of, format_bytes, format_duration_us
+from snapviewer.text.units import count_of, format_bytes, format_duration_us
 
 from .document import Trace
 from .values import Pointer

@@ -12,19 +12,19 @@ from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from snapviewer import CancelledError, Checkpoint, SnapshotError, read_checkpoint
+from snapviewer.checkpoint.buffers import is_of_optimizer
 from snapviewer.model.architecture import Architecture, architecture_of
-from snapviewer.model.buffers import is_of_optimizer
 from snapviewer.model.graph import Graph, TensorSpec
 from snapviewer.model.nodes import NodeFacts, node_facts
 from snapviewer.model.parameters import Parameters, parameters_of, parameters_of_module
 from snapviewer.model.pt2 import read_pt2
 from snapviewer.model.recommend import Known, Recommendation, recommend
-from snapviewer.model.record import document_of
 from snapviewer.model.system import System, read_system
 from snapviewer.model.torchscript import read_torchscript
 from snapviewer.model.work import Totals, totals_of
-from snapviewer.progress import part_of
-from snapviewer.units import count_of
+from snapviewer.report.model.json import document_of
+from snapviewer.text.progress import part_of
+from snapviewer.text.units import count_of
 
 if TYPE_CHECKING:
     from snapviewer.model.inference import Profile

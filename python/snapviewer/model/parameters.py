@@ -13,9 +13,9 @@ from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from snapviewer import CancelledError, Checkpoint, SnapshotError, _core
-from snapviewer.model.buffers import buffers_of, is_sample
+from snapviewer.checkpoint.buffers import buffers_of, is_sample
 from snapviewer.model.placement import Placement
-from snapviewer.progress import part_of
+from snapviewer.text.progress import part_of
 
 if TYPE_CHECKING:
     from snapviewer._core import Quality, Stats, Tensor

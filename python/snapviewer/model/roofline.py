@@ -23,7 +23,7 @@ from snapviewer.model.nvml import NoAnswerError
 from snapviewer.model.quantity import Quantity, unavailable
 from snapviewer.model.system.asking import psutil
 from snapviewer.model.system.cpu import last_cache_bytes
-from snapviewer.model.system.document import document_of
+from snapviewer.model.system.plain import document_of
 
 Bound: TypeAlias = Literal["memory-bound", "compute-bound", "unknown"]
 

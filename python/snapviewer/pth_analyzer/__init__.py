@@ -15,11 +15,11 @@ import os
 from typing import Any
 
 from snapviewer import _core
-
-from .entries import Variables
-from .live_size import get_size_bytes
-from .structure import WANVIDEO, Field, check_structure, structure_of
-from .table import format_size, table_of, write_out
+from snapviewer.checkpoint.live_size import get_size_bytes
+from snapviewer.checkpoint.structure import WANVIDEO, Field, check_structure, structure_of
+from snapviewer.checkpoint.variables import Variables
+from snapviewer.report.checkpoint.variables import table_of, write_out
+from snapviewer.text.units import format_size
 
 __all__ = [
     "WANVIDEO",

@@ -7,12 +7,12 @@ import sys
 from collections.abc import Sequence
 
 from snapviewer import SnapshotError
-from snapviewer.checkpoint_files import expanded
-from snapviewer.streams import close_output
-from snapviewer.texts import clean
+from snapviewer.checkpoint.paths import expanded
+from snapviewer.report.checkpoint.variables import write_out
+from snapviewer.text.sanitize import clean
+from snapviewer.text.streams import close_output
 
 from . import analyze_pth_file
-from .table import write_out
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -14,7 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from snapviewer.explorer.app.keys import GROUPS, MOUSE
-from snapviewer.explorer.pieces import PIECES
+from snapviewer.explorer.view.pieces import PIECES
 
 _CSS = """
 {name} {{ align: center middle; background: $background 60%; }}

@@ -12,13 +12,13 @@ from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
 
-from snapviewer.explorer.browsing import Browsing
-from snapviewer.explorer.marks import Mark
-from snapviewer.explorer.outline import shown
-from snapviewer.explorer.pieces import PIECES, Facts, notes_on, words_of
-from snapviewer.explorer.rows import can_unfold, shown_children
-from snapviewer.explorer.search import highlights
 from snapviewer.explorer.tree import ModuleNode
+from snapviewer.explorer.view.browsing import Browsing
+from snapviewer.explorer.view.marks import Mark
+from snapviewer.explorer.view.outline import shown
+from snapviewer.explorer.view.pieces import PIECES, Facts, notes_on, words_of
+from snapviewer.explorer.view.rows import can_unfold, shown_children
+from snapviewer.explorer.view.search import highlights
 
 BAR_CELLS = 8
 PERCENT_CELLS = 8  # " 100.0 %"

@@ -26,8 +26,8 @@ from textual.widgets import Static
 from snapviewer.explorer.app.tabs import TABS, content_of
 from snapviewer.explorer.app.waiting import waiting
 from snapviewer.explorer.guarded import told
-from snapviewer.explorer.outline import Item, shown
 from snapviewer.explorer.subject import Subject
+from snapviewer.explorer.view.outline import Item, shown
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -223,7 +223,7 @@ class SidePanel(Vertical):
         content = await asyncio.to_thread(_content, name, subject, item, width)
         measured = self._measured.get(id(item))
         if measured is not None and self.number == 0:
-            from snapviewer.explorer.panels import statistics
+            from snapviewer.explorer.app.panels import statistics
 
             content = Group(statistics.content(measured, width), Text(), content)
         # A worker that is exclusive is cancelled before the next begins: this is the newest.

@@ -23,26 +23,13 @@ from textual.geometry import Size
 from textual.widgets import Footer, Static
 
 from snapviewer import CancelledError, SnapshotError
-from snapviewer.explorer import folding
 from snapviewer.explorer.app.dialogs import ExportScreen, HelpScreen, LabelScreen
+from snapviewer.explorer.app.exporting import write_export
 from snapviewer.explorer.app.keys import FOLDING, LABELS, OTHER, PANELS, SEARCHING
 from snapviewer.explorer.app.line import Labels
 from snapviewer.explorer.app.panel import SidePanel, TabLine
 from snapviewer.explorer.app.search_bar import SearchBar
-from snapviewer.explorer.app.splitter import Splitter
-from snapviewer.explorer.app.tabs import COMPARISON, TABS
-from snapviewer.explorer.app.theme import PREFIX, ansi_theme, textual_theme, variables
-from snapviewer.explorer.app.tree_view import TreeView
-from snapviewer.explorer.app.waiting import waiting
-from snapviewer.explorer.browsing import SMALL, Browsing
-from snapviewer.explorer.compare import TreeComparison, value_changes
-from snapviewer.explorer.exporting import write_export
-from snapviewer.explorer.formats import format_memory, format_param_count
-from snapviewer.explorer.marks import Mark, merged
-from snapviewer.explorer.outline import Item, Outline, bytes_of, outline_of, shown
-from snapviewer.explorer.pieces import Facts, kinds_of, sorted_first
-from snapviewer.explorer.search import Query
-from snapviewer.explorer.settings import (
+from snapviewer.explorer.app.settings import (
     NARROWEST_PANEL,
     WIDEST_PANEL,
     Settings,
@@ -50,8 +37,21 @@ from snapviewer.explorer.settings import (
     save_settings,
     settings_from,
 )
+from snapviewer.explorer.app.splitter import Splitter
+from snapviewer.explorer.app.tabs import COMPARISON, TABS
+from snapviewer.explorer.app.theme import PREFIX, ansi_theme, textual_theme, variables
+from snapviewer.explorer.app.tree_view import TreeView
+from snapviewer.explorer.app.waiting import waiting
+from snapviewer.explorer.compare import TreeComparison, value_changes
+from snapviewer.explorer.formats import format_memory, format_param_count
 from snapviewer.explorer.subject import Subject
-from snapviewer.units import count_of
+from snapviewer.explorer.view import folding
+from snapviewer.explorer.view.browsing import SMALL, Browsing
+from snapviewer.explorer.view.marks import Mark, merged
+from snapviewer.explorer.view.outline import Item, Outline, bytes_of, outline_of, shown
+from snapviewer.explorer.view.pieces import Facts, kinds_of, sorted_first
+from snapviewer.explorer.view.search import Query
+from snapviewer.text.units import count_of
 
 if TYPE_CHECKING:
     from snapviewer._core import Checkpoint

@@ -9,7 +9,7 @@ from textual.containers import Horizontal
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from snapviewer.explorer.search import MOST_LETTERS, Query
+from snapviewer.explorer.view.search import MOST_LETTERS, Query
 
 
 class SearchInput(Input):

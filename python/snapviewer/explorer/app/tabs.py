@@ -35,6 +35,6 @@ TABS = (
 
 def content_of(name: str) -> Callable[[Subject, Item, int], RenderableType]:
     """Return what makes the content of the panel of a name."""
-    from snapviewer.explorer.panels import PANELS
+    from snapviewer.explorer.app.panels import PANELS
 
     return next(panel.content for panel in PANELS if panel.name == name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.terminal_theme import TerminalTheme
 from textual.theme import Theme
 
-from snapviewer.theme import THEMES, Color
+from snapviewer.report.theme import THEMES, Color
 
 PREFIX = "snapviewer-"
 

@@ -13,9 +13,9 @@ from textual.strip import Strip
 
 from snapviewer.explorer.app.keys import FOCUSED
 from snapviewer.explorer.app.line import STYLES, Labels, Painter
-from snapviewer.explorer.browsing import Browsing
-from snapviewer.explorer.marks import Mark
-from snapviewer.explorer.pieces import Facts
+from snapviewer.explorer.view.browsing import Browsing
+from snapviewer.explorer.view.marks import Mark
+from snapviewer.explorer.view.pieces import Facts
 
 
 class TreeView(ScrollView, can_focus=True):

@@ -8,11 +8,8 @@ where the results are. Torch is imported when something is recorded.
 from __future__ import annotations
 
 from snapviewer.explorer.recording.kept import get_forward_stats, record_torch_module_forward_stats
-from snapviewer.explorer.recording.overlay import display_timing_in_explorer, performance_overlay
 
 __all__ = [
-    "display_timing_in_explorer",
     "get_forward_stats",
-    "performance_overlay",
     "record_torch_module_forward_stats",
 ]

@@ -7,8 +7,8 @@ from typing import Any, ParamSpec, TypeVar
 
 from snapviewer.explorer.guarded import told
 from snapviewer.explorer.recording.devices import Devices
-from snapviewer.texts import MOST_SHOWN, clean
-from snapviewer.units import count_of
+from snapviewer.text.sanitize import MOST_SHOWN, clean
+from snapviewer.text.units import count_of
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")

@@ -37,7 +37,7 @@ from snapviewer.explorer.recording.values import (
     storage_of,
 )
 from snapviewer.explorer.timing import FlowStep, ForwardStats
-from snapviewer.texts import MOST_SHOWN, clean
+from snapviewer.text.sanitize import MOST_SHOWN, clean
 
 MOST_STEPS = 20_000
 _MOST_SHARED = 5

@@ -16,7 +16,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from snapviewer.explorer.timing import TensorShape
-from snapviewer.texts import MOST_SHOWN, clean
+from snapviewer.text.sanitize import MOST_SHOWN, clean
 
 _MOST_TENSORS = 64
 _MOST_ITEMS = 256  # of a list: it may be of a million words

@@ -12,12 +12,12 @@ from tkinter import ttk
 import numpy as np
 import numpy.typing as npt
 
-from snapviewer.frames import NO_STACK
 from snapviewer.gui.state import State
 from snapviewer.gui.theme import hex_of, px
 from snapviewer.gui.words import when_text
-from snapviewer.moment import Group, Living, Moment, filter_of
-from snapviewer.units import count_of, format_bytes
+from snapviewer.snapshot.alive import Group, Living, Moment, filter_of
+from snapviewer.snapshot.frames import NO_STACK
+from snapviewer.text.units import count_of, format_bytes
 
 from .sorted_table import SortedTable, Sorting
 from .virtual_table import Bar, Column

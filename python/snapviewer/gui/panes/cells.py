@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, cast
 
 from snapviewer import Frame
-from snapviewer.frames import frame_text, own_frame
-from snapviewer.units import format_bytes
+from snapviewer.snapshot.frames import frame_text, own_frame
+from snapviewer.text.units import format_bytes
 
 _BYTES = re.compile(r"(?<![a-z])(size|bytes|device_free)(?![a-z])", re.IGNORECASE)
 _COUNT = re.compile(r"\s*count\s*\(", re.IGNORECASE)

@@ -14,12 +14,11 @@ from tkinter import font as tkfont
 from tkinter import ttk
 from typing import Literal
 
-from snapviewer.facts import Facts, FrameFact
 from snapviewer.gui.editor import EditorError, open_in_editor
 from snapviewer.gui.plot.tip import Tip
 from snapviewer.gui.state import State
 from snapviewer.gui.theme import BOLD, CODE, CODE_BOLD, SMALL, TEXT, TITLE, palette_of, px
-from snapviewer.report.facts import (
+from snapviewer.report.snapshot.allocation_details import (
     Row,
     Run,
     Value,
@@ -32,8 +31,9 @@ from snapviewer.report.facts import (
     short_text,
     size_values,
 )
-from snapviewer.texts import clean
-from snapviewer.units import format_bytes
+from snapviewer.snapshot.allocation_details import Facts, FrameFact
+from snapviewer.text.sanitize import clean
+from snapviewer.text.units import format_bytes
 
 EMPTY = "Click an allocation to see what it is."
 _EMPTY_MORE = (

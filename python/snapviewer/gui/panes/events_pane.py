@@ -16,8 +16,8 @@ from snapviewer import Event, SnapshotError
 from snapviewer.gui.jobs import Job
 from snapviewer.gui.state import State
 from snapviewer.gui.theme import palette_of, px
-from snapviewer.moment import made_or_freed
-from snapviewer.units import format_bytes
+from snapviewer.snapshot.alive import made_or_freed
+from snapviewer.text.units import format_bytes
 
 from .virtual_table import Column, Rows, VirtualTable
 

@@ -9,8 +9,8 @@ from tkinter import ttk
 from snapviewer.gui.queries import Answer
 from snapviewer.gui.state import State
 from snapviewer.gui.theme import CODE, palette_of, px
-from snapviewer.texts import clean
-from snapviewer.units import count_of
+from snapviewer.text.sanitize import clean
+from snapviewer.text.units import count_of
 
 from .cells import cell_text, cell_tip, is_number_column, table_text
 from .schema import EXAMPLES, TABLES

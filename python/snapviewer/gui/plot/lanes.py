@@ -19,14 +19,14 @@ from tkinter import ttk
 import numpy as np
 import numpy.typing as npt
 
-from snapviewer.annotations import Span
-from snapviewer.clocks import shown_us
 from snapviewer.gui.document import Axis, Trace
 from snapviewer.gui.state import State
 from snapviewer.gui.theme import SMALL, palette_of, px
 from snapviewer.gui.views import View
-from snapviewer.texts import clean
-from snapviewer.units import count_of, format_duration_us
+from snapviewer.snapshot.annotations import Span
+from snapviewer.snapshot.clock import shown_us
+from snapviewer.text.sanitize import clean
+from snapviewer.text.units import count_of, format_duration_us
 
 from .axes import LabelWidth
 from .tip import Tip

@@ -14,8 +14,8 @@ import numpy.typing as npt
 from snapviewer.gui.state import State
 from snapviewer.gui.values import Pointer
 from snapviewer.gui.words import when_text
-from snapviewer.report.marks import Mark, grid, peak_line
-from snapviewer.theme import THEMES, Color
+from snapviewer.report.picture.marks import Mark, grid, peak_line
+from snapviewer.report.theme import THEMES, Color
 
 from .scale import Scales
 

@@ -23,7 +23,7 @@ from snapviewer.gui.values import Pointer
 from snapviewer.gui.words import alive_text, moment_text, when_text
 from snapviewer.report.picture.drawing import BACKGROUND
 from snapviewer.report.picture.legend import color_text
-from snapviewer.units import format_bytes
+from snapviewer.text.units import format_bytes
 
 from .axes import LabelWidth
 from .marks import Box, flag_text, marks_of, peak_row

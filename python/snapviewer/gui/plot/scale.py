@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from snapviewer.gui.state import State
+from snapviewer.report.picture.ticks import Ticks, WidthOf, byte_ticks, event_ticks, time_ticks
 from snapviewer.report.picture.view import pieces_of
-from snapviewer.report.ticks import Ticks, WidthOf, byte_ticks, event_ticks, time_ticks
 
 _BYTE_TICK_PX = 44
 

@@ -19,7 +19,7 @@ from PIL import ImageTk
 
 from snapviewer import Image
 from snapviewer._core import Screen
-from snapviewer.report.marks import Mark
+from snapviewer.report.picture.marks import Mark
 
 log = logging.getLogger(__name__)
 

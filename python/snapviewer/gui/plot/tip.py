@@ -5,7 +5,7 @@ from __future__ import annotations
 import tkinter as tk
 
 from snapviewer.gui.theme import TEXT, Palette, px
-from snapviewer.texts import shortened
+from snapviewer.text.sanitize import shortened
 
 # X cannot draw a label of more than 32,767 pixels, and nobody can read one.
 _MOST = 700

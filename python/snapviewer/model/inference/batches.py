@@ -17,7 +17,7 @@ from snapviewer.model.inference.steps import said_by
 from snapviewer.model.inference.timing import Timing, ratio, timing_of
 from snapviewer.model.live.inputs import Inputs
 from snapviewer.model.quantity import Quantity
-from snapviewer.texts import clean
+from snapviewer.text.sanitize import clean
 
 _MOST = 256
 # Short runs are repeated for a while: one that is interrupted would be most of three.

@@ -8,7 +8,7 @@ from typing import Any
 from snapviewer import SnapshotError
 from snapviewer.model.graph import Graph, TensorSpec, Unknown, Value
 from snapviewer.model.inference.loading import torch_for
-from snapviewer.texts import MOST_SHOWN, clean
+from snapviewer.text.sanitize import MOST_SHOWN, clean
 
 _MOST_ELEMENTS = 2**31
 # Small enough to be an index into nearly everything.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from snapviewer import SnapshotError
-from snapviewer.texts import MOST_SHOWN, clean
+from snapviewer.text.sanitize import MOST_SHOWN, clean
 
 # They register their operations when they are imported. A file never says what is imported.
 _PACKAGES = ("torchvision", "torchaudio")

@@ -12,7 +12,7 @@ from snapviewer.model.inference.listening import Recorded, TimedRun
 from snapviewer.model.inference.timing import Timing, ratio, timing_of
 from snapviewer.model.quantity import Quantity, unavailable
 from snapviewer.model.roofline import Bound, Roof, bound_of
-from snapviewer.model.system.document import document_of
+from snapviewer.model.system.plain import document_of
 from snapviewer.model.work import Uncounted, kind_of, work_of
 
 _FORMULA = "formula on the shapes of the run"

@@ -37,7 +37,7 @@ from snapviewer.model.inference.torch_profiler import timed
 from snapviewer.model.roofline import Roof, measure_roof
 from snapviewer.model.system import SystemMonitor, SystemUse, read_memory
 from snapviewer.model.work import Uncounted, totals_of, work_of
-from snapviewer.texts import MOST_SHOWN, clean
+from snapviewer.text.sanitize import MOST_SHOWN, clean
 
 _THREADS_SHARE, _ENERGY_SHARE, _LAYOUT_SHARE, _BATCH_SHARE = 0.5, 0.2, 0.3, 0.5
 

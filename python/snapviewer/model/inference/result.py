@@ -15,7 +15,7 @@ from snapviewer.model.inference.timing import Timing
 from snapviewer.model.quantity import Quantity
 from snapviewer.model.roofline import Roof
 from snapviewer.model.system import SystemUse
-from snapviewer.model.system.document import document_of
+from snapviewer.model.system.plain import document_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from snapviewer.model.live.copies import buffers_kept, copied, in_eval_mode, is_
 from snapviewer.model.live.inputs import Inputs, gathered, made_for
 from snapviewer.model.live.process import settings_kept
 from snapviewer.model.live.record import runnable
-from snapviewer.texts import MOST_SHOWN, clean
+from snapviewer.text.sanitize import MOST_SHOWN, clean
 
 clock_ns: Callable[[], int] = time.perf_counter_ns
 

@@ -13,7 +13,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from snapviewer.texts import clean
+from snapviewer.text.sanitize import clean
 
 TOTALS, NODES, MEMORY = range(3)
 _MOST_THREADS = 4096

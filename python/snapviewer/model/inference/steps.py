@@ -8,7 +8,7 @@ from threading import Event
 from typing import TypeAlias, TypeVar
 
 from snapviewer import CancelledError
-from snapviewer.texts import MOST_SHOWN, clean
+from snapviewer.text.sanitize import MOST_SHOWN, clean
 
 Progress: TypeAlias = Callable[[int, int], object]
 _Found = TypeVar("_Found")

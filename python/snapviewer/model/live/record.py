@@ -17,7 +17,7 @@ from snapviewer.model.live.process import settings_kept
 from snapviewer.model.live.recorder import recording
 from snapviewer.model.live.script import unseen_nodes
 from snapviewer.model.live.values import value_of
-from snapviewer.texts import MOST_SHOWN, clean
+from snapviewer.text.sanitize import MOST_SHOWN, clean
 
 Way: TypeAlias = Literal["meta", "fake", "cpu"]
 """Where a module runs: without storage, with fake tensors, or for real on its own device."""

@@ -16,7 +16,7 @@ from os import PathLike
 from typing import Any
 
 from snapviewer._core import SnapshotError, read_checkpoint
-from snapviewer.model.members import members_of, unpacked
+from snapviewer.checkpoint.members import members_of, unpacked
 
 # A thousand operations take 2 to 3 MB with some 100,000 values. What has far more values for its
 # length was made to take memory: each takes up to a hundred bytes.

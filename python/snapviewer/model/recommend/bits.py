@@ -17,7 +17,7 @@ from snapviewer.model.recommend.registry import (
     parameter_recommender,
     recommender,
 )
-from snapviewer.units import count_of
+from snapviewer.text.units import count_of
 
 _TARGETS = (("int4", 4, GOOD_INT4_DB), ("int8", 8, GOOD_INT8_DB))
 _LARGEST_HALF = 65504.0

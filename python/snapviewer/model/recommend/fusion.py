@@ -15,7 +15,7 @@ from snapviewer.model.recommend.registry import (
     recommender,
 )
 from snapviewer.model.work import kind_of
-from snapviewer.units import count_of, format_bytes
+from snapviewer.text.units import count_of, format_bytes
 
 _PRODUCERS = ("Convolution", "Linear", "Normalization", "ElementWise", "MatMul")
 

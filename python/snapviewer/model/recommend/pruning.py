@@ -17,7 +17,7 @@ from snapviewer.model.recommend.registry import (
     parameter_recommender,
     recommender,
 )
-from snapviewer.units import count_of
+from snapviewer.text.units import count_of
 
 # Less than this share is not worth the trouble.
 _LEAST_PRUNED = 0.1

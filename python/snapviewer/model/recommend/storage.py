@@ -15,7 +15,7 @@ from snapviewer.model.recommend.registry import (
     parameter_recommender,
     recommender,
 )
-from snapviewer.units import count_of
+from snapviewer.text.units import count_of
 
 _SPARSE = 0.7
 # What a walk may touch beside what it uses, in tensors of more than a few lines.

@@ -10,10 +10,10 @@ from typing import Any
 
 from snapviewer.model.quantity import Quantity
 from snapviewer.model.system.cpu import Cpu, read_cpu, read_temperatures
-from snapviewer.model.system.document import document_of
 from snapviewer.model.system.gpu import Gpu, read_gpus
 from snapviewer.model.system.memory import Memory, read_memory
 from snapviewer.model.system.monitor import GpuUse, SystemMonitor, SystemUse
+from snapviewer.model.system.plain import document_of
 
 __all__ = [
     "Cpu",

@@ -22,8 +22,8 @@ from snapviewer.model.system import gpu as gpus
 from snapviewer.model.system.cache_hits import CacheCounters
 from snapviewer.model.system.counters import Counters, busy_share, change, read_counters
 from snapviewer.model.system.cpu import frequency, processor_temperature, usable_cpus
-from snapviewer.model.system.document import document_of
 from snapviewer.model.system.memory import resident
+from snapviewer.model.system.plain import document_of
 from snapviewer.model.system.watched import BusyShare, Watched
 
 if TYPE_CHECKING:

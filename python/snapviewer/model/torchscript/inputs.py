@@ -9,8 +9,8 @@ from math import isqrt
 from typing import Any
 
 from snapviewer._core import SnapshotError
+from snapviewer.checkpoint.code import Archive
 from snapviewer.model.graph import Node, TensorSpec, Unknown
-from snapviewer.model.torchscript.archive import Archive
 from snapviewer.model.torchscript.tree import Tree
 
 _IMAGE_SIZES = (224, 32, 28, 64, 96, 128, 256, 299, 384, 512, 448, 518)

@@ -9,8 +9,8 @@ from os import PathLike
 from typing import Any, Literal
 
 from snapviewer._core import SnapshotError
+from snapviewer.checkpoint.code import Archive, open_archive
 from snapviewer.model.graph import Graph, TensorSpec, Unknown, Value
-from snapviewer.model.torchscript.archive import Archive, open_archive
 from snapviewer.model.torchscript.follow import Follower
 from snapviewer.model.torchscript.inputs import (
     Parameter,

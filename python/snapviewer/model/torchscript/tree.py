@@ -6,9 +6,9 @@ import ast
 from typing import Any
 
 from snapviewer._core import Value as FileValue
+from snapviewer.checkpoint.code import Archive
 from snapviewer.model.graph import TensorSpec, Unknown
 from snapviewer.model.shapes.dtypes import is_integral
-from snapviewer.model.torchscript.archive import Archive
 from snapviewer.model.torchscript.numbers import LONGEST_ROW
 from snapviewer.model.torchscript.values import Instance, Tensor, within_64_bits
 

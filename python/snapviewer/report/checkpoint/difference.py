@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from snapviewer.checkpoint_diff import Changed, CheckpointDiff, Pair
-from snapviewer.texts import clean
-from snapviewer.units import count_of, format_bytes, format_share
+from snapviewer.checkpoint.difference import Changed, CheckpointDiff, Pair
+from snapviewer.text.columns import fitted, lay_out, named, shape_text
+from snapviewer.text.sanitize import clean
+from snapviewer.text.units import count_of, format_bytes, format_share
 
-from .columns import fitted, lay_out, named, shape_text
-from .document import number, tensor_dict
+from .json import number, tensor_dict
 from .values import changed_values, changes_dict
 
 if TYPE_CHECKING:

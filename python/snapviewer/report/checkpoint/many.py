@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from snapviewer.checkpoint_files import FailedFile
-from snapviewer.checkpoint_stats import Measured
-from snapviewer.texts import clean
-from snapviewer.units import count_of, format_bytes
-
-from .columns import fitted, lay_out, named, names_text
+from snapviewer.checkpoint.paths import FailedFile
+from snapviewer.checkpoint.statistics import Measured
+from snapviewer.text.columns import fitted, lay_out, named, names_text
+from snapviewer.text.sanitize import clean
+from snapviewer.text.units import count_of, format_bytes
 
 if TYPE_CHECKING:
     from snapviewer._core import Checkpoint

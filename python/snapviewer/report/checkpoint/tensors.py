@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from snapviewer.checkpoint_stats import Measured
-from snapviewer.checkpoint_summary import Share, Summary
-from snapviewer.texts import clean, shortened_in_middle
-from snapviewer.units import count_of, format_bytes, format_share
-
-from .columns import lay_out, named, room_for_names, shape_text
+from snapviewer.checkpoint.statistics import Measured
+from snapviewer.checkpoint.summary import Share, Summary
+from snapviewer.text.columns import lay_out, named, room_for_names, shape_text
+from snapviewer.text.sanitize import clean, shortened_in_middle
+from snapviewer.text.units import count_of, format_bytes, format_share
 
 if TYPE_CHECKING:
     from snapviewer._core import Stats, Tensor

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from snapviewer.checkpoint_stats import Measured
-from snapviewer.checkpoint_summary import Advice, Summary, groups_of, order_of
-from snapviewer.checkpoint_values import plain_values
-from snapviewer.texts import clean
-from snapviewer.units import count_of, format_bytes, format_share
+from snapviewer.checkpoint.statistics import Measured
+from snapviewer.checkpoint.summary import Advice, Summary, groups_of, order_of
+from snapviewer.checkpoint.values import plain_values
+from snapviewer.text.columns import fitted, lay_out, named, names_text
+from snapviewer.text.sanitize import clean
+from snapviewer.text.units import count_of, format_bytes, format_share
 
-from .columns import fitted, lay_out, named, names_text
 from .tensors import alarms, group_table, letter, stats_table, tensor_table
 from .values import value_table
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from snapviewer.checkpoint_values import Leaf, Plain, ValuesDiff
-from snapviewer.texts import clean
-from snapviewer.units import count_of, format_bytes
-
-from .columns import lay_out, named
+from snapviewer.checkpoint.values import Leaf, Plain, ValuesDiff
+from snapviewer.text.columns import lay_out, named
+from snapviewer.text.sanitize import clean
+from snapviewer.text.units import count_of, format_bytes
 
 _MOST_VALUES = 12
 _MOST_CHANGES = 20

@@ -9,7 +9,6 @@ from snapviewer.model.analysis import ModelAnalysis
 from snapviewer.model.compute import compute_of
 from snapviewer.model.nodes import NodeFacts
 from snapviewer.model.parameters import Parameter
-from snapviewer.model.record import energy_document, system_document
 from snapviewer.model.work import Uncounted
 from snapviewer.report.model.figures import (
     how,
@@ -22,7 +21,8 @@ from snapviewer.report.model.figures import (
     share_said,
     uncounted_said,
 )
-from snapviewer.texts import clean, shortened_in_middle
+from snapviewer.report.model.json import energy_document, system_document
+from snapviewer.text.sanitize import clean, shortened_in_middle
 
 if TYPE_CHECKING:
     from snapviewer.model.inference import NodeProfile, Profile

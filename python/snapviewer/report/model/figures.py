@@ -10,8 +10,8 @@ from typing import Any
 from snapviewer.model.graph import Graph, TensorSpec, Unknown, Value
 from snapviewer.model.quantity import Quantity
 from snapviewer.model.work import Totals, kind_of
-from snapviewer.texts import clean
-from snapviewer.units import count_of, format_bytes, format_duration_us
+from snapviewer.text.sanitize import clean
+from snapviewer.text.units import count_of, format_bytes, format_duration_us
 
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _PREFIXED = ("FLOP", "MAC", "FLOP/s", "FLOP/J", "1/s")

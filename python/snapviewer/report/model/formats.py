@@ -13,13 +13,13 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 from xml.etree import ElementTree
 
-from snapviewer.document.html import as_html
-from snapviewer.document.markdown import as_markdown
-from snapviewer.document.pdf import as_pdf
 from snapviewer.model.analysis import ModelAnalysis
 from snapviewer.report.model.page import page_of
 from snapviewer.report.model.text import as_text
-from snapviewer.texts import clean, json_outline
+from snapviewer.report.writers.html import as_html
+from snapviewer.report.writers.markdown import as_markdown
+from snapviewer.report.writers.pdf import as_pdf
+from snapviewer.text.sanitize import clean, json_outline
 
 Format: TypeAlias = Callable[[ModelAnalysis], "str | bytes"]
 

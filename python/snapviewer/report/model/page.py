@@ -8,7 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from snapviewer import __version__
-from snapviewer.document.blocks import (
+from snapviewer.model.analysis import ModelAnalysis
+from snapviewer.model.compute import compute_of
+from snapviewer.model.measures import compressibility, int8_db, pruning_potential
+from snapviewer.model.nodes import NodeFacts
+from snapviewer.model.parameters import largest
+from snapviewer.model.quantity import Quantity
+from snapviewer.model.recommend import advice_for_node
+from snapviewer.model.work import Uncounted
+from snapviewer.report.blocks import (
     Bar,
     BarChart,
     Block,
@@ -23,15 +31,6 @@ from snapviewer.document.blocks import (
     strong,
     text,
 )
-from snapviewer.model.analysis import ModelAnalysis
-from snapviewer.model.compute import compute_of
-from snapviewer.model.measures import compressibility, int8_db, pruning_potential
-from snapviewer.model.nodes import NodeFacts
-from snapviewer.model.parameters import largest
-from snapviewer.model.quantity import Quantity
-from snapviewer.model.recommend import advice_for_node
-from snapviewer.model.record import energy_document
-from snapviewer.model.work import Uncounted
 from snapviewer.report.model.figures import (
     inputs_said,
     prefix_of,
@@ -39,8 +38,9 @@ from snapviewer.report.model.figures import (
     said,
     uncounted_said,
 )
+from snapviewer.report.model.json import energy_document
 from snapviewer.report.model.page_runs import energy, performance, system
-from snapviewer.units import format_bytes
+from snapviewer.text.units import format_bytes
 
 _MOST_ROWS = 40
 

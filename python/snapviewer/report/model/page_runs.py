@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from snapviewer.document.blocks import (
+from snapviewer.model.analysis import ModelAnalysis
+from snapviewer.model.quantity import Quantity
+from snapviewer.report.blocks import (
     Bar,
     BarChart,
     Block,
@@ -19,9 +21,6 @@ from snapviewer.document.blocks import (
     strong,
     text,
 )
-from snapviewer.model.analysis import ModelAnalysis
-from snapviewer.model.quantity import Quantity
-from snapviewer.model.record import energy_document, system_document
 from snapviewer.report.model.console import layout_lines
 from snapviewer.report.model.figures import (
     is_quantity,
@@ -30,7 +29,8 @@ from snapviewer.report.model.figures import (
     said,
     share_said,
 )
-from snapviewer.units import count_of
+from snapviewer.report.model.json import energy_document, system_document
+from snapviewer.text.units import count_of
 
 if TYPE_CHECKING:
     from snapviewer.model.inference import NodeProfile, Profile

@@ -20,7 +20,7 @@ from snapviewer.model.recommend import Advice, advice_for_node, advice_for_param
 from snapviewer.model.work import Uncounted
 from snapviewer.report.model.console import NARROW, WIDE, performance, summary, title
 from snapviewer.report.model.figures import inputs_said, said, uncounted_said
-from snapviewer.texts import clean
+from snapviewer.text.sanitize import clean
 
 _MIB = 2**20
 _FORMATS = ("int8", "int4", "float8_e4m3fn", "float8_e5m2")

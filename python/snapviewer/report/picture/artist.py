@@ -10,9 +10,9 @@ from PIL import Image
 
 from snapviewer import Device
 from snapviewer import Image as TimelineImage
-from snapviewer.report import marks
-from snapviewer.report.ticks import Ticks
-from snapviewer.theme import THEMES, Color
+from snapviewer.report.picture import marks
+from snapviewer.report.picture.ticks import Ticks
+from snapviewer.report.theme import THEMES, Color
 
 from . import words
 from .canvas import Align, Canvas, shortened, text_width, wrapped

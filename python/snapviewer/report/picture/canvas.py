@@ -14,7 +14,7 @@ from typing import Literal
 
 from PIL import Image, ImageDraw, ImageFont
 
-from snapviewer.theme import Color
+from snapviewer.report.theme import Color
 
 Align = Literal["left", "middle", "right"]
 _ANCHORS: dict[Align, str] = {"left": "ls", "middle": "ms", "right": "rs"}

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from PIL import Image, PngImagePlugin
 
 from snapviewer import Device, Snapshot
-from snapviewer.aside import written_aside
-from snapviewer.report.ticks import byte_ticks
+from snapviewer.files.atomic_write import written_aside
+from snapviewer.report.picture.ticks import byte_ticks
 
 from . import words
 from .artist import Artist, Scene

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from snapviewer import Device, Snapshot, _core
-from snapviewer.frames import line_of
-from snapviewer.theme import Color
-from snapviewer.units import BYTE_UNITS, count_of
+from snapviewer.report.theme import Color
+from snapviewer.snapshot.frames import line_of
+from snapviewer.text.units import BYTE_UNITS, count_of
 
 from .view import View
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from snapviewer import Device, SnapshotError
 from snapviewer._core import Clock, Image, Timeline
-from snapviewer.clocks import shown_us
-from snapviewer.report.ticks import Piece, Ticks, WidthOf, event_ticks, time_ticks
-from snapviewer.units import format_duration_us
+from snapviewer.report.picture.ticks import Piece, Ticks, WidthOf, event_ticks, time_ticks
+from snapviewer.snapshot.clock import shown_us
+from snapviewer.text.units import format_duration_us
 
 from .options import PictureOptions
 

@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 
 from snapviewer import Device
 from snapviewer._core import Timeline
-from snapviewer.units import count_of, format_bytes, format_duration_us
+from snapviewer.text.units import count_of, format_bytes, format_duration_us
 
 from .options import PictureOptions
 from .view import View

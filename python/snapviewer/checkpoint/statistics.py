@@ -1,0 +1,72 @@
+"""Statistics of all tensors of a checkpoint.
+
+Tensors that are the same view of the same storage (tied weights) are measured once.
+
+# Cost
+
+One pass or two over the bytes of the tensors, in parallel; the memory is bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Event
+from typing import TYPE_CHECKING
+
+from snapviewer import CancelledError, SnapshotError
+from snapviewer.text.progress import part_of
+
+if TYPE_CHECKING:
+    from snapviewer._core import Checkpoint, Stats, Tensor
+
+Measured = dict[int, "Stats | str"]
+"""For the index of each tensor its statistics, or why there are none."""
+
+
+def measure(
+    checkpoint: Checkpoint,
+    *,
+    bins: int = 64,
+    progress: Callable[[int, int], object] | None = None,
+    cancel: Event | None = None,
+) -> Measured:
+    """Measure all tensors of a checkpoint.
+
+    Args:
+        checkpoint: The checkpoint.
+        bins: How many bins the histograms have.
+        progress: Called with (done, total) bytes now and then.
+        cancel: Asked now and then whether to stop.
+
+    Raises:
+        CancelledError: `cancel` was set.
+        OSError: The file cannot be read.
+    """
+    tensors = checkpoint.tensors
+    total = sum(tensor.logical_bytes for tensor in tensors)
+    known: dict[object, Stats | str] = {}
+    measured: Measured = {}
+    done = 0
+    for index, tensor in enumerate(tensors):
+        view = _view_of(tensor, index)
+        if view not in known:
+            report = part_of(progress, done, tensor.logical_bytes, total)
+            try:
+                known[view] = checkpoint.stats(index, bins=bins, progress=report, cancel=cancel)
+            except CancelledError:
+                raise
+            except SnapshotError as error:
+                known[view] = str(error)
+        measured[index] = known[view]
+        done += tensor.logical_bytes
+        if progress is not None:
+            progress(done, total)
+    return measured
+
+
+def _view_of(tensor: Tensor, index: int) -> object:
+    """Return what is equal for tensors with the same elements in the same place."""
+    if tensor.storage is None or tensor.parts:
+        return index
+    place = (tensor.file, tensor.storage, tensor.offset, tensor.stride)
+    return (*place, tensor.kind, tensor.dtype, tensor.shape)

@@ -1,0 +1,1 @@
+"""The user's files: atomic writes, the cache of bundles, settings."""

@@ -1,0 +1,1 @@
+"""Snapshots as text and JSON."""

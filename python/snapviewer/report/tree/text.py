@@ -1,0 +1,74 @@
+"""The tree as text, with its guides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from snapviewer.explorer.formats import format_memory, format_param_count
+from snapviewer.explorer.labels import MOST_NAME, type_text
+from snapviewer.explorer.tree import ModuleNode, Tree
+from snapviewer.report.tree.selection import EVERYTHING, More, Seen, remarks, rows_of
+from snapviewer.text.sanitize import clean
+
+MOST_GUIDES = 60  # levels that are drawn; what is deeper is told by a number
+
+
+def as_text(tree: Tree, seen: Seen = EVERYTHING) -> str:
+    """Render what is seen of a tree as text.
+
+    ```text
+    ResNet(
+    ├── 25.6M parameters
+    ├── conv1: Conv2d(3→64, 7×7) [9.4K params]
+    └── fc: Linear(2048→1000) [2.0M params]
+    ```
+    """
+    return "".join(f"{line}\n" for line in _lines(tree, seen))
+
+
+def _lines(tree: Tree, seen: Seen) -> Iterator[str]:
+    for row in rows_of(tree.root, seen):
+        if isinstance(row, More):
+            yield f"{guides_text(row.guides)}... {row.count:,} more"
+        elif row.guides:
+            yield f"{guides_text(row.guides)}{line_text(row.node, seen)}"
+        else:
+            yield from _head(tree, has_more=row.below > 0)
+    yield from (f"Note: {clean(note, 300)}" for note in tree.notes)
+
+
+def _head(tree: Tree, *, has_more: bool) -> Iterator[str]:
+    """Yield the root: what it is, and its sums in the place of its first children."""
+    root, sums = tree.root, tree.root.sums
+    yield f"{type_text(root) or clean(tree.name, MOST_NAME)}("
+    facts = [f"{format_param_count(sums.parameters)} parameters"]
+    frozen = sums.parameters - sums.trainable
+    if frozen:
+        facts.append(f"{format_param_count(frozen)} of them frozen")
+    if sums.parameters or sums.buffers:
+        buffers = f", {format_memory(sums.buffer_bytes)} of buffers" if sums.buffers else ""
+        facts.append(f"{format_memory(sums.parameter_bytes)} of parameters{buffers}")
+    for place, fact in enumerate(facts):
+        yield f"{guides_text((has_more or place < len(facts) - 1,))}{fact}"
+
+
+def line_text(node: ModuleNode, seen: Seen = EVERYTHING) -> str:
+    """Say a module as a line of the text, with what it shares."""
+    remark = remarks(node)
+    return f"{seen.line(node)} {remark}" if remark else seen.line(node)
+
+
+def guides_text(guides: tuple[bool, ...]) -> str:
+    """Draw the guides before a line.
+
+    >>> guides_text((True, False)), guides_text(())
+    ('│   └── ', '')
+    """
+    if not guides:
+        return ""
+    far = ""
+    if len(guides) > MOST_GUIDES:
+        far = f"(level {len(guides)}) "
+        guides = guides[-MOST_GUIDES:]
+    lines = ("│   " if more else "    " for more in guides[:-1])
+    return f"{''.join(lines)}{'├── ' if guides[-1] else '└── '}{far}"

@@ -1,0 +1,65 @@
+"""The colours of a report, by what they are for. Greys carry the page, colour carries data."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from snapviewer.report.theme import THEMES, Color
+
+Mode: TypeAlias = Literal["light", "dark"]
+Ink: TypeAlias = str
+"""What a shape is coloured for: a key of `PALETTES`."""
+
+SERIES_COUNT = 12
+
+# Neighbours differ in hue and in lightness, so that the first few are told apart in print, too.
+_SERIES = {
+    "light": "0969da bc4c00 1a7f37 8250df c69026 0a8f9c bf3989 57606a 7cb518 3949ab a40e26 6f4e37",
+    "dark": "4493f8 f0883e 3fb950 ab7df8 d9a62e 39c5cf f778ba 9ba5b0 a3d05a 8f9bff ff8f88 c9b458",
+}
+SERIES_HEX = tuple(f"#{digits}" for digits in _SERIES["light"].split())
+"""For charts that others draw, on whatever background."""
+_GREEN = {"light": "1a7f37", "dark": "3fb950"}
+_PANEL = {"light": "f6f8fa", "dark": "1d2026"}
+_CODE = {"light": "ebeef1", "dark": "2a2e36"}
+_AXIS = {"light": "8c959f", "dark": "6e7681"}
+
+
+def _color(digits: str) -> Color:
+    red, green, blue = bytes.fromhex(digits)
+    return red, green, blue
+
+
+def _palette(mode: Mode) -> dict[Ink, Color]:
+    theme = THEMES[mode]
+    greys = {
+        "paper": theme.background,
+        "panel": _color(_PANEL[mode]),
+        "code": _color(_CODE[mode]),
+        "text": theme.text,
+        "secondary": theme.secondary,
+        "grid": theme.grid,
+        "axis": _color(_AXIS[mode]),
+    }
+    tones = {
+        "plain": theme.accent,
+        "good": _color(_GREEN[mode]),
+        "warning": theme.peak,
+        "bad": theme.oom,
+    }
+    series = {
+        f"series{index}": _color(digits) for index, digits in enumerate(_SERIES[mode].split())
+    }
+    return greys | tones | series
+
+
+PALETTES: dict[Mode, dict[Ink, Color]] = {"light": _palette("light"), "dark": _palette("dark")}
+
+
+def series_ink(index: int) -> Ink:
+    """Return the ink of a series; after the last one they begin again.
+
+    >>> series_ink(0), series_ink(12)
+    ('series0', 'series0')
+    """
+    return f"series{index % SERIES_COUNT}"

@@ -1,0 +1,148 @@
+"""Documents as one HTML file, without scripts and without anything from outside.
+
+A Content-Security-Policy forbids both, so that even a text that slipped through would do nothing;
+the one style sheet is allowed by its hash.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator
+from html import escape
+
+from snapviewer.report.blocks import (
+    BarChart,
+    Block,
+    Document,
+    Heading,
+    Language,
+    LineChart,
+    Listing,
+    Paragraph,
+    Span,
+    Table,
+    Text,
+)
+from snapviewer.report.writers.charts import SLIM_PX, draw
+from snapviewer.report.writers.lettering import one_line
+from snapviewer.report.writers.style_sheet import style_sheet
+from snapviewer.report.writers.svg import as_svg
+
+_LANGUAGES = {"zh": "zh-CN", "en": "en"}
+_CONTENTS = {"zh": "目录", "en": "Contents"}
+_LEAST_CONTENTS = 3  # headings that are worth a table of contents
+
+_TAGS = {"strong": "strong", "code": "code"}
+
+
+def as_html(document: Document) -> str:
+    """Render a document as a page of HTML that needs nothing else."""
+    return page_of(document.title, "\n".join(_body(document)), language=document.language)
+
+
+def page_of(title: str, body: str, *, language: Language = "en", more_style: str = "") -> str:
+    """Return a page of HTML that needs nothing else.
+
+    Args:
+        title: A text, for the heading, too.
+        body: HTML, in which every stranger's text was escaped.
+        language: What it is written in.
+        more_style: What the style sheet of a report does not have.
+    """
+    title = _words(title).strip()
+    style = style_sheet() + more_style
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    return f"""<!DOCTYPE html>
+<html lang="{_LANGUAGES[language]}">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+<main>
+<h1>{title}</h1>
+{body}
+</main>
+</body>
+</html>
+"""
+
+
+def _body(document: Document) -> Iterator[str]:
+    sections = [
+        (number, block)
+        for number, block in enumerate(document.blocks)
+        if isinstance(block, Heading) and block.level <= 2
+    ]
+    if len(sections) >= _LEAST_CONTENTS:
+        label = _CONTENTS[document.language]
+        yield f'<nav aria-label="{label}">\n<p>{label}</p>\n<ol>'
+        for number, heading in sections:
+            yield f'<li><a href="#s{number}">{_words(heading.title)}</a></li>'
+        yield "</ol>\n</nav>"
+    for number, block in enumerate(document.blocks):
+        yield from _block(block, number)
+    if document.colophon.strip():
+        yield f"<footer>{_words(document.colophon)}</footer>"
+
+
+def _block(block: Block, number: int) -> Iterator[str]:
+    match block:
+        case Heading(level, title):
+            tag = f"h{min(max(level, 2), 4)}"
+            yield f'<{tag} id="s{number}">{_words(title)}</{tag}>'
+        case Paragraph(text, "plain"):
+            yield f"<p>{_inline(text)}</p>"
+        case Paragraph(text, tone):
+            yield f'<p class="box {tone}">{_inline(text)}</p>'
+        case Listing(items, is_ordered):
+            tag = "ol" if is_ordered else "ul"
+            yield f"<{tag}>"
+            yield from (f"<li>{_inline(item)}</li>" for item in items)
+            yield f"</{tag}>"
+        case Table():
+            yield from _table(block)
+        case BarChart() | LineChart():
+            title = _words(block.title)
+            yield f"<figure>\n<figcaption>{title}</figcaption>"
+            yield as_svg(draw(block), title=block.title, kind="broad")
+            # The style sheet shows this one where the screen is narrow.
+            yield as_svg(draw(block, width_px=SLIM_PX), title=block.title, kind="slim")
+            yield "</figure>"
+
+
+def _table(table: Table) -> Iterator[str]:
+    kinds = [' class="number"' if column.is_number else "" for column in table.columns]
+    yield '<div class="wide" tabindex="0">\n<table>\n<thead>\n<tr>'
+    for column, kind in zip(table.columns, kinds, strict=True):
+        yield f'<th scope="col"{kind}>{_words(column.title)}</th>'
+    yield "</tr>\n</thead>\n<tbody>"
+    for index, row in enumerate(table.rows):
+        is_total = table.has_total and index == len(table.rows) - 1
+        yield '<tr class="total">' if is_total else "<tr>"
+        cells = [*row[: len(kinds)], *[()] * (len(kinds) - len(row))]
+        yield "".join(
+            f"<td{kind}>{_inline(cell)}</td>" for cell, kind in zip(cells, kinds, strict=True)
+        )
+        yield "</tr>"
+    yield "</tbody>\n</table>\n</div>"
+
+
+def _inline(text: Text) -> str:
+    return "".join(map(_span, text))
+
+
+def _span(span: Span) -> str:
+    tag = _TAGS.get(span.style)
+    words = _words(span.text)
+    return f"<{tag}>{words}</{tag}>" if tag and words else words
+
+
+def _words(text: str) -> str:
+    return escape(one_line(text))

@@ -1,0 +1,203 @@
+"""Documents as Markdown, as GitHub reads it. Charts are Mermaid (`mermaid.py`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from snapviewer.report.blocks import (
+    BarChart,
+    Block,
+    Column,
+    Document,
+    Heading,
+    LineChart,
+    Listing,
+    Paragraph,
+    Span,
+    Table,
+    Text,
+)
+from snapviewer.report.writers.lettering import columns, one_line
+from snapviewer.report.writers.mermaid import bar_fence, line_fences
+
+MARKS = {"plain": "", "good": "✅ ", "warning": "⚠️ ", "bad": "❌ "}
+
+_WIDEST_COLUMN = 60  # in letters; beyond it, cells are not padded
+
+# An underscore within a word means nothing, so that `step_0` stays readable.
+_SPECIAL = re.compile(
+    r"[\\`*\[\]<|~$]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;)|:(?=//)|(?<=www)\.", re.IGNORECASE
+)
+_PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~]")
+_LIST_NUMBER = re.compile(r"^(\d+)([.)])(?=\s|$)")
+
+
+def as_markdown(document: Document) -> str:
+    """Render a document as Markdown."""
+    end = f"---\n\n{_paragraph((Span(document.colophon),))}\n" if document.colophon.strip() else ""
+    body = blocks_as_markdown(document.blocks)
+    return "\n\n".join(
+        part for part in (f"# {_heading(document.title)}", body.rstrip(), end) if part
+    )
+
+
+def blocks_as_markdown(blocks: Sequence[Block]) -> str:
+    """Render blocks as a part of a document."""
+    return "\n\n".join(filter(None, map(_block, blocks))) + "\n"
+
+
+def _block(block: Block) -> str:
+    match block:
+        case Heading(level, title):
+            return f"{'#' * min(max(level, 2), 4)} {_heading(title)}"
+        case Paragraph(text, "plain"):
+            return _paragraph(text)
+        case Paragraph(text, tone):
+            return f"> {MARKS[tone]}{_paragraph(text)}"
+        case Listing(items, is_ordered):
+            return "\n".join(
+                f"{f'{number}.' if is_ordered else '-'} {_paragraph(item)}"
+                for number, item in enumerate(items, start=1)
+            )
+        case Table():
+            return _table(block)
+        case BarChart():
+            return bar_fence(block)
+        case LineChart():
+            names = [_inline((Span(series.name),)) for series in block.series]
+            return line_fences(block, names)
+
+
+def _heading(title: str) -> str:
+    words = _inline((Span(title),)).strip()
+    # Number signs at the end would be taken for the closing of the heading.
+    return re.sub(r"#(#*)$", r"\#\1", words) or "–"
+
+
+def _paragraph(text: Text) -> str:
+    """Render a text that begins a line, where more characters mean something."""
+    words = _inline(text).strip()
+    if words[:1] in ("-", "+", "#", ">", "="):
+        return f"\\{words}"
+    return _LIST_NUMBER.sub(r"\1\\\2", words)
+
+
+def _inline(text: Text, *, is_cell: bool = False) -> str:
+    """Render spans; neighbours of one style become one, since `**a****b**` means another thing."""
+    joined = [
+        Span("".join(span.text for span in spans), style)
+        for style, spans in groupby((s for s in text if s.text), key=lambda span: span.style)
+    ]
+    parts: list[str] = []
+    for index, span in enumerate(joined):
+        words = one_line(span.text)
+        before = joined[index - 1].text[-1:] if index else ""
+        after = joined[index + 1].text[:1] if index + 1 < len(joined) else ""
+        if span.style == "code":
+            parts.append(_code(words, is_cell=is_cell))
+        elif span.style == "strong":
+            parts.append(_strong(words, before, after))
+        else:
+            parts.append(_escaped(words))
+    return "".join(parts)
+
+
+def _escaped(words: str) -> str:
+    r"""Escape what Markdown would obey.
+
+    >>> print(_escaped("step_0 | *a* <b> _c_ 64.6 %"))
+    step_0 \| \*a\* \<b> \_c\_ 64.6 %
+    """
+    return _SPECIAL.sub(lambda found: f"\\{found[0]}", words)
+
+
+def _strong(words: str, before: str, after: str) -> str:
+    """Set words in bold.
+
+    Stars between punctuation and a letter, as in `**显存：**峰值`, are not taken for bold. So a
+    colon or full stop goes behind them; for what is left, there is HTML.
+
+    >>> print(_strong("显存：", "", "峰"), _strong("（显存）", "", "峰"))
+    **显存**： <strong>（显存）</strong>
+    """
+    start, core, end = _peeled(words)
+    if not core:
+        return words
+    opens = core[0].isalnum() or bool(start) or not before.strip()
+    # Before a space or punctuation it does not matter what the bold words end with.
+    closes = core[-1].isalnum() or bool(end) or not after.strip()
+    inner = _escaped(core)
+    bold = f"**{inner}**" if opens and closes else f"<strong>{inner}</strong>"
+    return f"{start}{bold}{_escaped(end)}"
+
+
+def _peeled(words: str) -> tuple[str, str, str]:
+    """Split off the spaces around words and what ends a sentence."""
+    start = words[: len(words) - len(words.lstrip())]
+    core = words.strip().rstrip(" ,.:;!?，。：；！？、")
+    return start, core, words[len(start) + len(core) :]
+
+
+def _code(words: str, *, is_cell: bool) -> str:
+    """Set words as code, whatever they are.
+
+    >>> print(_code("a`b", is_cell=False), _code("a|b", is_cell=True))
+    ``a`b`` <code>a&#124;b</code>
+    """
+    words = words.strip()
+    if not words:
+        return ""
+    if is_cell and "|" in words:
+        # A table is cut at its pipes before code is looked for, and unescaping differs among
+        # readers of Markdown; entities mean one thing everywhere.
+        return f"<code>{_PUNCTUATION.sub(_entity, words)}</code>"
+    runs = {len(run) for run in re.findall("`+", words)}
+    fence = "`" * next(length for length in range(1, len(words) + 2) if length not in runs)
+    pad = " " if words[0] == "`" or words[-1] == "`" else ""
+    return f"{fence}{pad}{words}{pad}{fence}"
+
+
+def _entity(found: re.Match[str]) -> str:
+    return f"&#{ord(found[0])};"
+
+
+def _table(table: Table) -> str:
+    if not table.columns:
+        return ""
+    head = [_inline((Span(column.title),), is_cell=True).strip() for column in table.columns]
+    rows = [head, *_cells(table)]
+    widths = [
+        max(3, *(min(columns(row[index]), _WIDEST_COLUMN) for row in rows))
+        for index in range(len(head))
+    ]
+    rule = [
+        f"{'-' * (width - 1)}:" if column.is_number else "-" * width
+        for column, width in zip(table.columns, widths, strict=True)
+    ]
+    lines = [_row(row, widths, table.columns) for row in rows]
+    return "\n".join([lines[0], _row(rule, widths, table.columns), *lines[1:]])
+
+
+def _cells(table: Table) -> Iterator[list[str]]:
+    """Render the rows, each with as many cells as there are columns; those of a sum stand out."""
+    for index, row in enumerate(table.rows):
+        is_total = table.has_total and index == len(table.rows) - 1
+        cells = [_total(cell) if is_total else cell for cell in row[: len(table.columns)]]
+        cells += [()] * (len(table.columns) - len(cells))
+        yield [_inline(cell, is_cell=True).strip() for cell in cells]
+
+
+def _total(cell: Text) -> Text:
+    return tuple(Span(span.text, "strong") if span.style == "plain" else span for span in cell)
+
+
+def _row(cells: Sequence[str], widths: Sequence[int], layout: Sequence[Column]) -> str:
+    padded = (
+        f"{' ' * (width - columns(cell))}{cell}"
+        if column.is_number
+        else f"{cell}{' ' * (width - columns(cell))}"
+        for cell, width, column in zip(cells, widths, layout, strict=True)
+    )
+    return f"| {' | '.join(padded)} |"

@@ -1,0 +1,1 @@
+"""What Python adds to the core: allocation details, live allocations, frames, annotations."""

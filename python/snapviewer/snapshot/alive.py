@@ -1,0 +1,195 @@
+"""What is alive after an event: by line of code, and the largest allocations.
+
+Naming a stack may be slow, so only the heaviest stacks are named; what the others hold is one
+group, and nothing is lost: the groups and the rest add up to the total.
+
+Cost: a few passes over what is alive (10 ms for 250,000), and a name for each stack shown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from snapviewer._core import Device, Frame, Timeline
+from snapviewer.snapshot.frames import own_frame
+from snapviewer.text.units import count_of
+
+MOST_STACKS = 400
+MOST_GROUPS = 200
+MOST_LARGEST = 200
+_MOST_FILTER = 1000  # characters; a longer filter is nothing that a person would want to edit
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Allocations whose stacks lead to the same line of code.
+
+    `largest` is the largest of them; `stacks` are the heaviest first, and empty for the rest.
+    """
+
+    line: str
+    size_bytes: int
+    count: int
+    largest: int
+    stacks: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Living:
+    """One allocation: `index` is its place among the device's."""
+
+    index: int
+    size_bytes: int
+    line: str
+    alloc_event: int
+    free_event: int
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What is alive after an event; -1 is before the first.
+
+    `groups` have the most bytes first, and `rest` is what is in none of them; so do `largest`.
+    """
+
+    event: int
+    total_bytes: int
+    count: int
+    groups: tuple[Group, ...]
+    rest: Group | None
+    largest: tuple[Living, ...]
+
+
+def moment_of(
+    device: Device, timeline: Timeline, event: int, line_of: Callable[[int], str]
+) -> Moment:
+    """Tell what a timeline shows after an event.
+
+    Args:
+        device: The device.
+        timeline: A timeline of it; what this leaves out is not counted.
+        event: The event; -1 is before the first, which is all there is without events.
+        line_of: Names a stack. Called once for each stack that is shown.
+    """
+    a = device.allocations
+    alive = np.sort(timeline.stack(event)[0])
+    # No sum of sizes is above 63 bits: such a file is refused.
+    sizes, stacks = a.size[alive].astype(np.int64), a.stack[alive]
+    lines: dict[int, str] = {}
+
+    def name(stack: int) -> str:
+        if stack not in lines:
+            lines[stack] = line_of(stack)
+        return lines[stack]
+
+    groups, rest = _groups(alive, sizes, stacks, name)
+    living = tuple(
+        Living(
+            index=int(alive[place]),
+            size_bytes=int(sizes[place]),
+            line=name(int(stacks[place])),
+            alloc_event=int(a.alloc_event[alive[place]]),
+            free_event=int(a.free_event[alive[place]]),
+        )
+        for place in _heaviest(sizes, MOST_LARGEST)
+    )
+    return Moment(event, int(sizes.sum()), len(alive), groups, rest, living)
+
+
+def made_or_freed(device: Device, event: int) -> int | None:
+    """Find the allocation that an event made, freed, or asked to free."""
+    a = device.allocations
+    if not 0 <= event < device.events:
+        return None
+    # An event that makes one may also end another whose free was lost.
+    for events in (a.alloc_event, a.free_event, a.free_requested):
+        found = np.flatnonzero(events == event)
+        if len(found):
+            return int(found[0])
+    return None
+
+
+def filter_of(group: Group, frames_of: Callable[[int], Sequence[Frame]]) -> str | None:
+    """Write a filter for the allocations of a group.
+
+    Stacks whose ids are not next to each other are described by the line that they share, so that
+    whatever comes through it matches.
+
+    Returns:
+        The filter, or None if none describes them.
+    """
+    if not group.stacks:
+        return None
+    first, last = min(group.stacks), max(group.stacks)
+    if first == last:
+        return f"stack={first}"
+    if last - first + 1 == len(group.stacks):
+        return f"stack={first}..{last + 1}"
+    frames = {own_frame(frames_of(stack)) for stack in group.stacks}
+    texts = {f"{one.name} ({one.filename}:{one.line})" for one in frames if one is not None}
+    expression = "|".join(f"^{_escaped(text)}$" for text in sorted(texts))
+    return f'"{expression}"' if 0 < len(expression) <= _MOST_FILTER else None
+
+
+def _escaped(text: str) -> str:
+    r"""Write a text as an expression inside of a filter's quotes.
+
+    >>> _escaped('f (a b.py:1)'), _escaped('"x"')
+    ('f \\(a b\\.py:1\\)', '\\"x\\"')
+    """
+    return re.sub(r'[][\\.^$|?*+(){}"]', r"\\\g<0>", text)
+
+
+def _groups(
+    alive: npt.NDArray[np.uint32],
+    sizes: npt.NDArray[np.int64],
+    stacks: npt.NDArray[np.uint32],
+    name: Callable[[int], str],
+) -> tuple[tuple[Group, ...], Group | None]:
+    """Group what is alive by stack, then those of the heaviest stacks by line."""
+    if not len(alive):
+        return (), None
+    # By the stack's id: adding up in place needs no sorting.
+    count = np.bincount(stacks)
+    size, largest_size = np.zeros(len(count), np.int64), np.zeros(len(count), np.int64)
+    np.add.at(size, stacks, sizes)
+    np.maximum.at(largest_size, stacks, sizes)
+    largest = np.zeros(len(count), np.int64)
+    # Of equals the first: the last that is written wins.
+    places = np.flatnonzero(sizes == largest_size[stacks])[::-1]
+    largest[stacks[places]] = alive[places]
+
+    present = np.flatnonzero(count)
+    by_line: dict[str, list[int]] = {}
+    for stack in present[_heaviest(size[present], MOST_STACKS)].tolist():
+        by_line.setdefault(name(stack), []).append(stack)
+
+    def group(line: str, of: npt.NDArray[np.int64], told: tuple[int, ...]) -> Group:
+        best = of[np.lexsort((largest[of], -largest_size[of]))[0]]
+        return Group(line, int(size[of].sum()), int(count[of].sum()), int(largest[best]), told)
+
+    named = [group(line, np.array(of), tuple(of)) for line, of in by_line.items()]
+    named.sort(key=lambda one: -one.size_bytes)
+    shown = tuple(named[:MOST_GROUPS])
+    others = np.setdiff1d(present, [stack for one in shown for stack in one.stacks])
+    if not len(others):
+        return shown, None
+    return shown, group(count_of(len(others), "more stack"), others, ())
+
+
+def _heaviest(weights: npt.NDArray[np.int64], most: int) -> npt.NDArray[np.int64]:
+    """Return where the largest are, largest first; of equals the first.
+
+    >>> _heaviest(np.array([3, 9, 3, 5]), 3)
+    array([1, 3, 0])
+    """
+    places = np.arange(len(weights))
+    if len(weights) > most:
+        least = np.partition(weights, len(weights) - most)[len(weights) - most]
+        places = np.flatnonzero(weights >= least)
+    return places[np.argsort(-weights[places], kind="stable")][:most]

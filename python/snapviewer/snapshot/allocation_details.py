@@ -1,0 +1,241 @@
+"""Everything that is known of one allocation.
+
+Cost: a few passes over columns of the device's allocations, and one event's row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from snapviewer._core import CATEGORIES, Clock, Device, Frame, Snapshot
+from snapviewer.snapshot.annotations import Span, spans_of
+from snapviewer.snapshot.frames import FrameKind, kind_of, own_frame
+
+_NO_FREE_STACK = 2**32 - 1
+_FLAGS = ("free lost", "no block at the end", "known only from the segments")
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """An event, and the Unix time at which it happened; None if the file has no times."""
+
+    event: int
+    time_us: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """How long something lasted: events, and microseconds if the file has times."""
+
+    events: int
+    time_us: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FrameFact:
+    """A line of a call stack, and whose code it is. `is_main` is the one that says most."""
+
+    frame: Frame
+    kind: FrameKind
+    is_main: bool
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the user wrote it."""
+        return self.kind == "own"
+
+    @property
+    def is_library(self) -> bool:
+        """Whether it is of a package that is not PyTorch."""
+        return self.kind == "library"
+
+
+@dataclass(frozen=True, slots=True)
+class SameStack:
+    """All allocations that one stack made, and what they hold at the device's peak."""
+
+    allocations: int
+    size_bytes: int
+    peak_bytes: int
+    peak_share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of an allocation.
+
+    Args:
+        allocation: Its place among the device's.
+        name: `b<address>_<how many were there before>`, as memory_viz writes it.
+        size_bytes: What was asked for.
+        rounded_bytes: What the allocator gave; None if not known.
+        address: Where it was.
+        stream: The stream it was made on.
+        pool: Its memory pool, in words.
+        device: The device's ordinal; -1 for pinned host memory.
+        category: What it is for, as the profiler says; None if not known.
+        allocated: When; None if alive before the recording.
+        freed: When; None if never.
+        lifetime: From one to the other, as far as recorded; None if nothing was recorded.
+        is_lifetime_whole: Whether both ends were recorded.
+        free_requested: When its end was asked for; None if not recorded.
+        pending: From there to its end, or to the end of the trace.
+        flags: What is odd about it, in words.
+        compile_context: What torch.compile was at; None if nothing.
+        user_metadata: What the program noted; None if nothing.
+        annotations: The program's spans that were open when it was made, outermost first.
+        stack: The id of its stack.
+        frames: Its stack, innermost first; empty if not recorded.
+        forward_frames: The stack of the forward pass that its backward belongs to.
+        free_frames: The stack that freed it; None if not recorded, or the same.
+        same_stack: What its stack made in all.
+    """
+
+    allocation: int
+    name: str
+    size_bytes: int
+    rounded_bytes: int | None
+    address: int
+    stream: int
+    pool: str
+    device: int
+    category: str | None
+    allocated: When | None
+    freed: When | None
+    lifetime: Length | None
+    is_lifetime_whole: bool
+    free_requested: When | None
+    pending: Length | None
+    flags: tuple[str, ...]
+    compile_context: str | None
+    user_metadata: str | None
+    annotations: tuple[str, ...]
+    stack: int
+    frames: tuple[FrameFact, ...]
+    forward_frames: tuple[str, ...]
+    free_frames: tuple[FrameFact, ...] | None
+    same_stack: SameStack
+
+
+def facts_of(
+    snapshot: Snapshot,
+    device: Device,
+    allocation: int,
+    *,
+    clock: Clock | None = None,
+    spans: Sequence[Span] | None = None,
+) -> Facts:
+    """Gather what is known of an allocation.
+
+    Args:
+        snapshot: The file.
+        device: One of its devices.
+        allocation: The allocation's place among the device's.
+        clock: The device's plain one, to save making it again.
+        spans: The device's spans, for the same reason.
+    """
+    clock = clock or device.clock()
+    if spans is None:
+        spans = spans_of(snapshot, device, clock)
+    a, events = device.allocations, int(device.events)
+    made, ended = int(a.alloc_event[allocation]), int(a.free_event[allocation])
+    requested = int(a.free_requested[allocation])
+    stack, free_stack = int(a.stack[allocation]), int(a.free_stack[allocation])
+    category = int(a.category[allocation])
+    row = device.event_rows(made, made + 1)[0] if made >= 0 else None
+    return Facts(
+        allocation=allocation,
+        name=_name(device, allocation),
+        size_bytes=int(a.size[allocation]),
+        rounded_bytes=device.rounded_size(allocation),
+        address=int(a.address[allocation]),
+        stream=int(a.stream[allocation]),
+        pool=_pool(device, allocation),
+        device=device.index,
+        category=CATEGORIES[category - 1] if category else None,
+        allocated=_when(made, events, clock),
+        freed=_when(ended, events, clock),
+        lifetime=_length(made, ended, events, clock),
+        is_lifetime_whole=made >= 0 and ended < events,
+        free_requested=_when(requested, events, clock),
+        pending=_length(requested, ended, events, clock) if requested >= 0 else None,
+        flags=_flags(int(a.flags[allocation]), made, ended, events),
+        compile_context=_said(row.compile_context) if row else None,
+        user_metadata=_said(row.user_metadata) if row else None,
+        annotations=tuple(span.name for span in spans if span.has(made)),
+        stack=stack,
+        frames=_frames(snapshot, stack),
+        forward_frames=row.forward_frames if row else (),
+        free_frames=(
+            None if free_stack in (_NO_FREE_STACK, stack) else _frames(snapshot, free_stack)
+        ),
+        same_stack=_same_stack(device, stack),
+    )
+
+
+def _name(device: Device, allocation: int) -> str:
+    a = device.allocations
+    same = np.flatnonzero(a.address == a.address[allocation])
+    # What is at an address ends in the order in which it came.
+    in_order = same[np.argsort(a.free_event[same], kind="stable")]
+    before = int(np.flatnonzero(in_order == allocation)[0])
+    return f"b{int(a.address[allocation]):x}_{before}"
+
+
+def _pool(device: Device, allocation: int) -> str:
+    place = int(device.allocations.pool[allocation])
+    if place == 0:
+        return "not known"
+    pool = device.pools[place - 1]
+    return "default pool" if pool == (0, 0) else f"private pool {pool[0]}, {pool[1]}"
+
+
+def _when(event: int, events: int, clock: Clock | None) -> When | None:
+    if not 0 <= event < events:
+        return None
+    return When(event, None if clock is None else clock.start_us + clock.at(event))
+
+
+def _length(start: int, end: int, events: int, clock: Clock | None) -> Length | None:
+    """Return how long it was from one event to another, as far as there are events."""
+    if events == 0:
+        return None
+    start = max(start, 0)
+    if clock is None:
+        return Length(end - start, None)
+    return Length(end - start, clock.at(min(end, events - 1)) - clock.at(start))
+
+
+def _flags(bits: int, made: int, ended: int, events: int) -> tuple[str, ...]:
+    flags = [words for bit, words in enumerate(_FLAGS) if bits >> bit & 1]
+    if events:
+        flags += ["alive before the recording"] if made < 0 else []
+        flags += ["alive at the end"] if ended >= events else []
+    return tuple(flags)
+
+
+def _said(text: str | None) -> str | None:
+    return None if text in (None, "", "N/A") else text
+
+
+def _frames(snapshot: Snapshot, stack: int) -> tuple[FrameFact, ...]:
+    frames = snapshot.frames(stack)
+    main = own_frame(frames)
+    place = None if main is None else frames.index(main)
+    return tuple(FrameFact(frame, kind_of(frame), n == place) for n, frame in enumerate(frames))
+
+
+def _same_stack(device: Device, stack: int) -> SameStack:
+    a, peak = device.allocations, device.peak_event
+    is_same = a.stack == stack
+    is_there = is_same & (a.alloc_event <= peak) & (a.free_event > peak)
+    peak_bytes = int(a.size[is_there].sum())
+    return SameStack(
+        allocations=int(np.count_nonzero(is_same)),
+        size_bytes=int(a.size[is_same].sum()),
+        peak_bytes=peak_bytes,
+        peak_share=peak_bytes / device.peak_bytes if device.peak_bytes else 0.0,
+    )

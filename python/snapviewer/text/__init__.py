@@ -1,0 +1,1 @@
+"""Text for people: units, sanitized names, tables, progress, standard streams."""

@@ -1,0 +1,120 @@
+"""Bytes, counts and durations for people."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import datetime, timedelta, timezone
+
+BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+_PROMISED_UNITS = ("B", "KB", "MB", "GB", "TB", "PB", "EB")
+
+
+def format_bytes(count: int) -> str:
+    """Say a number of bytes in binary units, with three significant digits or more.
+
+    >>> [format_bytes(n) for n in (0, 1023, 1536, 68_194_387_972)]
+    ['0 B', '1,023 B', '1.50 KiB', '63.5 GiB']
+    """
+    size = float(count)
+    for unit in BYTE_UNITS:
+        if abs(size) < 1023.5 or unit == BYTE_UNITS[-1]:
+            break
+        size /= 1024
+    if unit == "B":
+        return f"{count:,} B"
+    digits = 2 if abs(size) < 9.995 else 1 if abs(size) < 99.95 else 0
+    return f"{size:,.{digits}f} {unit}"
+
+
+def format_size(size_bytes: int) -> str:
+    """Format bytes as `pth_analyzer` promises: two decimals, and KB for 1,024 bytes.
+
+    >>> format_size(45), format_size(2048), format_size(169710013)
+    ('45 B', '2.00 KB', '161.85 MB')
+    >>> format_size(2**20 - 1), format_size(-3 * 2**40)
+    ('1.00 MB', '-3.00 TB')
+    """
+    size = float(size_bytes)
+    if abs(size) < 1024:
+        return f"{int(size_bytes)} B"
+    unit = 0
+    # 1,023.995 would be written as 1024.00 of the smaller unit.
+    while abs(size) >= (1024 if unit == 0 else 1023.995) and unit < len(_PROMISED_UNITS) - 1:
+        size /= 1024
+        unit += 1
+    return f"{size:.2f} {_PROMISED_UNITS[unit]}"
+
+
+def format_share(part: int, whole: int) -> str:
+    """Say a share of a whole.
+
+    >>> format_share(1, 3), format_share(1, 10**6), format_share(0, 1)
+    ('33.3 %', '< 0.1 %', '0.0 %')
+    """
+    return "< 0.1 %" if 0 < part * 2000 < whole else f"{100 * part / whole:.1f} %"
+
+
+def parse_bytes(text: str) -> int:
+    """Read a number of bytes as people write it; 1 KB and 1 KiB are both 1,024 bytes.
+
+    >>> parse_bytes("4GiB"), parse_bytes("512 kb"), parse_bytes("7")
+    (4294967296, 524288, 7)
+    """
+    text = text.strip().lower().removesuffix("b").removesuffix("i").strip()
+    for power, prefix in enumerate("kmgtpe", start=1):
+        if text.endswith(prefix):
+            return round(float(text[:-1]) * float(1024**power))
+    return round(float(text))
+
+
+_SECONDS = {"us": 1, "µs": 1, "ms": 1000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000}
+
+
+def parse_duration_us(text: str) -> float:
+    """Read a duration as people write it, in microseconds; a bare number is seconds.
+
+    >>> parse_duration_us("1.5"), parse_duration_us("20 ms"), parse_duration_us("2min")
+    (1500000.0, 20000.0, 120000000.0)
+    """
+    text = text.strip().lower()
+    number = text.rstrip("abcdefghijklmnopqrstuvwxyzµ")
+    return float(number) * _SECONDS[text[len(number) :] or "s"]
+
+
+def format_duration_us(time_us: float) -> str:
+    """Say a duration with three significant digits or more.
+
+    >>> [format_duration_us(us) for us in (0, 3100, 12_300_000, 312_000_000, 3.7e9)]
+    ['0 µs', '3.10 ms', '12.3 s', '5 min 12 s', '1 h 1 min']
+    """
+    seconds = round(time_us / 1_000_000)
+    if seconds >= 3600:
+        return f"{seconds // 3600:,} h {seconds % 3600 // 60} min"
+    if seconds >= 120:
+        return f"{seconds // 60} min {seconds % 60} s"
+    for size, unit in ((1_000_000, "s"), (1000, "ms")):
+        if time_us >= size * 0.9995:
+            value = time_us / size
+            return f"{value:.{2 if value < 9.995 else 1 if value < 99.95 else 0}f} {unit}"
+    return f"{time_us:.0f} µs"
+
+
+def format_unix_us(time_us: int) -> str:
+    """Say when something happened; a time that no calendar has, as the number it is.
+
+    >>> format_unix_us(1_758_018_544_634_588), format_unix_us(2**64)
+    ('2025-09-16 10:29:04.634588 UTC', '18,446,744,073,709,551,616 µs')
+    """
+    with suppress(OverflowError):
+        time = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=time_us)
+        return f"{time:%Y-%m-%d %H:%M:%S.%f} UTC"
+    return f"{time_us:,} µs"
+
+
+def count_of(number: int, what: str) -> str:
+    """Say how many of something there are.
+
+    >>> count_of(1, "event"), count_of(1200, "event")
+    ('1 event', '1,200 events')
+    """
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"

@@ -1,0 +1,255 @@
+"""What people who tried the report found wrong with it, and what it says instead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.events_sample import SAMPLE, analysis_of, markdown_of, steps, without
+
+GIB, MIB = 2**30, 2**20
+
+
+def loaded(**sizes: float) -> list[dict[str, object]]:
+    """Components by their sizes in GB."""
+    return [
+        {"event": f"{name}_loaded", "incremental_memory": int(size * GIB)}
+        for name, size in sizes.items()
+    ]
+
+
+def peaks(loaded_gb: float, end_gb: float) -> list[dict[str, object]]:
+    return [
+        {"event": "model_loaded", "peak_memory": int(loaded_gb * GIB)},
+        {"event": "inference_end", "peak_memory": int(end_gb * GIB)},
+    ]
+
+
+def test_releasing_an_encoder_does_not_save_more_than_it_takes_alone() -> None:
+    analysis = analysis_of([*loaded(t5=11, dit=3), *peaks(16, 17)])
+
+    release = next(item for item in analysis.advice if item.kind == "release-encoder")
+
+    assert release.saved_bytes == 6 * GIB, "the encoder itself still needs its 11 GB"
+
+
+def test_components_that_were_not_there_together_are_not_to_be_released() -> None:
+    analysis = analysis_of([*loaded(t5=10.6, vae=0.5, dit=5.3), *peaks(10.9, 11.4)])
+
+    kinds = {item.kind for item in analysis.advice}
+
+    assert not kinds & {"release-encoder", "load-late", "shard", "four-bit"}
+    assert analysis.rating.accounted_share is None, "being offloaded is no fault"
+    assert all(item.saved_bytes <= 11.4 * GIB for item in analysis.advice)
+
+
+def test_parts_that_overlap_are_told_in_a_sentence_that_can_be_read() -> None:
+    report = markdown_of([*loaded(t5=10, dit=5), *peaks(10, 11)], "zh")
+
+    assert "各部分之和比 `model_loaded` 的实测值（10.00 GB）多出 **5.00 GB**" in report
+
+
+@pytest.mark.parametrize(
+    ("names", "title"),
+    [
+        (["Qwen2.5-7B"], "# Qwen2.5-7B GPU memory report"),
+        (["T5", "VAE"], "# Wan2.1-Enhanced GPU memory report"),
+        (["vae"], "# Wan2.1-Enhanced GPU memory report"),
+        ([], "# Wan2.1-Enhanced GPU memory report"),
+    ],
+)
+def test_a_model_that_the_log_names_is_in_the_title(names: list[str], title: str) -> None:
+    named = [{"event": "init", "model_name": name} for name in names]
+
+    report = markdown_of([*named, *loaded(llm=14), *peaks(14, 15)], "en")
+
+    assert report.startswith(f"{title}\n")
+
+
+def test_a_log_of_other_components_does_not_miss_those_of_video_models() -> None:
+    names = [item.name for item in analysis_of([*loaded(llm=14), *peaks(14, 15)]).components]
+
+    assert names == ["llm"]
+
+
+def test_growth_beside_a_cache_may_be_by_design() -> None:
+    cache = {"event": "kv_cache", "incremental_memory": GIB}
+    grown = steps([MIB * number for number in range(20)])
+
+    report = markdown_of([*loaded(llm=14), *peaks(14, 17)[:1], cache, *grown], "en")
+
+    assert "unless it is a cache that grows by design" in report
+
+
+def test_fixing_a_leak_comes_first_in_words_whatever_it_saves() -> None:
+    report = markdown_of(SAMPLE, "en")
+
+    assert "**High priority**: Fix the memory leak (0.78 GB at 50 steps)\n" in report
+
+
+def test_values_that_could_be_changes_are_told_what_they_would_mean() -> None:
+    report = markdown_of(steps([4 * MIB] * 20), "en")
+
+    assert "memory grows about 4.0 MiB a step: use --steps increments" in report
+    assert "no sign of a leak" in report
+
+
+def test_runs_that_are_each_above_the_one_before_are_a_leak() -> None:
+    runs = [step for level in (300, 800, 1300) for step in steps([level * MIB] * 5)]
+
+    analysis = analysis_of(runs)
+
+    assert analysis.steps is not None
+    assert analysis.steps.growth.verdict == "leak-between-runs"
+    assert analysis.steps.growth.per_run_bytes == 500 * MIB
+    assert "500.0 MiB" in markdown_of(runs, "zh")
+
+
+def test_a_phase_that_comes_again_has_the_peak_of_its_first_time() -> None:
+    def prompt(peak_gb: float) -> list[dict[str, object]]:
+        forward = {"event": "forward_pass", "peak_memory": int(peak_gb * GIB)}
+        return [forward, {"event": "generate_start"}, *steps([MIB] * 4)]
+
+    analysis = analysis_of([*prompt(38.5), *prompt(42)])
+
+    phases = {phase.name: phase.peak_bytes for phase in analysis.phases}
+    assert phases["forward_pass"] == int(38.5 * GIB)
+
+
+def test_what_jitters_by_little_beside_the_peak_is_stable() -> None:
+    jitter = [35 * MIB + (number % 3) * MIB for number in range(40)]
+    peak = {"event": "inference_end", "peak_memory": 692 * MIB}
+
+    analysis = analysis_of([*steps(jitter), peak])
+
+    assert analysis.rating.growth == "stable"
+
+
+def test_memory_that_fell_once_and_stays_is_stable() -> None:
+    assert analysis_of(steps([900 * MIB, *[300 * MIB] * 39])).rating.growth == "stable"
+
+
+def test_how_a_run_failed_is_told_with_its_reason() -> None:
+    failed = {"event": "oom", "error_type": "OutOfMemoryError", "message": "tried 2 GiB"}
+
+    report = markdown_of([*SAMPLE[:-1], failed], "en")
+
+    assert "The run failed: `oom` (OutOfMemoryError: tried 2 GiB)" in report
+
+
+def test_of_a_process_no_chinese_report_speaks_of_a_card() -> None:
+    init = {"event": "init", "memory_source": "process", "peak_memory": GIB}
+
+    report = markdown_of([init, *steps([MIB * 8 * number for number in range(20)])], "zh")
+
+    assert "显存" not in report
+    assert "内存泄漏" in report
+
+
+def test_a_healthy_log_is_not_asked_to_record_more() -> None:
+    init = {"event": "init", "memory_source": "process", "peak_memory": GIB}
+
+    end = {"event": "inference_end", "peak_memory": GIB}
+
+    report = markdown_of([init, *steps([MIB] * 20), end], "en")
+
+    assert "These numbers point to nothing that is worth doing." in report
+
+
+def test_stages_have_no_columns_of_what_nobody_recorded() -> None:
+    stage = [
+        {"event": "vae_decode_start", "timestamp": 1},
+        {"event": "vae_decode_end", "timestamp": 3},
+    ]
+
+    report = markdown_of([*SAMPLE, *stage], "en")
+
+    assert "| Stage        | Times |   Time |\n" in report
+
+
+def test_a_section_is_added_once_however_often_it_is_asked_for(tmp_path: Path) -> None:
+    from snapviewer.events import (
+        add_custom_analysis,
+        analyze_log_file,
+        generate_report,
+        register_section,
+        unregister_section,
+    )
+    from support.events_sample import write_log
+
+    log = tmp_path / "log.json"
+    write_log(log, without())
+    data = analyze_log_file(log)
+
+    @register_section
+    def power(_: object) -> str:
+        return "## Power\n\n- 350 W"
+
+    try:
+        report = add_custom_analysis(generate_report(data, log), data)
+    finally:
+        unregister_section(power)
+
+    assert report.count("## Power") == 1
+
+
+def test_what_init_says_is_no_peak_of_a_run_that_was_killed_while_loading() -> None:
+    killed = [{"event": "init", "peak_memory": 0}, *loaded(t5=10.6, dit=5.3)]
+
+    analysis = analysis_of(killed)
+    report = markdown_of(killed, "en")
+
+    assert analysis.peak is None
+    assert analysis.need is None
+    assert "No peak was recorded once something was loaded." in report
+    assert "The components alone are 15.90 GB: it takes a A10 / A10G (24GB) at least." in report
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [
+        [300] * 75 + [300 + 100 * number for number in range(25)],
+        [300] * 15 + [300 + 200 * number for number in range(5)],
+        [200 * number for number in range(60)] + [12000 + 18 * number for number in range(60)],
+    ],
+)
+def test_a_leak_that_began_late_or_goes_on_slowly_is_one(levels: list[int]) -> None:
+    analysis = analysis_of(steps([level * MIB for level in levels]))
+
+    assert analysis.rating.growth == "leak"
+
+
+def test_components_below_zero_have_no_share_and_no_part_of_the_peak() -> None:
+    logged = [*loaded(t5=-5, vae=2), *peaks(4, 5)]
+
+    analysis = analysis_of(logged)
+    report = markdown_of(logged, "en")
+
+    assert analysis.components_bytes == 2 * GIB
+    assert analysis.parts is not None
+    assert analysis.parts.unaccounted_bytes == 2 * GIB
+    assert "| T5 encoder |        −5.00 |            – |" in report
+
+
+def test_a_failure_before_a_good_end_is_not_the_end() -> None:
+    report = markdown_of([{"event": "error"}, *SAMPLE], "en")
+
+    assert "A run failed before one ended well: `error`" in report
+    assert "The run failed" not in report
+
+
+def test_events_that_the_recorder_lost_are_told() -> None:
+    end = {"event": "inference_end", "peak_memory": GIB, "lost_events": 3}
+
+    assert "could not write 3 events (a full disk?)" in markdown_of([*SAMPLE[:-1], end], "en")
+
+
+def test_runs_that_release_what_they_took_are_told_so() -> None:
+    runs = [step for _ in range(5) for step in steps([100 * MIB * number for number in range(6)])]
+
+    assert "memory grows within a run only" in markdown_of(runs, "en")
+
+
+def test_a_peak_of_nothing_recommends_no_card() -> None:
+    assert analysis_of([{"event": "inference_end", "peak_memory": 0}]).need is None

@@ -1,0 +1,391 @@
+"""Panels tell what is known of a module, in as many cells as there are."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from dataclasses import replace
+
+import pytest
+
+pytest.importorskip("rich", reason="Textual is not installed")
+
+from rich.cells import cell_len
+
+from snapviewer.explorer.app.panels import (
+    PANELS,
+    attributes,
+    comparison,
+    details,
+    flow,
+    performance,
+    source,
+)
+from snapviewer.explorer.formats import format_time
+from snapviewer.explorer.subject import Subject
+from snapviewer.explorer.tree import ModuleNode, Tree
+from support.explorer_trees import linear, module, resnet, tensor, tied
+from support.panel_text import WIDTHS, lines_of, recorded, shape, steps, text_of, timing
+
+IMAGE = shape(1, 64, 56, 56)
+CONV = timing("layer1.0.conv1", 0.85e-3, backward_s=0.38e-3, inputs=(IMAGE,), outputs=(IMAGE,))
+RECORDED = recorded(
+    timing("", 10e-3, own_s=1e-3, inputs=(shape(1, 3, 224, 224),), outputs=(shape(1, 1000),)),
+    timing("layer1", 5e-3, own_s=0.0, inputs=(IMAGE,), outputs=(IMAGE,)),
+    timing("layer1.0", 4e-3, own_s=1e-3, inputs=(IMAGE,), outputs=(IMAGE,)),
+    CONV,
+    flow=steps(
+        ("", 0, (), 5),
+        ("conv1", 1, (), 7),
+        ("layer1", 1, ("conv1",), 9),
+        ("layer1.0", 2, ("conv1",), 9),
+        ("layer1.0.conv1", 3, ("conv1",), 9),
+        ("layer1.1", 2, ("layer1.0", "conv1"), 9),
+        ("fc", 1, ("layer1",), 5),
+    ),
+)
+
+
+def at(subject: Subject, path: str) -> ModuleNode:
+    return subject.places.nodes[path]
+
+
+@pytest.fixture(scope="module")
+def network() -> Subject:
+    return Subject(resnet(), stats=RECORDED)
+
+
+def test_x23_the_panels_of_the_seed_come_first_under_their_names() -> None:
+    names = [panel.name for panel in PANELS]
+
+    assert names[:4] == ["Module Details", "Performance Stats", "Source Code", "Tensor Flow"]
+    assert names[4:] == ["Attributes", "Comparison"]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel.name)
+def test_every_panel_keeps_to_its_width_for_every_module(panel: object, width: int) -> None:
+    for tree in (resnet(), tied()):
+        subject = Subject(tree, stats=RECORDED, other=resnet())
+        for node in tree.root.walk():
+            for item in (node, *node.tensors):
+                assert lines_of(panel.content(subject, item, width), width)  # type: ignore[attr-defined]
+
+
+def test_x25_the_overlay_is_that_of_the_seed(network: Subject) -> None:
+    content = performance.content(network, at(network, "layer1.0.conv1"), 100)
+
+    assert lines_of(content, 100)[:4] == [
+        "layer1.0.conv1    36.9K params   Shape: 64×64×3×3   Time: 1.23ms   Mem: 147KB",
+        "├─ forward()      ⚡ 850.00μs   Input: 1×64×56×56   Output: 1×64×56×56",
+        "├─ backward()     ⚡ 380.00μs   Gradient: computed",
+        "└─ memory         📊 147KB      Parameters: 36,864 × 4 bytes",
+    ]
+
+
+def test_x25_the_overlay_wraps_where_there_is_no_room(network: Subject) -> None:
+    content = performance.content(network, at(network, "layer1.0.conv1"), 40)
+
+    assert lines_of(content, 40)[:11] == [
+        "layer1.0.conv1",
+        "  36.9K params   Shape: 64×64×3×3",
+        "  Time: 1.23ms   Mem: 147KB",
+        "├─ forward()      ⚡ 850.00μs",
+        "│    Input: 1×64×56×56",
+        "│    Output: 1×64×56×56",
+        "├─ backward()     ⚡ 380.00μs",
+        "│    Gradient: computed",
+        "└─ memory         📊 147KB",
+        "     Parameters: 36,864 × 4 bytes",
+        "",
+    ]
+
+
+def test_the_overlays_columns_stand_below_each_other_in_cells(network: Subject) -> None:
+    lines = text_of(performance.content(network, at(network, "layer1"), 100)).splitlines()[1:4]
+
+    places = [
+        cell_len(line[: re.search("Input|Gradient|Parameters", line).start()])  # type: ignore[union-attr]
+        for line in lines
+    ]
+
+    assert len(set(places)) == 1
+
+
+def test_x28_times_are_told_with_spread_calls_and_shares(network: Subject) -> None:
+    content = text_of(performance.content(network, at(network, "layer1.0"), 100))
+
+    assert "calls        3 calls in 3 runs" in content
+    assert "a call       4.00ms ± 400.00μs" in content
+    assert "range        2.00ms to 8.00ms" in content
+    assert re.search(r"own +[\d.]+.s.*\n +━+─+ +25\.0 % of it", content)
+    assert re.search(r"share +━+─+ +80\.0 % of layer1\n +━+╸?─+ +40\.0 % of the model", content)
+    assert re.search(r"Slowest inside\nmodule .*\nconv1 +Conv2d +850\.00μs +21\.2 %", content)
+    assert "Most time of their own" not in content, "there is nothing below the children"
+
+
+def test_the_modules_with_most_time_of_their_own_are_found_however_deep_they_are(
+    network: Subject,
+) -> None:
+    content = text_of(performance.content(network, network.tree.root, 100))
+
+    timings = network.stats.timings if network.stats else {}
+    slowest = max((one for path, one in timings.items() if path), key=lambda one: one.own.sum_s)
+    table = content.partition("Most time of their own\n")[2].splitlines()
+    assert table[1].split()[0] == slowest.path
+    assert format_time(slowest.own.median_s) in table[1]
+
+
+def test_a_list_of_modules_that_is_never_called_is_looked_through() -> None:
+    inner = module("blocks.0", "Block", tensors=[tensor("blocks.0.weight", 2)])
+    tree = Tree("m", "", module("", "M", children=[module("blocks", children=[inner])]))
+    subject = Subject(tree, stats=recorded(timing("", 4e-3), timing("blocks.0", 1e-3)))
+
+    whole = text_of(performance.content(subject, tree.root, 100))
+    part = text_of(performance.content(subject, inner, 100))
+    blocks = text_of(performance.content(subject, tree.root.children[0], 100))
+
+    assert re.search(r"blocks\.0 +Block +1\.00ms +25\.0 %", whole)
+    assert re.search(r"not called in the recorded runs[\s\S]+0 +Block +1\.00ms +100\.0 %", blocks)
+    assert "25.0 % of the model" in part
+
+
+def test_x29_what_calls_allocate_is_told_or_that_nothing_counts_it(network: Subject) -> None:
+    counted = recorded(replace(CONV, allocated_bytes=2_000_000))
+
+    without = text_of(performance.content(network, at(network, "layer1.0.conv1"), 100))
+    content = text_of(
+        performance.content(Subject(resnet(), stats=counted), at(network, "layer1.0.conv1"), 100)
+    )
+
+    assert "activations  803KB a call" in content
+    assert "allocated    2.0MB more" in content
+    assert "allocated    not counted here" in without
+
+
+def test_parameters_of_several_sizes_are_told_apart_and_tied_ones_once() -> None:
+    tree = tied()
+
+    content = text_of(performance.content(Subject(tree), tree.root, 100))
+
+    assert "64,000 × 2 bytes + 4,296 × 4 bytes" in content
+
+
+@pytest.mark.parametrize("panel", [performance, flow])
+def test_without_a_recording_the_lines_that_make_one_are_shown(panel: object) -> None:
+    live = Subject(resnet(), find_module=lambda path: None)
+
+    content = text_of(panel.content(live, live.tree.root, 52), 52)  # type: ignore[attr-defined]
+
+    assert "No run of this model was recorded." in content
+    assert "with record_torch_module_forward_stats(model):\n      model(x)\n" in content
+    lines = re.search(r"  from .*explore_model\(model\)", content, re.DOTALL)
+    assert lines
+    compile(textwrap.dedent(lines[0]), "", "exec")  # they can be copied as they are
+
+
+def test_a_module_that_was_not_called_says_so(network: Subject) -> None:
+    content = text_of(performance.content(network, at(network, "layer2"), 100))
+
+    assert "This module was not called in the recorded runs." in content
+
+
+def test_a_tensors_performance_is_that_of_its_module(network: Subject) -> None:
+    node = at(network, "layer1.0.conv1")
+
+    of_tensor = text_of(performance.content(network, node.tensors[0], 100))
+
+    assert of_tensor == text_of(performance.content(network, node, 100))
+
+
+def test_x26_x27_details_of_a_saved_module(network: Subject) -> None:
+    content = text_of(details.content(network, at(network, "bn1"), 100))
+
+    assert content.startswith("bn1\nbn1: BatchNorm2d(64) [128 params]\n")
+    assert "class        BatchNorm2d" in content
+    assert re.search(r"in all +128  < 0\.1 % of the model", content)
+    assert "buffers      129" in content
+    assert "memory       1.0KB  with 516B of buffers" in content
+    assert "dtypes       float32 4, int64 1" in content
+    assert "devices      cpu" in content
+    assert re.search(r"running_mean +buffer +64 +256B +float32 +cpu", content)
+    assert re.search(r"num_batches_tracked +buffer +scalar +4B +int64", content)
+
+
+def test_narrow_tables_leave_out_columns_and_keep_their_numbers(network: Subject) -> None:
+    content = text_of(details.content(network, at(network, "bn1"), 40), 40)
+
+    assert re.search(r"name +shape +size\nweight +64 +256B\n", content)
+    assert "float32  cpu" not in content
+
+
+def test_tied_tensors_are_told_of_on_both_sides() -> None:
+    subject = Subject(tied())
+
+    first = text_of(details.content(subject, at(subject, "embed"), 100))
+    other = text_of(details.content(subject, at(subject, "head"), 100))
+    shared = text_of(details.content(subject, at(subject, "again"), 100))
+    single = text_of(details.content(subject, at(subject, "head").tensors[0], 100))
+
+    assert "used also at head.weight" in first
+    assert "tied to embed.weight" in other
+    assert "The same module as adapter." in shared
+    assert "tied         tied to embed.weight" in single
+
+
+def test_frozen_parameters_are_told_of() -> None:
+    subject = Subject(tied())
+
+    part = text_of(details.content(subject, at(subject, "adapter"), 100))
+    whole = text_of(details.content(subject, subject.tree.root, 100))
+
+    assert "trainable    none: frozen" in part
+    assert re.search(r"trainable +64,2\d\d, 4,096 \(4\.1K\) frozen", whole)
+
+
+def test_children_are_counted_by_class(network: Subject) -> None:
+    content = text_of(details.content(network, network.tree.root, 100))
+
+    assert "2 ×          Sequential" in content
+    assert "32 modules in all, this one included" in content
+
+
+def test_a_guessed_type_is_called_so() -> None:
+    node = replace(linear("fc", 3, 4), is_type_guessed=True)
+    subject = Subject(Tree("m", "", module("", children=[node])))
+
+    content = text_of(details.content(subject, node, 100))
+
+    assert "Linear, by the names and shapes of its tensors" in content
+
+
+def test_the_flow_of_a_module_has_its_sources_its_calls_and_its_targets(network: Subject) -> None:
+    content = lines_of(flow.content(network, at(network, "layer1"), 100), 100)
+
+    assert content[3:] == [
+        "in  1×3  from conv1",
+        "│",
+        "├─ 0         1×9  Linear",
+        "│  └─ conv1  1×9  Linear",
+        "├─ 1         1×9  Linear  ← 0, conv1",
+        "│",
+        "out 1×9  to fc",
+    ]
+
+
+def test_the_flow_of_the_root_is_that_of_the_model(network: Subject) -> None:
+    content = text_of(flow.content(network, network.tree.root, 100))
+
+    assert "in  1×3  from the caller" in content
+    assert "├─ layer1       1×9  Linear" in content
+    assert "│  │  └─ conv1  1×9  Linear" in content
+    assert "├─ fc           1×5  Linear" in content
+    assert "out 1×5  to the caller" in content
+
+
+def test_the_last_call_in_a_module_goes_to_its_end(network: Subject) -> None:
+    last = text_of(flow.content(network, at(network, "layer1.0.conv1"), 100))
+    first = text_of(flow.content(network, at(network, "conv1"), 100))
+
+    assert "out 1×9  to the end of layer1.0" in last
+    assert "in  1×3  from no other module" in first
+    assert "out 1×7  to layer1" in first
+
+
+def test_of_many_calls_only_the_outer_ones_are_drawn() -> None:
+    calls = [("", 0, (), 1)]
+    for number in range(30):
+        calls += [(f"layers.{number}", 1, (), 2), (f"layers.{number}.fc", 2, (), 3)]
+    tree = Tree("m", "", module("", "M"))
+
+    content = text_of(
+        flow.content(Subject(tree, stats=recorded(flow=steps(*calls))), tree.root, 80)
+    )
+
+    assert "├─ layers.0   1×2  Linear  1 call inside" in content
+    assert "fc" not in content
+
+
+def test_a_thousand_calls_of_a_module_are_not_all_drawn() -> None:
+    calls = [("", 0, (), 1), *(("cell", 1, (), 2) for _ in range(1000))]
+    tree = Tree("m", "", module("", "M", children=[module("cell", "Cell")]))
+    subject = Subject(tree, stats=recorded(flow=steps(*calls)))
+
+    whole = lines_of(flow.content(subject, tree.root, 80), 80)
+    cell = text_of(flow.content(subject, tree.root.children[0], 80))
+
+    assert "… 900 more" in whole
+    assert len(whole) < 120
+    assert "Call 1 of 1000" in cell
+    assert "… 997 more" in cell
+
+
+def test_without_a_recording_the_modules_are_listed_as_they_are_written() -> None:
+    tree = resnet()
+
+    content = text_of(flow.content(Subject(tree), tree.root, 80))
+
+    assert "Modules as they are written\n├─ conv1  Conv2d(3→64, 7×7)\n├─ bn1" in content
+    assert content.endswith("└─ fc  Linear(2048→1000)")
+
+
+def test_a_tree_alone_has_neither_code_nor_attributes_nor_a_counterpart() -> None:
+    subject = Subject(resnet())
+    root = subject.tree.root
+
+    assert "There is no live module here." in text_of(source.content(subject, root, 80))
+    assert "Nothing is kept here" in text_of(attributes.content(subject, root, 80))
+    assert "--compare OTHER" in text_of(comparison.content(subject, root, 80))
+
+
+def test_a_module_is_compared_with_its_counterpart() -> None:
+    here, there = linear("fc", 3, 4), linear("fc", 3, 5)
+    only, gone = module("extra", "ReLU"), linear("gone", 2, 2)
+    subject = Subject(
+        Tree("a", "", module("", "Net", children=[here, only])),
+        other=Tree("b", "", module("", "Net", children=[there, gone])),
+    )
+
+    part = text_of(comparison.content(subject, here, 60))
+    whole = text_of(comparison.content(subject, subject.tree.root, 60))
+    alone = text_of(comparison.content(subject, only, 60))
+
+    assert re.search(r"~  class +Linear\(3→4\) +Linear\(3→5\)", part)
+    assert re.search(r"~  parameters +16 +20", part)
+    assert re.search(r"~  weight  4×3 float32  5×3 float32", part)
+    assert re.search(r"   modules +1 +1", part)
+    assert re.search(r"changed +1 +2\nequal +1 +0", whole)
+    assert "~ fc: Linear(3→4)  +4 params (+16B)" in whole
+    assert "- extra: ReLU" in whole
+    assert "+ gone: Linear(2→2)" in whole
+    assert "removed" in alone
+    assert "V compares values" in part
+
+
+def test_what_is_only_in_the_other_model_is_told_as_it_is_there() -> None:
+    gone = linear("gone", 2, 2)
+    subject = Subject(resnet(), other=Tree("b", "", module("", "Net", children=[gone])))
+
+    for item in (gone, gone.tensors[0]):
+        for panel in PANELS:
+            assert "gone" in text_of(panel.content(subject, item, 60))
+    assert "Only in b, which this is compared with." in text_of(details.content(subject, gone, 60))
+    assert "added" in text_of(comparison.content(subject, gone, 60))
+
+
+def test_values_that_differ_are_told_of_a_module() -> None:
+    trees = [Tree(name, "", module("", "Net", children=[linear("fc", 3, 4)])) for name in "ab"]
+    subject = Subject(trees[0], other=trees[1], value_changes={"fc.bias": "all values"})
+
+    content = text_of(comparison.content(subject, trees[0].root.children[0], 60))
+
+    assert "V compares values" not in content
+    assert re.search(r"\nchanged\n", content)
+    assert "Values\nbias: all values" in content
+
+
+def test_a_module_of_both_trees_is_told_as_it_is_here() -> None:
+    here, both = linear("fc", 3, 4), replace(linear("fc", 3, 4), type_name="Both")
+    subject = Subject(Tree("a", "", module("", "Net", children=[here])))
+
+    assert subject.node_of(both) is here

@@ -1,0 +1,603 @@
+"""The promises of the model analyzer, M01 to M17 and M44 to M46: command, console, report.
+
+The numbers are in `test_model_promises_numbers.py`, the machine, scale and extension points in
+`test_model_promises_machine.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from snapviewer.cli import parser_main
+from snapviewer.model import ModelAnalysis, analyze_file
+from snapviewer.report.blocks import BarChart, Heading, Table
+from snapviewer.report.model.formats import rendered
+from snapviewer.report.model.page import page_of
+from support.program import run, run_here
+from support.pth_writer import T, write_pth
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+from torch import Tensor, nn  # noqa: E402 (after the line that skips)
+
+from support.promised_model import analyzed, inside, known_roof, save_network, shown  # noqa: E402
+
+pytestmark = [
+    pytest.mark.torch,
+    # What torch says of its own ways to save.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_network(tmp_path_factory.mktemp("promises") / "network.pt")
+
+
+@pytest.fixture(scope="module")
+def analysis(network: Path) -> ModelAnalysis:
+    return analyzed(network)
+
+
+@pytest.fixture(scope="module")
+def lines(analysis: ModelAnalysis) -> list[str]:
+    return shown(analysis)
+
+
+def block(lines: list[str], name: str) -> list[str]:
+    """What stands under the line below a marker, up to the next empty line and marker."""
+    start = lines.index(name) + 2
+    ends = [at for at in range(start, len(lines)) if lines[at].startswith("[")]
+    return lines[start : ends[0] if ends else len(lines)]
+
+
+# The command
+
+
+def test_a_model_alone_gives_architecture_parameters_and_recommendations(
+    network: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:  # M01
+    with inside(tmp_path):
+        assert parser_main([str(network)]) == 0
+
+    out = capsys.readouterr().out
+    for marker in ("[ARCHITECTURE SUMMARY]", "[PARAMETER ANALYSIS]", "[OPTIMIZATION RECOMMENDA"):
+        assert marker in out
+    assert "nothing of it was run" in out
+    assert "[PERFORMANCE ANALYSIS]" not in out
+
+
+def test_inference_adds_times_and_memory_and_profile_the_machine(
+    network: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:  # M02, M03
+    with known_roof(), inside(tmp_path):
+        assert parser_main([str(network), "--inference", "--budget", "0.01"]) == 0
+        inference = capsys.readouterr().out
+        assert parser_main([str(network), "--profile", "--budget", "0.01"]) == 0
+        profiled = capsys.readouterr().out
+
+    for out in (inference, profiled):
+        assert "its code was run" in out
+        assert re.search(r"^Time of a run: [\d.]+ .s ", out, re.M)
+        assert re.search(r"^Peak of memory: [\d.,]+ [KM]?i?B ", out, re.M)
+    # Profile alone runs the model too, and tells of the machine besides.
+    assert "    logical cpus: " not in inference
+    assert "    logical cpus: " in profiled
+    assert "[ENERGY ANALYSIS]" in profiled
+
+
+def test_scripted_traced_exported_and_plain_weights_are_all_read(
+    network: Path, tmp_path: Path
+) -> None:  # M04
+    layer = torch.nn.Linear(4, 2).eval()
+    torch.jit.script(layer).save(str(tmp_path / "scripted.pt"))
+    torch.export.save(torch.export.export(layer, (torch.ones(1, 4),)), tmp_path / "exported.pt2")
+    write_pth(tmp_path / "state.pth", {"layer.weight": T("float32", (2, 4))})
+
+    found = {
+        path.name: analyze_file(path)
+        for path in (network, *(tmp_path / name for name in ("scripted.pt", "exported.pt2")))
+    }
+    state = analyze_file(tmp_path / "state.pth")
+
+    flops = {name: one.totals.work.flops for name, one in found.items() if one.totals}
+    assert flops["scripted.pt"] == flops["exported.pt2"] == 16
+    assert flops["network.pt"] > 10_000
+    assert state.parameters.count == 8
+    assert state.totals is None
+
+
+def test_the_report_is_written_where_it_is_called_or_wanted(
+    network: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:  # M05
+    with inside(tmp_path):
+        assert parser_main([str(network), "--output", "mine.txt"]) == 0
+    assert "Report: comprehensive_model_analysis.txt" in capsys.readouterr().out
+
+    report = (tmp_path / "comprehensive_model_analysis.txt").read_text(encoding="utf-8")
+    assert report == (tmp_path / "mine.txt").read_text(encoding="utf-8")
+    chapters = [
+        "EXECUTIVE SUMMARY",
+        "PARAMETER ANALYSIS",
+        "NODE ANALYSIS",
+        "PERFORMANCE PROFILING",
+        "OPTIMIZATION RECOMMENDATIONS",
+    ]
+    places = [report.index(f"\n{chapter}\n{'=' * 80}\n") for chapter in chapters]
+    assert places == sorted(places)
+
+
+def test_json_and_xml_say_the_same(analysis: ModelAnalysis) -> None:  # M06
+    document = json.loads(rendered(analysis, ".json"))
+    tree = ElementTree.fromstring(rendered(analysis, ".xml"))
+
+    assert document == json.loads(json.dumps(analysis.to_dict()))
+    assert tree.findtext("compute/macs/value") == str(document["compute"]["macs"]["value"])
+    assert len(tree.findall("nodes/item")) == len(document["nodes"])
+    assert rendered(analysis, ".html").startswith(b"<!DOCTYPE html>")
+
+
+def test_the_page_begins_with_what_decides_and_shows_the_rest(analysis: ModelAnalysis) -> None:
+    page = page_of(analysis)
+
+    headings = [block.title for block in page.blocks if isinstance(block, Heading)]
+    assert headings[:2] == ["Executive summary", "Optimization recommendations"]
+    for title in ("Performance profiling", "Roofline", "Energy", "Node analysis", "System"):
+        assert title in headings
+    charts = [block.title for block in page.blocks if isinstance(block, BarChart)]
+    assert charts[0] == "FLOPs by operation type"
+    assert any(title.startswith("Slowest operations") for title in charts)
+    (summary, advice, *_) = [block for block in page.blocks if isinstance(block, Table)]
+    assert [column.title for column in summary.columns] == ["Figure", "Value", "Status", "Source"]
+    assert len(advice.rows) == len(analysis.recommendations)
+
+
+def test_progress_goes_on_to_its_end(network: Path) -> None:  # M07
+    reports: list[tuple[int, int]] = []
+
+    analyzed(network, progress=lambda done, total: reports.append((done, total)))
+
+    shares = [done / total for done, total in reports]
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+    assert len(set(shares)) > 10
+
+
+def test_no_file_is_told_with_the_usage_and_a_bad_one_in_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:  # M08
+    bad = tmp_path / "bad.pt"
+    bad.write_bytes(b"PK\x03\x04 and nothing more")
+
+    with pytest.raises(SystemExit) as ended:
+        parser_main([])
+    without = capsys.readouterr().err
+    assert ended.value.code == 1
+    assert without.startswith("usage: pytorch_parser")
+    assert "\n[ERROR] " in without
+    with inside(tmp_path):
+        assert parser_main([str(bad)]) == 1
+    err = capsys.readouterr().err
+    assert err.startswith("[ERROR] ")
+    assert err.count("\n") == 1
+    assert not (tmp_path / "comprehensive_model_analysis.txt").exists()
+
+
+def test_without_torch_all_else_is_computed(network: Path) -> None:
+    program = (
+        "import sys\n"
+        "sys.modules['torch'] = None\n"  # as if it were not installed
+        "from snapviewer.cli import main\n"
+        f"sys.exit(main(['model', {str(network)!r}, '--inference', '--json']))"
+    )
+
+    ran = run("-c", program, program=())
+
+    document = json.loads(ran.out)
+    assert ran.code == 0, ran.err
+    assert document["compute"]["macs"]["value"] > 0
+    assert document["parameters"]["tensors"][0]["mean"]["status"] == "computed"
+    said = [note for note in document["notes"] if note.startswith("the model was not run")]
+    assert len(said) == 1
+    assert "needs torch" in said[0]
+
+
+class Choosy(nn.Module):  # type: ignore[misc] # its base is torch's
+    """Takes three examples at once, and does something that has no formula."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(7, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        assert x.size(0) == 3, "three at once, please"
+        return torch.linalg.matrix_exp(self.layer(x).unsqueeze(2) * torch.ones(1, 4))
+
+
+def test_a_model_that_refuses_its_input_is_quoted_and_all_else_is_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "choosy.pt"
+    torch.jit.script(Choosy()).save(str(path))
+
+    refused = run_here(capsys, "model", path, "--inference", "--json")
+    with known_roof():
+        taken = run_here(
+            capsys, "model", path, "--inference", "--input", "3x7", "--json", "--budget", "0.01"
+        )
+
+    document = json.loads(refused.out)
+    assert (refused.code, taken.code) == (0, 0)
+    assert document["parameters"]["count"]["value"] == 32
+    assert document["inference"] is None
+    (said,) = [note for note in document["notes"] if note.startswith("the model was not run")]
+    assert "three at once, please" in said
+    document = json.loads(taken.out)
+    assert document["inference"]["plain"]["runs"] >= 1
+    assert document["compute"]["input_source"] == "given"
+    uncounted = [item["op"] for item in document["compute"]["uncounted"]]
+    assert uncounted == ["aten::linalg_matrix_exp"]
+    (odd,) = [node for node in document["nodes"] if node["uncounted"]]
+    assert odd["flops"]["status"] == "unavailable"
+    assert odd["time"]["status"] == "measured"
+
+
+def test_a_directory_stands_for_the_model_in_it(
+    network: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "config.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "model.pt").write_bytes(network.read_bytes())
+    one = run_here(capsys, "model", tmp_path, "--json", "--no-stats")
+    (tmp_path / "other.pt").write_bytes(network.read_bytes())
+
+    several = run_here(capsys, "model", tmp_path)
+
+    assert json.loads(one.out)["compute"]["macs"]["value"] > 0
+    assert several.code == 1
+    assert "2 checkpoints are there, and one can be opened" in several.err
+
+
+# The console
+
+
+def test_the_slowest_operations_fit_into_80_columns_with_what_they_reach(
+    analysis: ModelAnalysis,
+) -> None:
+    lines = shown(analysis)
+    start = next(at for at, line in enumerate(lines) if line.startswith("Slowest operations"))
+    slowest = lines[start : lines.index("", start)]
+
+    assert len(slowest) > 1
+    assert max(map(len, slowest)) <= 80
+    assert any(re.search(r"(memory|compute)-bound, [\d.]+ %$", line) for line in slowest)
+
+
+def test_the_title_is_the_one_that_people_know(lines: list[str]) -> None:  # M09
+    assert lines[:3] == [
+        "Comprehensive PyTorch Model Analyzer",
+        "Enterprise-Grade Performance & Energy Instrumentation",
+        "=" * 80,
+    ]
+
+
+def test_what_was_loaded_is_told(lines: list[str], network: Path) -> None:  # M10
+    start = lines.index("[LOADING PYTORCH MODEL FOR COMPREHENSIVE ANALYSIS]")
+
+    assert lines[start + 1] == f"File: {network}"
+    assert lines[start + 2] == "[SUCCESS] PyTorch model loaded"
+    assert "Graph nodes: 8" in lines[start : start + 6]
+
+
+def test_each_parameter_has_its_line(lines: list[str], analysis: ModelAnalysis) -> None:  # M11
+    start = lines.index("[EXTRACTING COMPREHENSIVE PARAMETER ANALYSIS]") + 1
+
+    assert lines[start] == "Analyzed parameter: 0.weight Shape: [8, 3, 3, 3] Sparsity: 12.50%"
+    told = [line for line in lines if line.startswith("Analyzed parameter: ")]
+    assert len(told) == len(analysis.parameters.tensors)
+
+
+def test_each_node_has_its_line(lines: list[str]) -> None:  # M12
+    start = lines.index("[PARSING COMPREHENSIVE COMPUTATION GRAPH]") + 1
+
+    # 8 × 16 × 16 outputs of 27 multiply-adds; 768 numbers in, 2,048 out, and the weights.
+    flops = 8 * 16 * 16 * 2 * 27
+    megabytes = 4 * (3 * 16 * 16 + 216 + 8 + 8 * 16 * 16) / 2**20
+    assert lines[start] == (
+        f"Analyzed: Convolution_1 (aten::_convolution) FLOPs: {flops} Params: 224 "
+        f"Memory: {megabytes:.2f} MB"
+    )
+    assert lines[start + 2].startswith("Analyzed: Activation_3 (aten::relu")
+    assert len([line for line in lines if line.startswith("Analyzed: ")]) == 8
+
+
+def test_the_report_has_its_marker_and_the_layers(lines: list[str]) -> None:  # M13, M14
+    start = lines.index("[COMPREHENSIVE MODEL ANALYSIS REPORT]")
+    assert lines[start + 1] == "=" * 80
+
+    told = block(lines, "[ARCHITECTURE SUMMARY]")
+    assert told[0] == "Layer Distribution:"
+    assert "    Convolution:      2 layers" in told
+    assert "Architecture Classification: Convolutional Neural Network (Low Complexity)" in told
+
+
+def test_parameters_are_summed(lines: list[str]) -> None:  # M15
+    told = block(lines, "[PARAMETER ANALYSIS]")
+
+    count = 216 + 8 + 16 + 576 + 8 + 40 + 5
+    assert f"Total Parameters: {count}" in told
+    assert f"Parameter Memory: {4 * count / 2**20:.2f} MB" in told
+    # The zeros that were put in, and the shifts of the normalisation.
+    assert f"Average Sparsity: {100 * (27 + 72 + 8) / count:.2f}%" in told
+
+
+def test_buffers_and_sample_inputs_are_no_parameters(tmp_path: Path) -> None:  # M15
+    from support import script_models
+
+    gpt = script_models.Gpt().eval()  # with a mask, and two names for one weight
+    torch.jit.script(gpt).save(str(tmp_path / "gpt.pt"))
+    norm = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4)).eval()
+    exported = torch.export.export(norm, (torch.ones(2, 3),))
+    torch.export.save(exported, tmp_path / "norm.pt2")
+
+    for name, module in (("gpt.pt", gpt), ("norm.pt2", norm)):
+        found = analyze_file(tmp_path / name, has_stats=False).parameters
+
+        assert found.count == sum(weight.numel() for weight in module.parameters())
+        told = {item.name for item in found.tensors if item.is_buffer}
+        assert told == {name for name, _ in module.named_buffers()}
+
+
+def test_what_an_optimizer_remembers_is_no_parameter(tmp_path: Path) -> None:  # M15
+    layer = torch.nn.Linear(4, 3)
+    optimizer = torch.optim.Adam(layer.parameters())
+    layer(torch.ones(2, 4)).sum().backward()
+    optimizer.step()
+    path = tmp_path / "training.pth"
+    torch.save({"model": layer.state_dict(), "optimizer": optimizer.state_dict()}, path)
+
+    found = analyze_file(path, has_stats=False)
+
+    assert found.parameters.count == 15
+    assert any("6 tensors of an optimizer" in note for note in found.notes)
+
+
+def test_flops_are_summed_and_their_shares_are_all(
+    lines: list[str], analysis: ModelAnalysis
+) -> None:  # M16
+    told = block(lines, "[COMPUTATIONAL ANALYSIS]")
+
+    assert analysis.totals is not None
+    assert f"Total Theoretical FLOPs: {analysis.totals.work.flops}" in told
+    start = told.index("FLOP Distribution by Operation Type:") + 1
+    shares = [float(line.split()[-1].rstrip("%")) for line in told[start:] if line]
+    assert shares == sorted(shares, reverse=True)
+    assert sum(shares) == pytest.approx(100, abs=0.05 * len(shares))
+
+
+def test_energy_has_its_four_lines_and_says_how_each_is_known(lines: list[str]) -> None:  # M17
+    told = block(lines, "[ENERGY ANALYSIS]")
+
+    for pattern in (
+        r"Energy Consumption: \d\.\d{3}e[+-]\d\d J",
+        r"Power Consumption: \d+\.\d{3} W",
+        r"Energy Efficiency: \d\.\d{3}e[+-]\d\d FLOPs/J",
+        # Six digits, or as many as a tiny number needs.
+        r"Carbon Footprint Estimate: (\d+\.\d{6}|\d\.\d{3}e-\d\d) g CO2",
+    ):
+        (at,) = [at for at, line in enumerate(told) if re.fullmatch(pattern, line)]
+        assert re.match(r"    (measured|computed|estimated): .", told[at + 1])
+
+
+@pytest.mark.parametrize("columns", [80, 160])
+def test_lines_of_ours_fit_the_terminal(
+    columns: int,
+    network: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+
+    ran = run_here(capsys, "model", network)
+
+    assert ran.code == 0
+    ours = [line for line in ran.out.splitlines() if not line.startswith(("Analyzed", "File: "))]
+    assert max(map(len, ours)) <= columns
+    assert any(len(line) > 60 for line in ours)
+
+
+# What the model is, and what it is called with
+
+
+@pytest.mark.parametrize(
+    ("first", "expected"),
+    [
+        (torch.nn.Conv2d(3, 4, 3), {"shape": [1, 3, 224, 224], "dtype": "float32"}),
+        (torch.nn.Embedding(10, 4), {"shape": [1, 128], "dtype": "int64"}),
+        (torch.nn.Linear(7, 4), {"shape": [1, 7], "dtype": "float32"}),
+    ],
+    ids=["convolution", "embedding", "linear"],
+)
+def test_the_input_follows_from_the_first_layer(
+    first: Any, expected: dict[str, object], tmp_path: Path
+) -> None:  # M44, M46
+    path = tmp_path / "model.pt"
+    torch.jit.script(torch.nn.Sequential(first)).save(str(path))
+
+    compute = analyze_file(path, has_stats=False).to_dict()["compute"]
+
+    assert compute["input_shapes"] == [expected]
+    assert compute["input_source"] == "inferred"
+
+
+def test_kinds_of_models_are_told_apart_with_a_reason(tmp_path: Path) -> None:  # M45
+    from snapviewer.model import TensorSpec, analyze
+    from support import live_models, script_models
+
+    found = {}
+    for name, module, spec in (
+        ("MLP", script_models.Mlp(), TensorSpec((1, 8), "float32")),
+        ("CNN", script_models.LeNet(), TensorSpec((1, 1, 32, 32), "float32")),
+        (
+            "GPT",
+            live_models.Gpt(vocabulary=20, width=8, heads=2, layers=1, positions=8),
+            TensorSpec((1, 4), "int64"),
+        ),
+        (
+            "Hybrid",
+            live_models.Detr(width=16, heads=2, layers=1, queries=3, classes=2),
+            TensorSpec((1, 3, 32, 32), "float32"),
+        ),
+        (
+            "Transformer",
+            torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True),
+            TensorSpec((1, 4, 16), "float32"),
+        ),
+        ("Custom", torch.nn.Tanh(), TensorSpec((4,), "float32")),
+    ):
+        architecture = analyze(module, (spec,), has_quality=False).to_dict()["architecture"]
+        found[name] = architecture["class"]
+        assert architecture["reason"]
+
+    assert found == {name: name for name in found}
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (("transformer.wte.weight", "transformer.h.0.attn.c_attn.weight"), "GPT"),  # GPT-2
+        (("model.embed_tokens.weight", "model.layers.0.self_attn.q_proj.weight"), "GPT"),  # Llama
+        (
+            (
+                "roberta.embeddings.word_embeddings.weight",
+                "roberta.encoder.layer.0.attention.self.query.weight",
+                "lm_head.dense.weight",
+            ),
+            "Transformer",
+        ),
+        (
+            (
+                "model.shared.weight",
+                "model.encoder.embed_tokens.weight",
+                "model.decoder.layers.0.self_attn.q_proj.weight",
+                "lm_head.weight",
+            ),
+            "Transformer",  # BART
+        ),
+    ],
+)
+def test_names_alone_tell_a_decoder_from_a_model_with_an_encoder(
+    tmp_path: Path, names: tuple[str, ...], expected: str
+) -> None:
+    path = tmp_path / "state.pth"
+    torch.save({name: torch.ones(4, 4) for name in names}, path)
+
+    assert analyze_file(path, has_stats=False).architecture.model_class == expected
+
+
+def test_a_mask_that_is_computed_makes_the_same_gpt_as_names_alone(tmp_path: Path) -> None:
+    from snapviewer.model import TensorSpec, analyze
+
+    class Decoder(nn.Module):  # type: ignore[misc] # its base is torch's
+        def __init__(self) -> None:
+            super().__init__()
+            self.wte = torch.nn.Embedding(20, 8)
+
+        def forward(self, tokens: Any) -> Any:
+            x = self.wte(tokens)
+            place = torch.arange(x.shape[1])
+            mask = place[:, None] >= place
+            return torch.nn.functional.scaled_dot_product_attention(x, x, x, mask)
+
+    architecture = analyze(Decoder(), (TensorSpec((1, 4), "int64"),)).architecture
+
+    assert architecture.model_class == "GPT"
+
+
+def test_numbers_that_a_trace_writes_down_are_no_parameters(tmp_path: Path) -> None:
+    class Scaled(nn.Module):  # type: ignore[misc] # its base is torch's
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(3, 2)
+
+        def forward(self, x: Any) -> Any:
+            return self.layer(x) * 0.5
+
+    path = tmp_path / "traced.pt"
+    torch.jit.trace(Scaled(), torch.ones(1, 3)).save(str(path))
+
+    parameters = analyze_file(path).parameters
+
+    assert [item.name for item in parameters.tensors if item.name.startswith("constants")]
+    assert parameters.count == 3 * 2 + 2
+
+
+class Anchored(nn.Module):  # type: ignore[misc] # its base is torch's
+    """Takes a list, and has one that is not learned; what it does last has no formula."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(7, 7)
+        self.recurrent = nn.LSTM(7, 2)
+        self.anchors = [torch.ones(3, 4), torch.ones(2, 4)]
+
+    def forward(self, images: list[Tensor]) -> Tensor:
+        x = self.recurrent(self.layer(images[0]))[0]
+        return torch.linalg.matrix_exp(self.layer(images[0])) + self.anchors[0].sum() + x.sum()
+
+
+@pytest.fixture(scope="module")
+def anchored(tmp_path_factory: pytest.TempPathFactory) -> ModelAnalysis:
+    path = tmp_path_factory.mktemp("anchored") / "scripted.pt"
+    torch.jit.script(Anchored()).save(str(path))
+    return analyze_file(path)
+
+
+def test_a_list_of_tensors_that_the_code_keeps_is_no_parameter(anchored: ModelAnalysis) -> None:
+    learned = sum(parameter.numel() for parameter in Anchored().parameters())
+
+    assert anchored.parameters.count == learned
+
+
+def test_an_input_is_shown_as_it_can_be_given(anchored: ModelAnalysis, tmp_path: Path) -> None:
+    path = tmp_path / "table.pt"
+    torch.jit.trace(nn.Embedding(9, 2), torch.ones(1, 5, dtype=torch.int64)).save(str(path))
+
+    (listed,) = [line for line in shown(anchored) if line.startswith("Input: ")]
+    (typed,) = [line for line in shown(analyze_file(path)) if line.startswith("Input: ")]
+
+    assert re.fullmatch(r"Input: \[[\dx]+\] \(inferred\)", listed)
+    assert typed == "Input: 1x5:int64 (traced)"
+    assert "input 1x5:int64 (traced)" in rendered(analyze_file(path), ".md").decode()
+
+
+def test_what_is_not_counted_is_named_where_the_sums_are(anchored: ModelAnalysis) -> None:
+    (line,) = [line for line in shown(anchored) if line.startswith("Not counted")]
+
+    assert "1 operation (aten::linalg_matrix_exp ×1)" in line
+    assert "matrix_exp" in rendered(anchored, ".txt").decode().split("PARAMETER ANALYSIS")[0]
+
+
+def test_a_carbon_footprint_too_small_for_its_digits_is_not_shown_as_none(
+    anchored: ModelAnalysis,
+) -> None:
+    (line,) = [line for line in shown(anchored) if line.startswith("Carbon")]
+
+    assert float(line.split()[3]) == pytest.approx(
+        anchored.to_dict()["energy"]["carbon"]["value"], rel=1e-3
+    )
+
+
+def test_the_commands_are_installed_under_their_names() -> None:  # M01
+    scripts = Path(sys.executable).parent
+    entry = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
+
+    assert 'pytorch_parser = "snapviewer.cli:parser_main"' in entry
+    assert scripts.is_dir()

@@ -1,0 +1,308 @@
+"""PDF: the words are there, in an embedded font, on as many pages as they need."""
+
+from __future__ import annotations
+
+import builtins
+import io
+import logging
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from snapviewer.report.blocks import (
+    Block,
+    Column,
+    Document,
+    Heading,
+    Listing,
+    Paragraph,
+    Span,
+    Table,
+    Text,
+    code,
+    text,
+)
+from snapviewer.report.writers import fonts
+from snapviewer.report.writers.fonts import VARIABLE, PdfUnavailable, chinese_font
+from snapviewer.report.writers.pdf import as_pdf
+from snapviewer.report.writers.typesetting import broken, column_widths
+from support.documents import LONG_WORD, hostile_report, long_report, memory_report
+
+pytest.importorskip("fpdf")
+pypdf = pytest.importorskip("pypdf")
+
+A4 = (595.28, 841.89)
+
+
+@pytest.fixture(autouse=True)
+def has_font() -> None:
+    if chinese_font() is None:
+        pytest.skip("no font with Chinese letters")
+
+
+def read(document: Document) -> Any:
+    return pypdf.PdfReader(io.BytesIO(as_pdf(document)))
+
+
+def words_on(page: Any) -> str:
+    # Where a font brings its own encoding, pypdf takes each pair of bytes for two letters, and
+    # the first byte is zero as long as there are not more than 255 different ones.
+    return str(page.extract_text()).replace("\0", "")
+
+
+def words(reader: Any) -> str:
+    return "\n".join(map(words_on, reader.pages))
+
+
+def letters(shown: str) -> str:
+    """A text without spaces and line ends: where lines break is for the page to decide."""
+    return re.sub(r"\s", "", shown)
+
+
+def test_a_chinese_report_has_its_words() -> None:
+    shown = words(read(memory_report()))
+
+    for expected in (
+        "显存分析报告",
+        "模型加载阶段显存消耗",
+        "T5 编码器",
+        "10.58",
+        "64.6 %",
+        "没有归属",
+    ):
+        assert letters(expected) in letters(shown)
+    assert "1 / 3" in shown
+
+
+def test_the_font_is_embedded_and_only_what_is_needed_of_it() -> None:
+    content = as_pdf(memory_report())
+    reader = pypdf.PdfReader(io.BytesIO(content))
+
+    used = [font for page in reader.pages for font in page["/Resources"]["/Font"].values()]
+
+    assert used
+    for font in used:
+        descriptor = font["/DescendantFonts"][0].get_object()["/FontDescriptor"]
+        assert "/FontFile2" in descriptor or "/FontFile3" in descriptor
+    assert len(content) < 300_000, "the whole font has megabytes"
+
+
+def test_title_language_and_bookmarks_are_there() -> None:
+    reader = read(memory_report())
+    bookmarks = list(flat(reader.outline))
+
+    assert reader.metadata.title == "显存分析报告"
+    assert reader.trailer["/Root"]["/Lang"] == "zh-CN"
+    assert bookmarks[:3] == ["概述", "测试环境", "显存使用分析"]
+
+
+def flat(outline: list[Any]) -> Iterator[str]:
+    for item in outline:
+        if isinstance(item, list):
+            yield from flat(item)
+        else:
+            yield str(item["/Title"])
+
+
+def test_pages_are_numbered_a4_and_without_links() -> None:
+    reader = read(long_report())
+    count = len(reader.pages)
+
+    assert count > 3
+    for number, page in enumerate(reader.pages, start=1):
+        assert f"{number} / {count}" in words_on(page)
+        assert [float(side) for side in page.mediabox[2:]] == pytest.approx(A4, abs=0.1)
+        assert "/Annots" not in page
+
+
+def test_the_head_of_a_table_is_there_again_on_each_page_and_no_row_is_lost() -> None:
+    rows = tuple((text(f"event-{n}-"), text(str(n))) for n in range(120))
+    table = Table((Column("Name of it"), Column("Bytes", is_number=True)), rows)
+
+    reader = read(Document("t", "en", (table,), ""))
+    shown = words(reader)
+
+    assert len(reader.pages) > 2
+    assert shown.count("Name of it") == len(reader.pages)
+    assert all(f"event-{n}-" in shown for n in range(120))
+
+
+def test_a_row_higher_than_a_page_goes_on_on_the_next() -> None:
+    long = " ".join(f"w{n}w" for n in range(1990))
+    table = Table((Column("a"), Column("b")), ((tuple([Span(long[:1990])] * 8), text("x")),))
+
+    reader = read(Document("t", "en", (table,), ""))
+
+    assert len(reader.pages) > 1
+    assert letters(words(reader)).count("w0w") == 8
+
+
+def test_a_heading_is_never_the_last_thing_on_a_page() -> None:
+    # More and more lines between, so that headings come to stand at all heights of a page.
+    parts: list[tuple[Block, ...]] = [
+        (
+            *(Paragraph(text("line")) for _ in range(count)),
+            Heading(2, f"HEADING {count}."),
+            Heading(3, f"SECOND {count}."),
+            Paragraph(text(f"FOLLOWING {count}.")),
+        )
+        for count in range(25, 60)
+    ]
+    pages = list(map(words_on, read(Document("t", "en", sum(parts, ()), "")).pages))
+
+    def page_of(words: str) -> int:
+        return next(number for number, page in enumerate(pages) if words in page)
+
+    for count in range(25, 60):
+        assert page_of(f"HEADING {count}.") == page_of(f"FOLLOWING {count}.")
+
+
+def test_of_a_collection_the_font_for_china_is_taken(tmp_path: Path) -> None:
+    from fontTools.subset import Subsetter
+    from fontTools.ttLib import TTCollection, TTFont
+
+    found = chinese_font()
+    assert found is not None
+    collection = TTCollection()
+    for name in ("Some Sans JP", "Some Sans SC"):
+        font = TTFont(found, fontNumber=0)
+        subsetter = Subsetter()
+        subsetter.populate(text="显存 Aa0%")
+        subsetter.subset(font)
+        font["name"].setName(name, 4, 3, 1, 0x409)
+        collection.fonts.append(font)
+    path = tmp_path / "some.ttc"
+    collection.save(path)
+    for font in collection.fonts:
+        font.close()
+
+    assert fonts.face_number(path) == 1
+    assert fonts.face_number(found.with_suffix(".otf")) == 0
+
+
+def test_a_word_without_end_is_broken_and_not_cut_off() -> None:
+    blocks = (
+        Paragraph(text(LONG_WORD)),
+        Listing((text(code(LONG_WORD)),)),
+        Table((Column("a"), Column("b")), ((text(LONG_WORD), text(LONG_WORD)),)),
+    )
+
+    reader = read(Document("t", "en", blocks, ""))
+    edges = [x for page in reader.pages for x in places(page)]
+
+    assert letters(words(reader)).count(LONG_WORD) >= 2
+    assert max(edges) < A4[0] - 54
+
+
+def places(page: Any) -> list[float]:
+    """Where on a page the stretches of text begin, from the left."""
+    found: list[float] = []
+    page.extract_text(visitor_text=lambda part, _, matrix, *rest: found.append(matrix[4]))
+    return found
+
+
+def test_hostile_texts_are_texts_and_what_the_font_lacks_is_a_question_mark(
+    caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        shown = words(read(hostile_report()))
+
+    assert "<script>alert(1)</script>" in shown
+    assert "????" in shown, "Arabic letters"
+    assert caplog.records == []
+    assert capfd.readouterr().err == ""
+
+
+def test_an_empty_document_is_a_page() -> None:
+    assert len(read(Document("", "zh", (), "")).pages) == 1
+
+
+def test_without_fpdf2_a_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *args: Any, **kwargs: Any) -> Any:
+        if name.split(".", maxsplit=1)[0] in ("fpdf", "fontTools"):
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    for name in [name for name in sys.modules if name.split(".")[0] in ("fpdf", "fontTools")]:
+        monkeypatch.delitem(sys.modules, name)
+
+    with pytest.raises(PdfUnavailable) as raised:
+        as_pdf(memory_report())
+
+    assert 'pip install "snapviewer[pdf]"' in str(raised.value)
+    assert 'pip install "snapviewer[pdf]"' in raised.value.sentence("zh")
+
+
+def test_without_a_font_a_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing: Callable[[], Iterator[Path]] = lambda: iter(())  # noqa: E731
+    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setattr(fonts, "_candidates", nothing)
+
+    with pytest.raises(PdfUnavailable, match=r"snapviewer\[pdf\].*SNAPVIEWER_FONT"):
+        as_pdf(memory_report())
+
+
+def test_a_chosen_font_is_taken_and_a_bad_one_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    found = chinese_font()
+    assert found is not None
+    chosen = tmp_path / "mine.otf"
+    chosen.write_bytes(found.read_bytes())
+    bad = tmp_path / "bad.ttf"
+    bad.write_bytes(b"no font")
+
+    monkeypatch.setenv(VARIABLE, str(chosen))
+    assert chinese_font() == chosen
+    for path in (bad, tmp_path / "missing.ttf", tmp_path):
+        monkeypatch.setenv(VARIABLE, str(path))
+        with pytest.raises(PdfUnavailable, match=VARIABLE):
+            chinese_font()
+
+
+spans = st.builds(
+    Span, st.text("ab 显存，。（/_-. 0"), st.sampled_from(["plain", "strong", "code"])
+)
+
+
+@given(st.lists(spans, max_size=6).map(tuple), st.floats(0.5, 30))
+def test_lines_fit_and_lose_nothing_but_spaces(words: Text, room: float) -> None:
+    lines = broken(words, room, 1.0, lambda letter: 1.0 if ord(letter) > 255 else 0.5)
+
+    shown = [(letter, span.style) for line in lines for span in line.spans for letter in span.text]
+    given_letters = [(letter, span.style) for span in words for letter in span.text]
+    assert [pair for pair in shown if pair[0] != " "] == [
+        pair for pair in given_letters if pair[0] != " "
+    ]
+    for line in lines:
+        count = sum(len(span.text) for span in line.spans)
+        assert line.width <= room or count == 1, "one letter is always set"
+
+
+def test_punctuation_does_not_begin_a_line() -> None:
+    lines = broken((Span("显存分析，峰值（显存）。"),), 4, 1, lambda letter: 1.0)
+
+    shown = ["".join(span.text for span in line.spans) for line in lines]
+
+    assert shown == ["显存分", "析，峰值", "（显", "存）。"]
+
+
+@given(st.lists(st.floats(1, 5000), min_size=1, max_size=12), st.floats(10, 600))
+def test_columns_share_all_the_room_and_narrow_ones_are_not_broken(
+    naturals: list[float], room: float
+) -> None:
+    widths = column_widths(naturals, room)
+
+    assert sum(widths) == pytest.approx(room)
+    for natural, width in zip(naturals, widths, strict=True):
+        assert width >= min(natural, room / len(naturals)) - 1e-6

@@ -1,0 +1,197 @@
+"""What is alive at a moment, compared with a slow and obvious version."""
+
+from __future__ import annotations
+
+import pickle
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+import snapviewer
+from snapviewer.snapshot import alive as moment
+from snapviewer.snapshot.alive import Group, Living, Moment, filter_of, made_or_freed, moment_of
+from support.patience import PATIENT
+from support.timeline_cases import any_snapshots, loaded, masks, multitude
+
+BASE = 0x7F00_0000_0000
+FORWARD = {"name": "forward", "filename": "model.py", "line": 7}
+BACKWARD = {"name": "backward", "filename": "model.py", "line": 9}
+MAIN = {"name": "main", "filename": "train.py", "line": 99}
+WARM_UP = {"name": "warm_up", "filename": "train.py", "line": 12}
+
+
+def _line_of(stack: int) -> str:
+    """Names that several stacks share."""
+    return f"line {stack % 3}"
+
+
+def _slowly(device: Any, mask: Any, event: int, stacks: int, groups: int, largest: int) -> Moment:
+    """The same as `moment_of`, in the words of its documentation."""
+    a = device.allocations
+    alive = [
+        which
+        for which in range(len(a))
+        if a.alloc_event[which] <= event < a.free_event[which] and (mask is None or mask[which])
+    ]
+    size = {which: int(a.size[which]) for which in alive}
+    by_stack = defaultdict(list)
+    for which in alive:
+        by_stack[int(a.stack[which])].append(which)
+
+    def weight(stack: int) -> int:
+        return sum(size[which] for which in by_stack[stack])
+
+    def group(line: str, of: list[int], told: tuple[int, ...]) -> Group:
+        members = [which for stack in of for which in by_stack[stack]]
+        best = min(members, key=lambda which: (-size[which], which))
+        return Group(line, sum(size[which] for which in members), len(members), best, told)
+
+    heaviest = sorted(by_stack, key=lambda stack: (-weight(stack), stack))[:stacks]
+    by_line = defaultdict(list)
+    for stack in heaviest:
+        by_line[_line_of(stack)].append(stack)
+    named = [group(line, of, tuple(of)) for line, of in by_line.items()]
+    shown = sorted(named, key=lambda one: -one.size_bytes)[:groups]
+    told = {stack for one in shown for stack in one.stacks}
+    others = [stack for stack in by_stack if stack not in told]
+    words = f"{len(others)} more stack{'s' if len(others) != 1 else ''}"
+    living = [
+        Living(
+            which,
+            size[which],
+            _line_of(int(a.stack[which])),
+            int(a.alloc_event[which]),
+            int(a.free_event[which]),
+        )
+        for which in sorted(alive, key=lambda which: (-size[which], which))[:largest]
+    ]
+    return Moment(
+        event=event,
+        total_bytes=sum(size.values()),
+        count=len(alive),
+        groups=tuple(shown),
+        rest=group(words, others, ()) if others else None,
+        largest=tuple(living),
+    )
+
+
+@PATIENT
+@given(plain=any_snapshots(), data=st.data())
+def test_a_moment_is_what_is_alive_then(plain: Any, data: st.DataObject, tmp_path: Path) -> None:
+    for device in loaded(plain, tmp_path).devices:
+        mask = data.draw(masks(device))
+        timeline = device.timeline(data.draw(st.sampled_from(["allocation", "size"])), mask)
+        event = data.draw(st.integers(-1, device.events - 1))
+        most = [data.draw(st.sampled_from([1, 2, 3, 200])) for _ in range(3)]
+        asked: list[int] = []
+
+        def line_of(stack: int, asked: list[int] = asked) -> str:
+            asked.append(stack)
+            return _line_of(stack)
+
+        stacks, groups, largest = most
+        with mock.patch.multiple(
+            moment, MOST_STACKS=stacks, MOST_GROUPS=groups, MOST_LARGEST=largest
+        ):
+            found = moment_of(device, timeline, event, line_of)
+
+        assert found == _slowly(device, mask, event, *most)
+        assert len(asked) == len(set(asked)) <= stacks + largest
+        parts = [*found.groups, *([found.rest] if found.rest else [])]
+        assert sum(one.size_bytes for one in parts) == found.total_bytes
+        assert sum(one.count for one in parts) == found.count
+        if mask is None and event >= 0:
+            assert found.total_bytes == device.totals[event]
+
+
+def test_a_moment_of_very_many_adds_up(tmp_path: Path) -> None:
+    device = loaded(multitude(), tmp_path).devices[0]
+
+    found = moment_of(device, device.timeline(), device.peak_event, _line_of)
+
+    assert (found.total_bytes, found.count) == (device.peak_bytes, 140_000)
+    assert sum(one.size_bytes for one in found.groups) == device.peak_bytes
+    assert len(found.largest) == 200
+    assert {one.size_bytes for one in found.largest} == {49}
+
+
+def test_sizes_that_no_double_can_hold_add_up_to_the_byte(tmp_path: Path) -> None:
+    sizes = [2**61 + 1, 2**61 + 2, 2**60 + 5]
+    device = _written(tmp_path, [_alloc(n, size) for n, size in enumerate(sizes)]).devices[0]
+
+    found = moment_of(device, device.timeline(), 2, _line_of)
+
+    assert found.total_bytes == sum(sizes)
+    assert [one.size_bytes for one in found.groups] == [sum(sizes)]
+
+
+def test_a_moment_with_nothing_alive_is_empty(tmp_path: Path) -> None:
+    device = _written(tmp_path, [_alloc(0, 10)]).devices[0]
+
+    assert moment_of(device, device.timeline(), -1, _line_of) == Moment(-1, 0, 0, (), None, ())
+
+
+def test_an_event_leads_to_the_allocation_that_it_made_or_freed(small: Path) -> None:
+    device = snapviewer.load(small).devices[0]
+    a = device.allocations
+
+    found = [made_or_freed(device, event) for event in range(-1, device.events + 1)]
+
+    first, second = (int(np.flatnonzero(a.alloc_event == event)[0]) for event in (1, 2))
+    # Before all, the segment, two allocations, both steps of a free, OOM, snapshot, after all.
+    assert found == [None, None, first, second, first, first, None, None, None]
+
+
+def test_an_event_that_reuses_an_address_leads_to_what_it_made(tmp_path: Path) -> None:
+    trace = [_alloc(0, 10), _alloc(0, 20)]
+
+    device = _written(tmp_path, trace).devices[0]
+
+    which = made_or_freed(device, 1)
+    assert which is not None
+    assert device.allocations.size[which] == 20
+
+
+def test_the_filter_of_a_group_lets_the_group_through(tmp_path: Path) -> None:
+    quoted = {"name": 'say "hi"', "filename": "/a (b)/c+.py", "line": 3}
+    stacks = [[FORWARD, MAIN], [BACKWARD, MAIN], [FORWARD, WARM_UP], [quoted], [quoted, MAIN], []]
+    trace = [_alloc(n, 100 + n, frames) for n, frames in enumerate(stacks * 2)]
+    snapshot = _written(tmp_path, trace)
+    device = snapshot.devices[0]
+
+    def line_of(stack: int) -> str:
+        frames = snapshot.frames(stack)
+        return frames[0].name if frames else "none"
+
+    found = moment_of(device, device.timeline(), len(trace) - 1, line_of)
+
+    filters = {one.line: filter_of(one, snapshot.frames) for one in found.groups}
+    assert filters["none"] == "stack=0"
+    assert filters["forward"] == r'"^forward \(model\.py:7\)$"'
+    for one in found.groups:
+        shown = device.timeline(where=filters[one.line])
+        assert (shown.shown, shown.shown_bytes) == (one.count, one.size_bytes), one.line
+
+
+def test_what_no_filter_describes_has_none() -> None:
+    rest = Group("7 more stacks", 1, 1, 0, ())
+    frameless = Group("none", 1, 1, 0, (2, 9))
+
+    assert filter_of(rest, lambda _: ()) is None
+    assert filter_of(frameless, lambda _: ()) is None
+
+
+def _alloc(place: int, size: int, frames: list[Any] | None = None) -> dict[str, Any]:
+    event = {"action": "alloc", "addr": BASE + place * 512, "size": size, "stream": 0}
+    return event | {"time_us": 1_700_000_000_000_000, "frames": frames or []}
+
+
+def _written(directory: Path, trace: list[dict[str, Any]]) -> snapviewer.Snapshot:
+    path = directory / "made.pickle"
+    path.write_bytes(pickle.dumps({"device_traces": [trace], "segments": []}))
+    return snapviewer.load(path)
