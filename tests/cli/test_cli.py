@@ -666,8 +666,8 @@ def test_closed_streams_are_no_reason_to_fail(closed: str, small: Path) -> None:
 # The bar waits a moment before it shows itself, and small files do not take that long.
 AT_ONCE = """
 import sys
-import snapviewer.progress
-snapviewer.progress._SECONDS_BEFORE = snapviewer.progress._SECONDS_BETWEEN = 0
+import snapviewer.text.progress
+snapviewer.text.progress._SECONDS_BEFORE = snapviewer.text.progress._SECONDS_BETWEEN = 0
 from snapviewer.cli import main
 sys.exit(main(sys.argv[1:]))
 """

@@ -109,7 +109,7 @@ def test_no_name_of_the_package_hides_a_module_of_it() -> None:
         names = [module.name for module in pkgutil.iter_modules(snapviewer.__path__)]
         names.remove("__main__")
         print([name for name in names if name in dir(snapviewer)])
-        print("annotations" in names and "events" in names)
+        print("gc_pause" in names and "events" in names)
     """
 
     command = [sys.executable, "-c", code]

@@ -364,7 +364,7 @@ WORKER = """
 import sys, time
 from pathlib import Path
 from snapviewer import query
-from snapviewer.cache import cached_bundle
+from snapviewer.files.cache import cached_bundle
 start = float(sys.argv[2])
 for turn in range(int(sys.argv[3])):
     time.sleep(max(0, start + turn * 0.1 - time.time()))

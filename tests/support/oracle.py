@@ -3,7 +3,7 @@
 It follows sections 5 to 8 of the snapshot format literally, with plain Python dicts, and shares
 no code with the product. Where the format leaves a choice, the choice is stated beside the code.
 
-`python tests/oracle.py DIR` prints one line for each device of each snapshot in a directory.
+`python tests/support/oracle.py DIR` prints one line per device of each snapshot in a directory.
 """
 
 from __future__ import annotations

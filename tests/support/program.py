@@ -1,8 +1,8 @@
 """Runs the product as a process of its own, within limits.
 
-`python tests/program.py KIND DIR LISTING` loads the listed files of a directory, as snapshots or as
-checkpoints, and prints one JSON line before and one after each, so that the parent knows which file
-ended a process.
+`python tests/support/program.py KIND DIR LISTING` loads the listed files of a directory, as
+snapshots or as checkpoints, and prints one JSON line before and one after each, so that the parent
+knows which file ended a process.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Runs that record their memory, each in a process of its own: what others freed is reused.
 
-python tests/recorded_runs.py training|leak LOG
+python tests/support/recorded_runs.py training|leak LOG
 """
 
 from __future__ import annotations

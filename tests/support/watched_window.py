@@ -1,6 +1,6 @@
 """`gui.py` as it is, but for a window that tells what it shows and closes itself.
 
-`python tests/watched_window.py ARGUMENTS…` prints one JSON document.
+`python tests/support/watched_window.py ARGUMENTS…` prints one JSON document.
 """
 
 from __future__ import annotations

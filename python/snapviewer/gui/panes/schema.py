@@ -1,6 +1,6 @@
 """What a query can ask: tables, views and their columns, and some queries to begin with.
 
-tests/test_queries.py compares this with what a bundle has.
+tests/gui/test_queries.py compares this with what a bundle has.
 """
 
 from __future__ import annotations

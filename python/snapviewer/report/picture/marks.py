@@ -34,7 +34,7 @@ def grid(
 ) -> list[Mark]:
     """Return the grid's lines in a picture of a size.
 
-    >>> from snapviewer.theme import THEMES
+    >>> from snapviewer.report.theme import THEMES
     >>> [mark[:4] for mark in grid((200, 100), [10], [30, 60], 1, THEMES["light"])]
     [(0, 10, 200, 1), (30, 0, 1, 100), (60, 0, 1, 100)]
     """
