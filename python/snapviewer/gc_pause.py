@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def collector_paused() -> Iterator[None]:
+def gc_pause() -> Iterator[None]:
     """Keep Python from looking for garbage meanwhile.
 
     Millions of new objects make it look, for nothing, most of the time; a tree of 50,000 modules

@@ -332,7 +332,7 @@ def test_what_cannot_be_measured_says_why(tmp_path: Path) -> None:
     summary = summary_of(_core.read_checkpoint(path), "x.pth")
 
     out = text.as_text(summary, measured={0: "it has no elements"})
-    found = json_report.as_dict(summary, measured={0: "it has no elements"})
+    found = json_report.to_json(summary, measured={0: "it has no elements"})
 
     assert "not measured\n  x: it has no elements" in out
     assert found["tensors"][0]["stats"] is None

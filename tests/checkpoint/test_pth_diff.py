@@ -176,7 +176,7 @@ def test_what_became_nan_or_inf_is_told_first(broken: tuple[Path, Path]) -> None
     found = diff(*broken)
 
     out = report.as_text(found, before="a", after="b", width=80)
-    document = report.as_dict(found, before="a", after="b")
+    document = report.to_json(found, before="a", after="b")
 
     assert out.splitlines()[2:5] == [
         "! new NaN or Inf in 2 tensors",
@@ -202,7 +202,7 @@ def test_values_are_compared_by_where_they_are(tmp_path: Path) -> None:
 
     found = diff(*paths)
     out = report.as_text(found, before="a", after="b")
-    values = report.as_dict(found, before="a", after="b")["values"]
+    values = report.to_json(found, before="a", after="b")["values"]
 
     assert not found.is_equal
     assert found.changed == ()

@@ -12,7 +12,7 @@ import pytest
 
 from snapviewer.gui.words import alive_text, clock_text
 from snapviewer.report.picture.options import Coloring, Order
-from snapviewer.text.units import format_bytes, format_duration_us
+from snapviewer.text.units import format_bytes, format_duration
 from support.display import RIGHT, click, drag, key, move, screenshot, write
 from support.driver import BACKGROUND, Driver, select_one, tab_of, type_filter, zoom_in
 
@@ -155,7 +155,7 @@ def test_a_right_click_tells_memory_and_time(driver: Driver) -> None:
     assert abs(event - driver.state.point_of(*place)[0]) <= per_pixel + 1
     assert driver.state.cursor == event, "the cursor is there"
     assert f"{format_bytes(int(device.totals[event]))} alive" in text
-    assert f"{format_duration_us(clock.at(event))} after the first" in text
+    assert f"{format_duration(clock.at(event))} after the first" in text
     assert clock_text(clock.start_us + clock.at(event)) in text
     byte = int(driver.state.point_of(place[0] + 0.5, place[1] + 0.5)[1])
     assert f"at {format_bytes(byte)}" in text

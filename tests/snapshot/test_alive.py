@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 
 import snapviewer
 from snapviewer.snapshot import alive as moment
-from snapviewer.snapshot.alive import Group, Living, Moment, filter_of, made_or_freed, moment_of
+from snapviewer.snapshot.alive import (
+    Alive,
+    Group,
+    LiveAllocation,
+    alive_at,
+    allocation_of_event,
+    filter_of,
+)
 from support.patience import PATIENT
 from support.timeline_cases import any_snapshots, loaded, masks, multitude
 
@@ -30,8 +37,8 @@ def _line_of(stack: int) -> str:
     return f"line {stack % 3}"
 
 
-def _slowly(device: Any, mask: Any, event: int, stacks: int, groups: int, largest: int) -> Moment:
-    """The same as `moment_of`, in the words of its documentation."""
+def _slowly(device: Any, mask: Any, event: int, stacks: int, groups: int, largest: int) -> Alive:
+    """The same as `alive_at`, in the words of its documentation."""
     a = device.allocations
     alive = [
         which
@@ -61,7 +68,7 @@ def _slowly(device: Any, mask: Any, event: int, stacks: int, groups: int, larges
     others = [stack for stack in by_stack if stack not in told]
     words = f"{len(others)} more stack{'s' if len(others) != 1 else ''}"
     living = [
-        Living(
+        LiveAllocation(
             which,
             size[which],
             _line_of(int(a.stack[which])),
@@ -70,7 +77,7 @@ def _slowly(device: Any, mask: Any, event: int, stacks: int, groups: int, larges
         )
         for which in sorted(alive, key=lambda which: (-size[which], which))[:largest]
     ]
-    return Moment(
+    return Alive(
         event=event,
         total_bytes=sum(size.values()),
         count=len(alive),
@@ -98,7 +105,7 @@ def test_a_moment_is_what_is_alive_then(plain: Any, data: st.DataObject, tmp_pat
         with mock.patch.multiple(
             moment, MOST_STACKS=stacks, MOST_GROUPS=groups, MOST_LARGEST=largest
         ):
-            found = moment_of(device, timeline, event, line_of)
+            found = alive_at(device, timeline, event, line_of)
 
         assert found == _slowly(device, mask, event, *most)
         assert len(asked) == len(set(asked)) <= stacks + largest
@@ -112,7 +119,7 @@ def test_a_moment_is_what_is_alive_then(plain: Any, data: st.DataObject, tmp_pat
 def test_a_moment_of_very_many_adds_up(tmp_path: Path) -> None:
     device = loaded(multitude(), tmp_path).devices[0]
 
-    found = moment_of(device, device.timeline(), device.peak_event, _line_of)
+    found = alive_at(device, device.timeline(), device.peak_event, _line_of)
 
     assert (found.total_bytes, found.count) == (device.peak_bytes, 140_000)
     assert sum(one.size_bytes for one in found.groups) == device.peak_bytes
@@ -124,7 +131,7 @@ def test_sizes_that_no_double_can_hold_add_up_to_the_byte(tmp_path: Path) -> Non
     sizes = [2**61 + 1, 2**61 + 2, 2**60 + 5]
     device = _written(tmp_path, [_alloc(n, size) for n, size in enumerate(sizes)]).devices[0]
 
-    found = moment_of(device, device.timeline(), 2, _line_of)
+    found = alive_at(device, device.timeline(), 2, _line_of)
 
     assert found.total_bytes == sum(sizes)
     assert [one.size_bytes for one in found.groups] == [sum(sizes)]
@@ -133,14 +140,14 @@ def test_sizes_that_no_double_can_hold_add_up_to_the_byte(tmp_path: Path) -> Non
 def test_a_moment_with_nothing_alive_is_empty(tmp_path: Path) -> None:
     device = _written(tmp_path, [_alloc(0, 10)]).devices[0]
 
-    assert moment_of(device, device.timeline(), -1, _line_of) == Moment(-1, 0, 0, (), None, ())
+    assert alive_at(device, device.timeline(), -1, _line_of) == Alive(-1, 0, 0, (), None, ())
 
 
 def test_an_event_leads_to_the_allocation_that_it_made_or_freed(small: Path) -> None:
     device = snapviewer.load(small).devices[0]
     a = device.allocations
 
-    found = [made_or_freed(device, event) for event in range(-1, device.events + 1)]
+    found = [allocation_of_event(device, event) for event in range(-1, device.events + 1)]
 
     first, second = (int(np.flatnonzero(a.alloc_event == event)[0]) for event in (1, 2))
     # Before all, the segment, two allocations, both steps of a free, OOM, snapshot, after all.
@@ -152,7 +159,7 @@ def test_an_event_that_reuses_an_address_leads_to_what_it_made(tmp_path: Path) -
 
     device = _written(tmp_path, trace).devices[0]
 
-    which = made_or_freed(device, 1)
+    which = allocation_of_event(device, 1)
     assert which is not None
     assert device.allocations.size[which] == 20
 
@@ -168,7 +175,7 @@ def test_the_filter_of_a_group_lets_the_group_through(tmp_path: Path) -> None:
         frames = snapshot.frames(stack)
         return frames[0].name if frames else "none"
 
-    found = moment_of(device, device.timeline(), len(trace) - 1, line_of)
+    found = alive_at(device, device.timeline(), len(trace) - 1, line_of)
 
     filters = {one.line: filter_of(one, snapshot.frames) for one in found.groups}
     assert filters["none"] == "stack=0"

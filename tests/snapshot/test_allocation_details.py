@@ -16,13 +16,13 @@ from snapviewer import Device, Snapshot
 from snapviewer.demo import DemoOptions, write_demo
 from snapviewer.report.snapshot.allocation_details import as_text, runs_of
 from snapviewer.snapshot.allocation_details import (
-    Facts,
-    FrameFact,
+    AllocationDetails,
+    FrameDetails,
     Length,
     SameStack,
     When,
     _name,
-    facts_of,
+    allocation_details,
 )
 from support import oracle
 from support.detailed_snapshot import BASE, START_US, detailed_snapshot
@@ -39,15 +39,15 @@ def _load(plain: Any, directory: Path) -> Snapshot:
     return snapviewer.load(path)
 
 
-def _facts_at(snapshot: Snapshot, event: int, address: int) -> Facts:
+def _facts_at(snapshot: Snapshot, event: int, address: int) -> AllocationDetails:
     """The facts of what an event made at an address; -1 is before the first."""
     (device,) = snapshot.devices
     a = device.allocations
     (found,) = np.flatnonzero((a.alloc_event == event) & (a.address == address)).tolist()
-    return facts_of(snapshot, device, found)
+    return allocation_details(snapshot, device, found)
 
 
-def _lines(frames: tuple[FrameFact, ...]) -> list[int]:
+def _lines(frames: tuple[FrameDetails, ...]) -> list[int]:
     return [frame.frame.line for frame in frames]
 
 
@@ -201,7 +201,7 @@ def test_names_of_strangers_stay_on_their_line_and_do_nothing(tmp_path: Path) ->
 )
 def test_folding_keeps_every_frame_and_hides_none_of_the_users(kinds: list[Any], main: int) -> None:
     frame: Any = None
-    frames = [FrameFact(frame, kind, n == main) for n, kind in enumerate(kinds)]
+    frames = [FrameDetails(frame, kind, n == main) for n, kind in enumerate(kinds)]
 
     runs = runs_of(frames)
 
@@ -216,7 +216,7 @@ def test_folding_keeps_every_frame_and_hides_none_of_the_users(kinds: list[Any],
 
 def test_of_a_deep_recursion_the_middle_is_folded() -> None:
     frame: Any = None
-    frames = [FrameFact(frame, "own", n == 0) for n in range(1500)]
+    frames = [FrameDetails(frame, "own", n == 0) for n in range(1500)]
 
     runs = runs_of(frames)
 
@@ -279,8 +279,8 @@ def test_facts_of_a_real_file_are_those_of_its_bundle_and_of_the_model(
 
     for device, other in zip(snapshot.devices, bundle.devices, strict=True):
         for allocation in _some(device):
-            facts = facts_of(snapshot, device, allocation)
-            assert facts == facts_of(bundle, other, allocation)
+            facts = allocation_details(snapshot, device, allocation)
+            assert facts == allocation_details(bundle, other, allocation)
             assert facts.same_stack == _slow_same_stack(device, facts.stack)
             assert as_text(facts).startswith(facts.name)
 

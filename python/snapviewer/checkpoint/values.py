@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from snapviewer.text.sanitize import shortened_in_middle
+from snapviewer.text.sanitize import shorten_middle
 
 if TYPE_CHECKING:
     from snapviewer._core import Value
@@ -217,7 +217,7 @@ def _items(container: Value) -> Iterator[tuple[str, Value]]:
 
 
 def _clipped(label: str) -> str:
-    return shortened_in_middle(label, _MOST_LABEL)
+    return shorten_middle(label, _MOST_LABEL)
 
 
 def _joined(place: str, label: str) -> str:

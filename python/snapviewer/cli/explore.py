@@ -14,7 +14,7 @@ from snapviewer.explorer.checkpoint import tree_of_checkpoint
 from snapviewer.explorer.compare import compare_trees
 from snapviewer.explorer.config import ExplorerConfig
 from snapviewer.explorer.tree import Tree
-from snapviewer.files.atomic_write import written_aside
+from snapviewer.files.atomic_write import atomic_write
 from snapviewer.report.tree import html as page
 from snapviewer.report.tree import json as document
 from snapviewer.report.tree import text
@@ -128,5 +128,5 @@ def _write(content: str, output: Path | None) -> None:
     if output is None:
         sys.stdout.write(content)
         return
-    with written_aside(output) as file:
+    with atomic_write(output) as file:
         file.write(content.encode("utf-8", "backslashreplace"))

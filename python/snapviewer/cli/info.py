@@ -25,6 +25,6 @@ def _info(options: argparse.Namespace) -> None:
     with progress_bar("reading") as progress:
         snapshot = _core.load(options.file, progress=progress)
     if options.json:
-        print_json(info_report.as_dict(snapshot, str(options.file)))
+        print_json(info_report.to_json(snapshot, str(options.file)))
     else:
         print(info_report.as_text(snapshot, str(options.file)), end="")

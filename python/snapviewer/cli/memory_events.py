@@ -16,7 +16,7 @@ from snapviewer.events.analysis import Analysis, analyze
 from snapviewer.events.errors import LogError
 from snapviewer.events.figures import Check, check_over, check_regression
 from snapviewer.events.log import Log, read_log
-from snapviewer.files.atomic_write import written_aside
+from snapviewer.files.atomic_write import atomic_write
 from snapviewer.report.blocks import Document, Language
 from snapviewer.report.events.baseline import comparison_of
 from snapviewer.report.events.conclusion import findings
@@ -27,7 +27,7 @@ from snapviewer.report.writers.html import as_html
 from snapviewer.report.writers.markdown import as_markdown
 from snapviewer.report.writers.pdf import PdfUnavailable, as_pdf
 from snapviewer.text.progress import progress_bar
-from snapviewer.text.sanitize import json_text
+from snapviewer.text.sanitize import json_text, replace_unprintable
 from snapviewer.text.units import parse_bytes
 
 ABOUT = "report on logs of memory events: components, peaks, steps, leaks, what to do, which GPU"
@@ -148,7 +148,7 @@ def _run(options: argparse.Namespace, logs: Sequence[str], say: Words) -> None:
     for output, content in rendered:
         if output not in ("-", os.devnull):
             # Through a link, not in its place.
-            with written_aside(os.path.realpath(output)) as file:
+            with atomic_write(os.path.realpath(output)) as file:
                 file.write(content)
     if options.json:
         sys.stdout.write(f"{json_text(_record(analyses, baseline, checks, say))}\n")
@@ -266,7 +266,7 @@ def _tell(
 
 def printable(line: str) -> str:
     """Leave out what a terminal would obey; bytes of names that are no text stay to be told."""
-    return "".join(c if c.isprintable() or "\udc80" <= c <= "\udcff" else "?" for c in line)
+    return replace_unprintable(line, keep_undecoded=True)
 
 
 def _tell_debug(log: Log, stream: IO[str]) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from snapviewer import SnapshotError
 from snapviewer.checkpoint.paths import one_file
-from snapviewer.files.atomic_write import written_aside
+from snapviewer.files.atomic_write import atomic_write
 from snapviewer.model.analysis import ModelAnalysis, RunOptions, analyze_file
 from snapviewer.model.energy import energy_models
 from snapviewer.model.energy.carbon import WORLD_G_PER_KWH, WORLD_SOURCE
@@ -196,7 +196,7 @@ def _model(options: argparse.Namespace) -> None:
         )
     outputs = [path for path in (options.always, options.output) if path is not None]
     for path, content in [(path, _rendered(analysis, path)) for path in outputs]:
-        with written_aside(path) as file:
+        with atomic_write(path) as file:
             file.write(content)
     if options.json:
         print(json_outline(analysis.to_dict()))

@@ -112,7 +112,7 @@ def _one(options: argparse.Namespace, file: str) -> None:
             measured = measure(summary.checkpoint, bins=options.bins, progress=progress)
     choice = {"sort": options.sort, "top": options.top, "depth": options.depth}
     if options.json:
-        print_json(json_report.as_dict(summary, measured=measured, **choice))
+        print_json(json_report.to_json(summary, measured=measured, **choice))
     else:
         text = text_report.as_text(summary, measured=measured, width=_width(), **choice)
         print(text, end="")
@@ -124,7 +124,7 @@ def _diff(options: argparse.Namespace, file: str, other: str) -> None:
         diff = diff_of(before, after, progress=progress)
     names = {"before": file, "after": other}
     if options.json:
-        print_json(difference_report.as_dict(diff, **names))
+        print_json(difference_report.to_json(diff, **names))
     else:
         top = 40 if options.top is None else options.top
         print(difference_report.as_text(diff, top=top, width=_width(), **names), end="")

@@ -92,7 +92,7 @@ def _print_documents(
     def document(file: str, cancel: Event) -> str:
         checkpoint, measured = analyze(file, cancel)
         summary = summary_of(checkpoint, file)
-        found = json_report.as_dict(summary, measured=measured, **choice)
+        found = json_report.to_json(summary, measured=measured, **choice)
         return json_text(found, indent=None)
 
     failures = list(failed)

@@ -49,7 +49,7 @@ def _query(options: argparse.Namespace) -> None:
         path, options.sql, max_rows=options.max_rows, max_seconds=options.max_seconds
     )
     if options.json:
-        print_json(table_report.as_dict(columns, rows, is_truncated=is_truncated))
+        print_json(table_report.to_json(columns, rows, is_truncated=is_truncated))
     else:
         is_terminal = sys.stdout.isatty()
         print(table_report.as_text(columns, rows, is_terminal=is_terminal), end="")

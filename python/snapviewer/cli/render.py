@@ -118,7 +118,7 @@ def _render(options: argparse.Namespace) -> None:
     if picture.view.timeline.shown == 0 < len(device.allocations):
         print(f"snapviewer: {NO_MATCH}; the picture is empty", file=sys.stderr)
     if options.json:
-        print_json({"output": str(options.output), **picture.as_dict()})
+        print_json({"output": str(options.output), **drawing.to_json(picture)})
     else:
         size = "{} × {}".format(*chosen.size_px)
         print(f"{options.output}: {size} pixels, {size_of(options.output):,} bytes")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from snapviewer import SnapshotError, _core
 from snapviewer.report.snapshot import alive as holders_report
-from snapviewer.snapshot.alive import moment_of
+from snapviewer.snapshot.alive import alive_at
 from snapviewer.snapshot.frames import line_of
 from snapviewer.text.progress import progress_bar
 
@@ -43,9 +43,9 @@ def _report(options: argparse.Namespace) -> None:
     event = device.peak_event if options.event is None else options.event
     if not -1 <= event < max(int(device.events), 0):
         raise SnapshotError(f"there is no event {event:,}; the trace has {int(device.events):,}")
-    moment = moment_of(device, device.timeline(), event, lambda stack: line_of(snapshot, stack))
+    moment = alive_at(device, device.timeline(), event, lambda stack: line_of(snapshot, stack))
     if options.json:
-        document = holders_report.as_dict(device, moment, file=str(options.file), top=options.top)
+        document = holders_report.to_json(device, moment, file=str(options.file), top=options.top)
         print_json(document)
     else:
         text = holders_report.as_text(device, moment, file=str(options.file), top=options.top)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from snapviewer.text.sanitize import replace_unprintable
+
 
 def sentence(error: BaseException) -> str:
     """Say what went wrong in one line."""
@@ -15,5 +17,4 @@ def sentence(error: BaseException) -> str:
 
 def _on_one_line(text: str) -> str:
     """Leave out what a terminal would obey; bytes of names that are no text stay to be told."""
-    letters = " ".join(text.split())
-    return "".join(c if c.isprintable() or "\ud800" <= c <= "\udfff" else "?" for c in letters)
+    return replace_unprintable(" ".join(text.split()), keep_undecoded=True)

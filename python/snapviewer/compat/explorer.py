@@ -17,7 +17,7 @@ from snapviewer.explorer.tree import ModuleNode
 from snapviewer.report.tree import html as page
 from snapviewer.report.tree import json as document
 from snapviewer.report.tree import text
-from snapviewer.text.sanitize import clean
+from snapviewer.text.sanitize import sanitize
 
 if TYPE_CHECKING:
     from snapviewer.explorer.config import ExplorerConfig
@@ -128,7 +128,7 @@ def get_module_by_path(model: Any, module_path: str) -> Any:
     try:
         return finder_in(model)(module_path)
     except (KeyError, SnapshotError):
-        raise AttributeError(f"there is no module at {clean(module_path, 200)!r}") from None
+        raise AttributeError(f"there is no module at {sanitize(module_path, 200)!r}") from None
 
 
 def analyze_module(name: str, module: Any) -> ModuleInfo:

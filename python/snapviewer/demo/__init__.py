@@ -17,8 +17,8 @@ import random
 from collections.abc import Callable
 from typing import IO, Any
 
-from snapviewer.files.atomic_write import written_aside
-from snapviewer.gc_pause import collector_paused
+from snapviewer.files.atomic_write import atomic_write
+from snapviewer.gc_pause import gc_pause
 
 from . import cpp_pickle
 from .allocator import CachingAllocator
@@ -52,7 +52,7 @@ def snapshot(
     >>> list(demo), len(demo["device_traces"][0])
     (['segments', 'device_traces', 'allocator_settings', 'external_annotations'], 1000)
     """
-    with collector_paused():
+    with gc_pause():
         return _snapshot(options, progress)
 
 
@@ -70,7 +70,7 @@ def dump(snapshot: dict[str, Any], file: IO[bytes], *, protocol: int = 4) -> Non
     """
     if protocol not in (2, 4, 5):
         raise ValueError(f"protocol must be 2, 4 or 5, not {protocol}")
-    with collector_paused():
+    with gc_pause():
         if protocol == 2:
             cpp_pickle.dump(snapshot, file)
         else:
@@ -90,7 +90,7 @@ def write_demo(
         OSError: The directory cannot be written to.
         ValueError: The protocol is not 2, 4 or 5.
     """
-    with written_aside(path) as file:
+    with atomic_write(path) as file:
         dump(snapshot(options, progress=progress), file, protocol=protocol)
 
 

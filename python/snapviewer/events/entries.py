@@ -23,12 +23,12 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 
 from snapviewer.events.errors import LogError
-from snapviewer.text.sanitize import clean
+from snapviewer.text.sanitize import sanitize
 
 MOST_CHARACTERS = 2**20  # of an entry; events have some hundred
 MOST_TORN = 1000  # lines
 MOST_READ_TWICE = 2**23  # characters; a torn line is noticed in the next one, so this is far off
-MOST_SHOWN = 60  # characters of what is odd
+MAX_SHOWN_CHARS = 60  # characters of what is odd
 _MOST_DIGITS = 400  # more than any float has before its point
 
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -216,16 +216,16 @@ class _Text:
 
         That an object begins its line keeps the inner lines of a torn one from being entries.
         """
-        shown = self._held[self._place : self._place + 4 * MOST_SHOWN].partition("\n")[0]
+        shown = self._held[self._place : self._place + 4 * MAX_SHOWN_CHARS].partition("\n")[0]
         while (found := self._held.find("\n{", self._place)) < 0:
             # The last character may be the end of a line.
             self._place = max(self._place, len(self._held) - 1)
             if not self._more():
                 self._place = len(self._held)
-                return clean(shown, MOST_SHOWN)
+                return sanitize(shown, MAX_SHOWN_CHARS)
         self._place = found + 1
         self.read_twice += max(0, self._looked - self.offset)
-        return clean(shown, MOST_SHOWN)
+        return sanitize(shown, MAX_SHOWN_CHARS)
 
     def not_json(self, zh: str = "不是有效的 JSON", en: str = "it is not JSON") -> LogError:
         """Tell that something else than JSON stands here."""

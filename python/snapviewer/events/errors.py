@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 from typing import Literal
 
+from snapviewer.text.sanitize import replace_unprintable
+
 _WORDS_ZH = {
     errno.ENOENT: "文件不存在",
     errno.EACCES: "没有读取权限",
@@ -47,4 +49,4 @@ def system_error(path: str, error: OSError) -> LogError:
 
 def _on_one_line(text: str) -> str:
     """Leave out what a terminal would obey; bytes of names that are no text stay to be told."""
-    return "".join(c if c.isprintable() or "\udc80" <= c <= "\udcff" else "?" for c in text)
+    return replace_unprintable(text, keep_undecoded=True)

@@ -14,12 +14,11 @@ from itertools import islice
 from sys import getsizeof, intern
 from typing import Any, Literal, TypeAlias
 
-from snapviewer.events.entries import MOST_SHOWN, Torn, entries_of
+from snapviewer.events.entries import MAX_SHOWN_CHARS, Torn, entries_of
 from snapviewer.events.errors import LogError
 from snapviewer.events.source import read_text
 from snapviewer.events.values import MIB, bytes_of, peak_of, seconds_of, time_of
-from snapviewer.text.sanitize import MOST_SHOWN as MOST_OF_A_NAME
-from snapviewer.text.sanitize import clean
+from snapviewer.text.sanitize import MAX_NAME_CHARS, sanitize
 
 MOST_ENTRIES = 1_000_000
 MOST_WITHOUT_EVENT = 100_000
@@ -232,12 +231,12 @@ def _more(entry: Mapping[str, object], used: set[str]) -> tuple[tuple[str, str],
     return tuple(kept)
 
 
-def _cleaned(text: str, most: int = MOST_OF_A_NAME) -> str:
+def _cleaned(text: str, most: int = MAX_NAME_CHARS) -> str:
     """Clean a text; most are clean, and looking at each letter would take most of the time."""
     # No space but the common one is printable.
     if len(text) <= most and text.isprintable() and " ".join(text.split()) == text:
         return text
-    return clean(text, most)
+    return sanitize(text, most)
 
 
 _as_json = json.JSONEncoder(ensure_ascii=False).encode
@@ -246,17 +245,17 @@ _as_json = json.JSONEncoder(ensure_ascii=False).encode
 def _shown(value: object) -> str:
     """Show the beginning of a value as JSON, whatever its size and depth."""
     if isinstance(value, list):
-        value = [_outline(inner) for inner in value[:MOST_SHOWN]]
+        value = [_outline(inner) for inner in value[:MAX_SHOWN_CHARS]]
     elif isinstance(value, dict):
-        value = {_outline(key): _outline(value[key]) for key in islice(value, MOST_SHOWN)}
+        value = {_outline(key): _outline(value[key]) for key in islice(value, MAX_SHOWN_CHARS)}
     else:
         value = _outline(value)
-    return _cleaned(_as_json(value), MOST_SHOWN)
+    return _cleaned(_as_json(value), MAX_SHOWN_CHARS)
 
 
 def _outline(value: object) -> object:
     if isinstance(value, str):
-        return value[: 2 * MOST_SHOWN]
+        return value[: 2 * MAX_SHOWN_CHARS]
     if isinstance(value, (dict, list)) and value:
         return {"…": "…"} if isinstance(value, dict) else ["…"]
     return value

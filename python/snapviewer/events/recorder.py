@@ -35,7 +35,7 @@ from snapviewer.events.safe_values import (
     message_of,
     name_of,
 )
-from snapviewer.text.sanitize import MOST_SHOWN
+from snapviewer.text.sanitize import MAX_NAME_CHARS
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -266,7 +266,7 @@ class EventRecorder:
         if not self._may_record():
             yield
             return
-        name = name_of(name, MOST_SHOWN - 20)  # there is room for what it did
+        name = name_of(name, MAX_NAME_CHARS - 20)  # there is room for what it did
         self._wait()
         before = self._write(f"{name}{start}")
         began_at = time.perf_counter()

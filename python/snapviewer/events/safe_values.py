@@ -13,7 +13,7 @@ import reprlib
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from snapviewer.text.sanitize import MOST_SHOWN, clean
+from snapviewer.text.sanitize import MAX_NAME_CHARS, sanitize
 
 Value: TypeAlias = str | int | float | bool | None
 
@@ -33,7 +33,7 @@ _OUT_OF_MEMORY = (
 
 _name_of_type = type.__dict__["__name__"].__get__
 _repr = reprlib.Repr()
-_repr.maxother = _repr.maxstring = MOST_SHOWN
+_repr.maxother = _repr.maxstring = MAX_NAME_CHARS
 
 
 def json_value(value: object) -> Value:
@@ -51,11 +51,11 @@ def json_value(value: object) -> Value:
             return text if len(text) <= _MOST_OF_A_TEXT else f"{text[: _MOST_OF_A_TEXT - 1]}…"
         if issubclass(kind, numbers.Integral):
             whole = int(value)  # type: ignore[call-overload]
-            return whole if abs(whole) < 2**63 else hex(whole)[:MOST_SHOWN]
+            return whole if abs(whole) < 2**63 else hex(whole)[:MAX_NAME_CHARS]
         if issubclass(kind, numbers.Real):
             number = float(value)  # type: ignore[arg-type]
             return number if math.isfinite(number) else str(number)
-        return clean(_repr.repr(value), MOST_SHOWN)
+        return sanitize(_repr.repr(value), MAX_NAME_CHARS)
     except Exception:  # noqa: BLE001 - whatever the object's own code raises
         return f"<{kind_of(value)}>"
 
@@ -80,13 +80,13 @@ def fitting(fields: Mapping[str, Value]) -> dict[str, Value]:
     return kept | {"dropped_fields": len(fields) - len(kept)}
 
 
-def name_of(name: object, most: int = MOST_SHOWN) -> str:
+def name_of(name: object, most: int = MAX_NAME_CHARS) -> str:
     r"""Return a name on one line, without control characters, cut short, and never empty.
 
     >>> name_of("unet\n"), name_of(" ")
     ('unet', 'unnamed')
     """
-    return clean(str(json_value(name)), most) or "unnamed"
+    return sanitize(str(json_value(name)), most) or "unnamed"
 
 
 def kind_of(value: object) -> str:
@@ -96,13 +96,13 @@ def kind_of(value: object) -> str:
     'ValueError'
     """
     # Not `type(value).__name__`: that may be code of the type's own type.
-    return clean(_name_of_type(type(value)), MOST_SHOWN)
+    return sanitize(_name_of_type(type(value)), MAX_NAME_CHARS)
 
 
 def message_of(error: BaseException) -> str:
     """Return what an error says, on one line."""
     try:
-        return clean(str(error), MOST_SHOWN)
+        return sanitize(str(error), MAX_NAME_CHARS)
     except Exception:  # noqa: BLE001 - whatever the error's own code raises
         return ""
 

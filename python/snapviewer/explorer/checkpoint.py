@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 from snapviewer import CancelledError
 from snapviewer.checkpoint.buffers import is_buffer
 from snapviewer.checkpoint.saved_modules import SavedModules, saved_modules
-from snapviewer.gc_pause import collector_paused
+from snapviewer.gc_pause import gc_pause
 from snapviewer.text.units import count_of
 
 from .assembly import Draft, assembled
@@ -75,7 +75,7 @@ def tree_of_checkpoint(
     Raises:
         CancelledError: `cancel` was set.
     """
-    with collector_paused():
+    with gc_pause():
         return _tree(checkpoint, progress, cancel)
 
 

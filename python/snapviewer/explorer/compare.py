@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from threading import Event
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
-from snapviewer.text.sanitize import clean
+from snapviewer.text.sanitize import sanitize
 
 from .formats import format_shape
 from .tree import ModuleNode, TensorEntry, Tree
@@ -291,7 +291,7 @@ def _tied(entry: TensorEntry) -> str:
 
 
 def _shown(text: str) -> str:
-    return clean(text, 80)
+    return sanitize(text, 80)
 
 
 def _bytes_of(node: ModuleNode | None) -> int:

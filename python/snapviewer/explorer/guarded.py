@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from snapviewer.text.sanitize import clean
+from snapviewer.text.sanitize import sanitize
 
 Answer = TypeVar("Answer")
 
@@ -47,10 +47,10 @@ def asked(question: Callable[..., Answer], *about: Any) -> Answer | Refused:
 def told(error: BaseException) -> str:
     """Say an error, whose own code may raise, too."""
     try:
-        message = clean(str(error), MOST_OF_A_VALUE)
+        message = sanitize(str(error), MOST_OF_A_VALUE)
     except Exception:  # noqa: BLE001 (the error's own code)
         message = ""
-    kind = clean(_name_of_type(type(error)), MOST_OF_A_VALUE)
+    kind = sanitize(_name_of_type(type(error)), MOST_OF_A_VALUE)
     return f"raised {kind}: {message}" if message else f"raised {kind}"
 
 
@@ -68,7 +68,7 @@ def said(question: Callable[[], Any], most: int = MOST_OF_A_VALUE) -> str:
     if not issubclass(type(answer), str):
         return f"(not a text: {value_text(answer)})"
     # Without what a subclass makes of it.
-    return clean(str.__str__(answer), most)
+    return sanitize(str.__str__(answer), most)
 
 
 def value_text(value: Any, most: int = MOST_OF_A_VALUE) -> str:
@@ -78,7 +78,7 @@ def value_text(value: Any, most: int = MOST_OF_A_VALUE) -> str:
     ("[1, 'a']", "'xxxxxxxx…")
     """
     answer = asked(lambda: str.__str__(_repr.repr(value)))
-    return str(answer) if isinstance(answer, Refused) else clean(answer, most)
+    return str(answer) if isinstance(answer, Refused) else sanitize(answer, most)
 
 
 def kind_of(value: Any) -> str:
@@ -88,4 +88,4 @@ def kind_of(value: Any) -> str:
     'float'
     """
     # Not `type(value).__name__`: that may be code of the type's own type.
-    return clean(_name_of_type(type(value)), MOST_OF_A_VALUE)
+    return sanitize(_name_of_type(type(value)), MOST_OF_A_VALUE)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from snapviewer.text.sanitize import clean
+from snapviewer.text.sanitize import sanitize
 
 from .formats import format_param_count, format_shape
 from .guarded import Refused, asked
@@ -32,13 +32,13 @@ def title(node: ModuleNode) -> str:
 
     What has no name, or no type, goes by the other one alone.
     """
-    name, what = clean(node.name, MOST_NAME), type_text(node)
+    name, what = sanitize(node.name, MOST_NAME), type_text(node)
     return f"{name}: {what}" if name and what else name or what or "(no name)"
 
 
 def type_text(node: ModuleNode) -> str:
     """Say what a module is: `Conv2d(3→64, 7×7)`; empty if nothing tells."""
-    name = clean(node.type_name, MOST_NAME)
+    name = sanitize(node.type_name, MOST_NAME)
     return f"{name}({node.arguments})" if name and node.arguments else name
 
 
@@ -56,9 +56,7 @@ def described(describe: Describe, module: Any) -> str:
     if isinstance(text, Refused):
         return "" if describe is _extra_repr else described(_extra_repr, module)
     # What `in_features` and the like are is up to the model: a text of any length, too.
-    return (
-        text if text.isprintable() and len(text) <= MOST_ARGUMENTS else clean(text, MOST_ARGUMENTS)
-    )
+    return sanitize(text, MOST_ARGUMENTS)
 
 
 def describer_of(kind: type) -> Describe:
@@ -74,8 +72,8 @@ def _extra_repr(module: Any) -> str:
     text = module.extra_repr()
     if not text or not isinstance(text, str):
         return ""
-    text = _DEFAULTS.sub("", clean(text, 4 * MOST_ARGUMENTS))
-    return clean(text.removesuffix(", "), MOST_ARGUMENTS)
+    text = _DEFAULTS.sub("", sanitize(text, 4 * MOST_ARGUMENTS))
+    return sanitize(text.removesuffix(", "), MOST_ARGUMENTS)
 
 
 def conv_text(

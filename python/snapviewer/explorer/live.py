@@ -23,8 +23,8 @@ from threading import Event
 from typing import Any, TypeAlias
 
 from snapviewer import CancelledError, SnapshotError
-from snapviewer.gc_pause import collector_paused
-from snapviewer.text.sanitize import clean
+from snapviewer.gc_pause import gc_pause
+from snapviewer.text.sanitize import sanitize
 from snapviewer.text.units import count_of
 
 from .assembly import Draft, assembled
@@ -61,7 +61,7 @@ def tree_of_module(
         CancelledError: `cancel` was set.
     """
     walk = _Walk(progress, cancel)
-    with collector_paused():
+    with gc_pause():
         walk.run(module)
         root = assembled(walk.drafts)
     return Tree(root.type_name, "live module", root, tuple(walk.notes()))
@@ -169,7 +169,7 @@ class _Walk:
             return held_modules(module), []
         parts = asked(_parts, module)
         if isinstance(parts, Refused):
-            self.failures.append(f"{clean(path, 80) or 'the root'} could not be read {parts}")
+            self.failures.append(f"{sanitize(path, 80) or 'the root'} could not be read {parts}")
             return [], []
         parameters, buffers, children = parts
         tensors = []
@@ -201,7 +201,7 @@ class _Walk:
             count = count_of(self.reader.unreadable, "tensor")
             yield f"{count} could not be read, and count as nothing."
         for path in self.cyclic[:_MOST_TOLD]:
-            yield f"{clean(path, 80)} is a module that holds it; it is not opened again there."
+            yield f"{sanitize(path, 80)} is a module that holds it; it is not opened again there."
         if self.closed:
             yield (
                 f"{count_of(self.closed, 'place')} of modules that are used very often are not "

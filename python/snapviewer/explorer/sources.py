@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from snapviewer import SnapshotError
 from snapviewer.checkpoint.code import open_archive
-from snapviewer.text.sanitize import clean
+from snapviewer.text.sanitize import replace_unprintable, sanitize
 
 from .guarded import Refused, asked
 from .subject import Subject
@@ -81,7 +81,7 @@ def _of_class(kind: type) -> Codes:
             reasons.append(f"Python does not find the code of {name} {found}.")
         else:
             codes.append(_code(name, *found))
-    return Codes(tuple(codes), clean(" ".join(reasons), 1000))
+    return Codes(tuple(codes), sanitize(" ".join(reasons), 1000))
 
 
 def _forward_of(kind: type) -> Any:
@@ -101,8 +101,8 @@ def _looked_up(thing: Any) -> tuple[str, int, list[str]]:
 
 def _code(name: str, place: str, first_line: int, lines: list[str]) -> Code:
     return Code(
-        clean(name, 200),
-        clean(place, 400),
+        sanitize(name, 200),
+        sanitize(place, 400),
         first_line,
         tuple(_inert(line) for line in lines[:MOST_LINES]),
         max(0, len(lines) - MOST_LINES),
@@ -113,7 +113,7 @@ def _inert(line: str) -> str:
     """Take from a line what a terminal would obey; its indentation stays."""
     line = line[: _MOST_LETTERS + 1].rstrip().expandtabs(4)
     line = line if len(line) <= _MOST_LETTERS else f"{line[: _MOST_LETTERS - 1]}…"
-    return "".join(letter if letter.isprintable() else "?" for letter in line)
+    return replace_unprintable(line)
 
 
 def _of_archive(subject: Subject, node: ModuleNode) -> Codes:
@@ -132,13 +132,13 @@ def _of_archive(subject: Subject, node: ModuleNode) -> Codes:
     try:
         archive = open_archive(checkpoint.path)
         if where not in archive.code:
-            return Codes(reason=f"The archive has no code of {clean(value.type, 200)}.")
+            return Codes(reason=f"The archive has no code of {sanitize(value.type, 200)}.")
         source = archive.source(where)
     except (SnapshotError, OSError) as error:
-        return Codes(reason=clean(str(error), 400))
+        return Codes(reason=sanitize(str(error), 400))
     found = _class_in(source, kind)
     if found is None:
-        return Codes(reason=f"The archive has no code of {clean(value.type, 200)}.")
+        return Codes(reason=f"The archive has no code of {sanitize(value.type, 200)}.")
     first, lines = found
     return Codes((_code(f"class {kind}", f"code/{where.replace('.', '/')}.py", first, lines),))
 

@@ -11,7 +11,7 @@ from collections.abc import Hashable
 from itertools import islice
 from typing import Any
 
-from snapviewer.text.sanitize import clean
+from snapviewer.text.sanitize import sanitize
 
 from .tree import TensorEntry
 
@@ -122,7 +122,7 @@ def _amount(value: Any) -> int:
 
 
 def _said(value: Any) -> str:
-    return clean(str(value).removeprefix("torch."), _MOST_OF_A_NAME)
+    return sanitize(str(value).removeprefix("torch."), _MOST_OF_A_NAME)
 
 
 def _bytes_of_parts(tensor: Any) -> int | None:

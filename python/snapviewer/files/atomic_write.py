@@ -12,7 +12,7 @@ from typing import IO
 
 
 @contextmanager
-def written_aside(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Open a new file that takes the place of `path` if nothing goes wrong.
 
     Raises:

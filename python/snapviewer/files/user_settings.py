@@ -12,12 +12,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from snapviewer.files.atomic_write import written_aside
+from snapviewer.files.atomic_write import atomic_write
 
 _MOST_BYTES = 1 << 20
 
 
-def remembered_file(name: str) -> Path:
+def settings_path(name: str) -> Path:
     """Return where a file of choices is: in $SNAPVIEWER_CONFIG, or the user's configuration."""
     if named := os.environ.get("SNAPVIEWER_CONFIG"):
         return Path(named) / name
@@ -29,7 +29,7 @@ def _opened(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)  # not to wait for someone to write into a pipe
 
 
-def read_remembered(path: Path) -> dict[str, Any]:
+def read_user_settings(path: Path) -> dict[str, Any]:
     """Read what is remembered; nothing if the file is not as it should be."""
     document: Any = None
     with (
@@ -40,9 +40,9 @@ def read_remembered(path: Path) -> dict[str, Any]:
     return document if isinstance(document, dict) else {}
 
 
-def write_remembered(path: Path, document: Mapping[str, Any]) -> None:
+def write_user_settings(path: Path, document: Mapping[str, Any]) -> None:
     """Write what to remember, whole or not at all."""
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with written_aside(path) as file:
+        with atomic_write(path) as file:
             file.write(json.dumps(document, indent=2).encode())

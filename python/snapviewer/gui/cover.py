@@ -8,7 +8,7 @@ from pathlib import Path
 from time import monotonic
 from tkinter import ttk
 
-from snapviewer.text.sanitize import clean, shortened
+from snapviewer.text.sanitize import sanitize, truncate_lines
 
 from .jobs import Job
 from .state import State
@@ -76,7 +76,7 @@ class _Welcome(ttk.Frame):
         for path in files:
             link = ttk.Label(
                 self._middle,
-                text=clean(path.name, _MOST_TITLE),
+                text=sanitize(path.name, _MOST_TITLE),
                 style="PlotLink.TLabel",
                 cursor="hand2",
             )
@@ -115,7 +115,7 @@ class _Loading(ttk.Frame):
             return
         share = job.share
         percent = "" if share is None else f"{share:.0%}"
-        self._title.configure(text=f"{clean(job.title, _MOST_TITLE)} … {percent}")
+        self._title.configure(text=f"{sanitize(job.title, _MOST_TITLE)} … {percent}")
         self._bar.configure(value=share or 0.0)
         self.place(relx=0.5, rely=0.45, anchor="center")
         self.lift()
@@ -156,7 +156,7 @@ class _Notice(ttk.Frame):
             self.place_forget()
             return
         style = "Error.TLabel" if notice.is_error else "TLabel"
-        self._text.configure(text=shortened(notice.text, _MOST_NOTICE), style=style)
+        self._text.configure(text=truncate_lines(notice.text, _MOST_NOTICE), style=style)
         self.place(relx=0.5, y=px(self, 56), anchor="n")
         self.lift()
         if not notice.is_error:

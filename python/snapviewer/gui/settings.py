@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
-from snapviewer.files.user_settings import read_remembered, remembered_file, write_remembered
+from snapviewer.files.user_settings import read_user_settings, settings_path, write_user_settings
 
 MOST_RECENT = 10
 MOST_HISTORY = 50
@@ -42,12 +42,12 @@ class Settings:
 
 def settings_file() -> Path:
     """Return where settings are kept."""
-    return remembered_file("window.json")
+    return settings_path("window.json")
 
 
 def load_settings(path: Path) -> Settings:
     """Read what is remembered; whatever is not as it should be is as in the beginning."""
-    document = read_remembered(path)
+    document = read_user_settings(path)
     settings = Settings()
     for one in fields(Settings):
         value = document.get(one.name)
@@ -71,4 +71,4 @@ def _is_usable(text: str) -> bool:
 
 def save_settings(settings: Settings, path: Path) -> None:
     """Write what to remember, whole or not at all."""
-    write_remembered(path, asdict(settings))
+    write_user_settings(path, asdict(settings))

@@ -21,8 +21,8 @@ import numpy.typing as npt
 from snapviewer import CancelledError, Clock, Device, Snapshot, Timeline, _core
 from snapviewer.files.cache import cached_bundle
 from snapviewer.report.picture.options import Coloring, Order, ThemeName
-from snapviewer.snapshot.alive import Moment, moment_of
-from snapviewer.snapshot.allocation_details import Facts, facts_of
+from snapviewer.snapshot.alive import Alive, alive_at
+from snapviewer.snapshot.allocation_details import AllocationDetails, allocation_details
 
 from .document import Axis, Document, Opened, Picture, Times, Trace, open_document, times_of
 from .jobs import Job, Jobs
@@ -62,9 +62,9 @@ class State:
         self.view = View(0, 1, 0, 1)
         self.plot_px = (1, 1)
         self.selection: int | None = None
-        self.facts: Facts | None = None
+        self.facts: AllocationDetails | None = None
         self.cursor: int | None = None
-        self.moment: Moment | None = None
+        self.moment: Alive | None = None
         self.pointer: Pointer | None = None
         self.filter = Filter()
         self.bundle_error = ""
@@ -452,7 +452,7 @@ class State:
             if allocation is not None:
                 self.start(
                     Job("facts"),
-                    lambda _: facts_of(
+                    lambda _: allocation_details(
                         document.snapshot,
                         trace.device,
                         allocation,
@@ -466,7 +466,7 @@ class State:
         if reveal and allocation is not None:
             self._reveal()
 
-    def _set_facts(self, facts: Facts) -> None:
+    def _set_facts(self, facts: AllocationDetails) -> None:
         self.facts = facts
         self.changed("facts")
 
@@ -536,12 +536,12 @@ class State:
             return
         self.start(
             Job("moment"),
-            lambda _: moment_of(device, timeline, event, document.line_of),
+            lambda _: alive_at(device, timeline, event, document.line_of),
             self._set_moment,
             lambda error: self._tell(Notice(f"What is alive there could not be told: {error}")),
         )
 
-    def _set_moment(self, moment: Moment) -> None:
+    def _set_moment(self, moment: Alive) -> None:
         self.moment = moment
         self.changed("moment")
 

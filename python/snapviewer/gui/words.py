@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from snapviewer import Device, Timeline
-from snapviewer.text.units import count_of, format_bytes, format_duration_us
+from snapviewer.text.units import count_of, format_bytes, format_duration
 
 from .document import Trace
 from .values import Pointer
@@ -36,7 +36,7 @@ def when_text(trace: Trace, event: int) -> str:
     unix_us = trace.unix_us_of(event)
     if unix_us is None or trace.clock is None:
         return text
-    since = format_duration_us(trace.clock.at(event))
+    since = format_duration(trace.clock.at(event))
     return f"{text}  ·  {clock_text(unix_us)}  ·  {since} after the first"
 
 
@@ -55,7 +55,7 @@ def alive_text(trace: Trace, allocation: int) -> str:
     text = count_of(last - first, "event")
     if trace.clock is None:
         return text
-    return f"{format_duration_us(trace.clock.at(last) - trace.clock.at(first))}, {text}"
+    return f"{format_duration(trace.clock.at(last) - trace.clock.at(first))}, {text}"
 
 
 def total_at(trace: Trace, timeline: Timeline, event: int) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from snapviewer import SnapshotError
 from snapviewer.checkpoint.paths import expanded
 from snapviewer.report.checkpoint.variables import write_out
-from snapviewer.text.sanitize import clean
+from snapviewer.text.sanitize import sanitize
 from snapviewer.text.streams import close_output
 
 from . import analyze_pth_file
@@ -71,7 +71,7 @@ def _analyze(file: str, options: argparse.Namespace) -> bool:
         return False
     if options.quiet:
         what = f"{results['total_size_formatted']}, {results['num_variables']:,} variables"
-        write_out(f"{clean(file)}: {what}\n")
+        write_out(f"{sanitize(file)}: {what}\n")
     return True
 
 

@@ -40,7 +40,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Living:
+class LiveAllocation:
     """One allocation: `index` is its place among the device's."""
 
     index: int
@@ -51,7 +51,7 @@ class Living:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class Alive:
     """What is alive after an event; -1 is before the first.
 
     `groups` have the most bytes first, and `rest` is what is in none of them; so do `largest`.
@@ -62,12 +62,12 @@ class Moment:
     count: int
     groups: tuple[Group, ...]
     rest: Group | None
-    largest: tuple[Living, ...]
+    largest: tuple[LiveAllocation, ...]
 
 
-def moment_of(
+def alive_at(
     device: Device, timeline: Timeline, event: int, line_of: Callable[[int], str]
-) -> Moment:
+) -> Alive:
     """Tell what a timeline shows after an event.
 
     Args:
@@ -89,7 +89,7 @@ def moment_of(
 
     groups, rest = _groups(alive, sizes, stacks, name)
     living = tuple(
-        Living(
+        LiveAllocation(
             index=int(alive[place]),
             size_bytes=int(sizes[place]),
             line=name(int(stacks[place])),
@@ -98,10 +98,10 @@ def moment_of(
         )
         for place in _heaviest(sizes, MOST_LARGEST)
     )
-    return Moment(event, int(sizes.sum()), len(alive), groups, rest, living)
+    return Alive(event, int(sizes.sum()), len(alive), groups, rest, living)
 
 
-def made_or_freed(device: Device, event: int) -> int | None:
+def allocation_of_event(device: Device, event: int) -> int | None:
     """Find the allocation that an event made, freed, or asked to free."""
     a = device.allocations
     if not 0 <= event < device.events:

@@ -35,7 +35,7 @@ class Length:
 
 
 @dataclass(frozen=True, slots=True)
-class FrameFact:
+class FrameDetails:
     """A line of a call stack, and whose code it is. `is_main` is the one that says most."""
 
     frame: Frame
@@ -64,7 +64,7 @@ class SameStack:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class AllocationDetails:
     """What is known of an allocation.
 
     Args:
@@ -114,20 +114,20 @@ class Facts:
     user_metadata: str | None
     annotations: tuple[str, ...]
     stack: int
-    frames: tuple[FrameFact, ...]
+    frames: tuple[FrameDetails, ...]
     forward_frames: tuple[str, ...]
-    free_frames: tuple[FrameFact, ...] | None
+    free_frames: tuple[FrameDetails, ...] | None
     same_stack: SameStack
 
 
-def facts_of(
+def allocation_details(
     snapshot: Snapshot,
     device: Device,
     allocation: int,
     *,
     clock: Clock | None = None,
     spans: Sequence[Span] | None = None,
-) -> Facts:
+) -> AllocationDetails:
     """Gather what is known of an allocation.
 
     Args:
@@ -146,7 +146,7 @@ def facts_of(
     stack, free_stack = int(a.stack[allocation]), int(a.free_stack[allocation])
     category = int(a.category[allocation])
     row = device.event_rows(made, made + 1)[0] if made >= 0 else None
-    return Facts(
+    return AllocationDetails(
         allocation=allocation,
         name=_name(device, allocation),
         size_bytes=int(a.size[allocation]),
@@ -221,11 +221,11 @@ def _said(text: str | None) -> str | None:
     return None if text in (None, "", "N/A") else text
 
 
-def _frames(snapshot: Snapshot, stack: int) -> tuple[FrameFact, ...]:
+def _frames(snapshot: Snapshot, stack: int) -> tuple[FrameDetails, ...]:
     frames = snapshot.frames(stack)
     main = own_frame(frames)
     place = None if main is None else frames.index(main)
-    return tuple(FrameFact(frame, kind_of(frame), n == place) for n, frame in enumerate(frames))
+    return tuple(FrameDetails(frame, kind_of(frame), n == place) for n, frame in enumerate(frames))
 
 
 def _same_stack(device: Device, stack: int) -> SameStack:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from snapviewer._core import Frame, Snapshot
-from snapviewer.text.sanitize import MOST_SHOWN, clean
+from snapviewer.text.sanitize import MAX_NAME_CHARS, sanitize
 
 FrameKind = Literal[
     "own",  # the user's
@@ -81,7 +81,7 @@ def frame_text(frame: Frame) -> str:
 def line_of(snapshot: Snapshot, stack: int) -> str:
     """Name the line of the user's own code that a stack leads to."""
     frame = own_frame(snapshot.frames(stack))
-    return NO_STACK if frame is None else clean(frame_text(frame), MOST_SHOWN) or "??"
+    return NO_STACK if frame is None else sanitize(frame_text(frame), MAX_NAME_CHARS) or "??"
 
 
 def _rank(frame: Frame) -> int:

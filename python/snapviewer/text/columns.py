@@ -8,7 +8,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Collection, Iterable, Sequence
 
-from snapviewer.text.sanitize import clean, shortened_in_middle
+from snapviewer.text.sanitize import sanitize, shorten_middle
 
 MOST_NAME = 200  # characters of a name where nothing else limits it
 _LEAST_NAME = 16
@@ -43,7 +43,7 @@ def lay_out(
         widths[0] = min(widths[0], max(room_for_names(widths, width), _LEAST_NAME))
     lines = []
     for row in rows:
-        cells = [shortened_in_middle(row[0], widths[0]), *row[1:]]
+        cells = [shorten_middle(row[0], widths[0]), *row[1:]]
         padded = [
             cell.rjust(size) if place in right else cell.ljust(size)
             for place, (cell, size) in enumerate(zip(cells, widths, strict=True))
@@ -98,7 +98,7 @@ def named(name: str) -> str:
     >>> named("a\x1b[1m"), named("")
     ('a?[1m', '(no name)')
     """
-    return shortened_in_middle(clean(name, 4 * MOST_NAME), MOST_NAME) or "(no name)"
+    return shorten_middle(sanitize(name, 4 * MOST_NAME), MOST_NAME) or "(no name)"
 
 
 def shape_text(shape: Sequence[int]) -> str:
@@ -107,7 +107,7 @@ def shape_text(shape: Sequence[int]) -> str:
     >>> shape_text((3, 224)), shape_text(())
     ('3 × 224', 'scalar')
     """
-    return shortened_in_middle(" × ".join(map(str, shape)), 48) or "scalar"
+    return shorten_middle(" × ".join(map(str, shape)), 48) or "scalar"
 
 
 def names_text(names: Sequence[str], most: int = 4) -> str:

@@ -1,6 +1,6 @@
-"""The words of strangers, made fit to be shown.
+"""Untrusted text made safe to show: names and values from files, models and other programs.
 
-Names in a file may have any length, lines without end, and characters that a terminal obeys.
+Such text may have any length, any number of lines, and characters that a terminal interprets.
 """
 
 from __future__ import annotations
@@ -8,68 +8,89 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-MOST_SHOWN = 300  # characters of a name
+MAX_NAME_CHARS = 300
 
 
-def clean(text: str, most: int | None = None) -> str:
-    r"""Put a text on one line, without anything that a terminal would obey.
+def sanitize(text: str, max_chars: int | None = None, *, strip: bool = True) -> str:
+    r"""Return a text on one line, without anything that a terminal would interpret.
 
     Args:
-        text: Whatever a file says.
-        most: How many characters are enough.
+        text: Untrusted text.
+        max_chars: The limit beyond which it is cut.
+        strip: Whether to remove spaces at both ends.
 
-    >>> clean("a\n\tb\x1b[31m"), clean("abcdef", 4)
-    ('a b?[31m', 'abc…')
+    >>> sanitize("a\n\tb\x1b[31m "), sanitize("abcdef", 4), sanitize(" a\n", strip=False)
+    ('a b?[31m', 'abc…', ' a ')
     """
-    if most is not None:
-        # Cut first: the rest of a megabyte need not be looked at.
-        text = text if len(text) <= 4 * most else f"{text[: 4 * most]}…"
-    text = " ".join(text.split())
-    if not text.isprintable():  # most are: told forty times as fast as each letter by itself
-        text = "".join(c if c.isprintable() else "?" for c in text)
-    return text if most is None or len(text) <= most else f"{text[: most - 1]}…"
+    if max_chars is not None and len(text) > 4 * max_chars:
+        text = f"{text[: 4 * max_chars]}…"  # the rest of a megabyte need not be looked at
+    # Of all white space only a plain space is printable. Most text passes here.
+    if not text.isprintable() or "  " in text or (strip and text != text.strip()):
+        words = " ".join(text.split())
+        if words and not strip:
+            words = f"{' ' * text[:1].isspace()}{words}{' ' * text[-1:].isspace()}"
+        text = replace_unprintable(words or (" " if text and not strip else ""))
+    return text if max_chars is None or len(text) <= max_chars else f"{text[: max_chars - 1]}…"
 
 
-def shortened(text: str, most: int) -> str:
-    r"""Cut a text of several lines, keeping its lines; very many lines are cut, too.
+def replace_unprintable(text: str, *, keep_undecoded: bool = False) -> str:
+    r"""Replace each character that a terminal would interpret, line breaks included, with `?`.
 
-    >>> shortened("ab\ncd", 100), shortened("abcdef", 4)
+    Args:
+        text: Untrusted text.
+        keep_undecoded: Whether bytes of a file name that are not text stay as they are: standard
+            output and standard error write these as escapes.
+
+    >>> replace_unprintable("a\x1b[31m\udc80"), replace_unprintable("\udc80", keep_undecoded=True)
+    ('a?[31m?', '\udc80')
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() or (keep_undecoded and "\ud800" <= c <= "\udfff") else "?"
+        for c in text
+    )
+
+
+def truncate_lines(text: str, max_chars: int) -> str:
+    r"""Cut a text of several lines, keeping its line breaks; very many lines are cut, too.
+
+    >>> truncate_lines("ab\ncd", 100), truncate_lines("abcdef", 4)
     ('ab\ncd', 'abc…')
     """
-    lines = text[:most].splitlines()[: most // 20 + 2]
+    lines = text[:max_chars].splitlines()[: max_chars // 20 + 2]
     kept = "\n".join(lines)
-    return kept if kept == text else f"{kept[: most - 1]}…"
+    return kept if kept == text else f"{kept[: max_chars - 1]}…"
 
 
-def shortened_in_middle(text: str, most: int) -> str:
-    """Cut a text in its middle, so that its beginning stays, and more of its end, which tells most.
+def shorten_middle(text: str, max_chars: int) -> str:
+    """Cut a text in its middle, keeping more of its end: names that begin alike differ there.
 
-    >>> shortened_in_middle("model.layers.0.attention.weight", 16)
+    >>> shorten_middle("model.layers.0.attention.weight", 16)
     'model…ion.weight'
     """
-    if len(text) <= most:
+    if len(text) <= max_chars:
         return text
-    end = 2 * most // 3
-    return f"{text[: most - end - 1]}…{text[len(text) - end :]}"
+    end = 2 * max_chars // 3
+    return f"{text[: max_chars - end - 1]}…{text[len(text) - end :]}"
 
 
-# What terminals obey or hide, and JSON allows as it is.
-_OBEYED = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+# What terminals interpret or hide, and JSON allows as it is.
+_CONTROLS = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def json_text(document: object, *, indent: int | None = 2) -> str:
-    """Return a JSON document as it can be printed; without indent on one line, and far quicker."""
-    is_ascii = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
-    text = json.dumps(document, indent=indent, ensure_ascii=is_ascii, default=bytes.hex)
-    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    """Return a JSON document that is safe to print; on one line, and faster, without indent."""
+    text = json.dumps(document, indent=indent, ensure_ascii=_is_ascii(), default=bytes.hex)
+    return _escape_controls(text)
 
 
 def json_outline(document: object, *, levels: int = 4) -> str:
     r"""Return a JSON document with a line for each entry of the upper levels, and one for the rest.
 
-    Far quicker than to indent everything, shorter, and as easy to read.
+    Much faster than indenting everything, shorter, and as easy to read.
 
     >>> print(json_outline({"a": {"b": [1, 2]}, "c": []}, levels=2))
     {
@@ -79,26 +100,31 @@ def json_outline(document: object, *, levels: int = 4) -> str:
       "c": []
     }
     """
-    text = "".join(_outlined(document, levels, "\n"))
-    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    encode = json.JSONEncoder(ensure_ascii=_is_ascii(), allow_nan=False).encode
+    return _escape_controls("".join(_outlined(document, levels, "\n", encode)))
 
 
-def _outlined(value: object, levels: int, line: str) -> Iterator[str]:
+def _outlined(
+    value: object, levels: int, line: str, encode: Callable[[object], str]
+) -> Iterator[str]:
     inner = f"{line}  "
     if levels and value and isinstance(value, dict):
         for place, (key, held) in enumerate(value.items()):
-            yield f"{',' if place else '{'}{inner}{_dumped(str(key))}: "
-            yield from _outlined(held, levels - 1, inner)
+            yield f"{',' if place else '{'}{inner}{encode(str(key))}: "
+            yield from _outlined(held, levels - 1, inner, encode)
         yield f"{line}}}"
     elif levels and value and isinstance(value, list):
         for place, held in enumerate(value):
             yield f"{',' if place else '['}{inner}"
-            yield from _outlined(held, levels - 1, inner)
+            yield from _outlined(held, levels - 1, inner, encode)
         yield f"{line}]"
     else:
-        yield _dumped(value)
+        yield encode(value)
 
 
-def _dumped(value: object) -> str:
-    is_ascii = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
-    return json.dumps(value, ensure_ascii=is_ascii, allow_nan=False)
+def _is_ascii() -> bool:
+    return (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
+
+
+def _escape_controls(text: str) -> str:
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -6,11 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from snapviewer.text.sanitize import replace_unprintable
+
 _MAX_WIDTH = 100
 """Of a value on a terminal; elsewhere nothing is cut."""
 
 
-def as_dict(
+def to_json(
     columns: Sequence[str], rows: Sequence[Sequence[Any]], *, is_truncated: bool
 ) -> dict[str, Any]:
     """Return a query's answer as the document that `query --json` prints."""
@@ -65,7 +67,7 @@ def _lines(value: object, *, is_cut: bool) -> list[str]:
     if value is None:
         return [""]
     text = value.hex() if isinstance(value, bytes) else str(value)
-    lines = ["".join(c if c.isprintable() else "?" for c in line) for line in text.split("\n")]
+    lines = [replace_unprintable(line) for line in text.split("\n")]
     return [_cut(line) for line in lines] if is_cut else lines
 
 

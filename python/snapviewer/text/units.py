@@ -81,10 +81,10 @@ def parse_duration_us(text: str) -> float:
     return float(number) * _SECONDS[text[len(number) :] or "s"]
 
 
-def format_duration_us(time_us: float) -> str:
+def format_duration(time_us: float) -> str:
     """Say a duration with three significant digits or more.
 
-    >>> [format_duration_us(us) for us in (0, 3100, 12_300_000, 312_000_000, 3.7e9)]
+    >>> [format_duration(us) for us in (0, 3100, 12_300_000, 312_000_000, 3.7e9)]
     ['0 µs', '3.10 ms', '12.3 s', '5 min 12 s', '1 h 1 min']
     """
     seconds = round(time_us / 1_000_000)

@@ -9,7 +9,7 @@ from pathlib import Path
 from snapviewer.explorer.compare import TreeComparison
 from snapviewer.explorer.tree import ModuleNode
 from snapviewer.explorer.view.browsing import Browsing
-from snapviewer.files.atomic_write import written_aside
+from snapviewer.files.atomic_write import atomic_write
 from snapviewer.report.tree.comparison import as_text as comparison_text
 from snapviewer.report.tree.diagram import diagram_of
 from snapviewer.report.tree.html import as_html
@@ -54,6 +54,6 @@ def write_export(
     while path.exists():
         path = folder / f"{stem}-summary-{number}.{SUFFIXES[form]}"
         number += 1
-    with written_aside(path) as file:
+    with atomic_write(path) as file:
         file.write(text.encode("utf-8", errors="replace"))
     return path

@@ -7,7 +7,7 @@ from typing import Any
 
 from snapviewer.explorer.config import ExplorerConfig
 from snapviewer.explorer.view.pieces import PIECES
-from snapviewer.files.user_settings import read_remembered, remembered_file, write_remembered
+from snapviewer.files.user_settings import read_user_settings, settings_path, write_user_settings
 
 NARROWEST_PANEL, WIDEST_PANEL = 20, 80  # percent
 _FILE = "explorer.json"
@@ -36,7 +36,7 @@ class Settings:
 def load_settings() -> Settings:
     """Read what is remembered; whatever is not as it should be is as in the beginning."""
     settings = Settings()
-    document = read_remembered(remembered_file(_FILE))
+    document = read_user_settings(settings_path(_FILE))
     known: dict[str, Any] = {}
     for name, value in document.items():
         first = getattr(settings, name, None) if name in asdict(settings) else None
@@ -56,7 +56,7 @@ def load_settings() -> Settings:
 
 def save_settings(settings: Settings) -> None:
     """Write what to remember, whole or not at all."""
-    write_remembered(remembered_file(_FILE), asdict(settings))
+    write_user_settings(settings_path(_FILE), asdict(settings))
 
 
 def settings_from(config: ExplorerConfig) -> Settings:

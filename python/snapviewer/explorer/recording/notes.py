@@ -7,7 +7,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from snapviewer.explorer.guarded import told
 from snapviewer.explorer.recording.devices import Devices
-from snapviewer.text.sanitize import MOST_SHOWN, clean
+from snapviewer.text.sanitize import MAX_NAME_CHARS, sanitize
 from snapviewer.text.units import count_of
 
 _P = ParamSpec("_P")
@@ -66,10 +66,10 @@ class Notes:
                 "does not call it: record the copy)"
             )
         for path, kind in self._closed.items():
-            name = clean(path, MOST_SHOWN) or "the model"
+            name = sanitize(path, MAX_NAME_CHARS) or "the model"
             said.append(f"{name} is {kind}: the modules that it runs inside are not seen")
         for path in sorted(self.later):
-            name = clean(path, MOST_SHOWN) or "the model"
+            name = sanitize(path, MAX_NAME_CHARS) or "the model"
             said.append(
                 f"{name} returns a generator or coroutine: what that does later is not timed"
             )

@@ -37,7 +37,7 @@ from snapviewer.explorer.recording.values import (
     storage_of,
 )
 from snapviewer.explorer.timing import FlowStep, ForwardStats
-from snapviewer.text.sanitize import MOST_SHOWN, clean
+from snapviewer.text.sanitize import MAX_NAME_CHARS, sanitize
 
 MOST_STEPS = 20_000
 _MOST_SHARED = 5
@@ -364,7 +364,7 @@ def _type_of(module: Any) -> str:
 
 def _of_shared(paths: Paths, accounts: Mapping[str, Account]) -> list[str]:
     shared = [ways for ways in paths.shared() if any(way in accounts for way in ways)]
-    said = [clean(" = ".join(ways), MOST_SHOWN) for ways in shared[:_MOST_SHARED]]
+    said = [sanitize(" = ".join(ways), MAX_NAME_CHARS) for ways in shared[:_MOST_SHARED]]
     if len(shared) > _MOST_SHARED:
         said.append(f"and {len(shared) - _MOST_SHARED:,} more")
     rule = "a call counts for the path that is nearest to the caller, or else for the first"

@@ -16,7 +16,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from snapviewer.explorer.timing import TensorShape
-from snapviewer.text.sanitize import MOST_SHOWN, clean
+from snapviewer.text.sanitize import MAX_NAME_CHARS, sanitize
 
 _MOST_TENSORS = 64
 _MOST_ITEMS = 256  # of a list: it may be of a million words
@@ -88,7 +88,7 @@ def shapes_of(seen: Sequence[Seen]) -> tuple[TensorShape, ...]:
     """Describe what was seen."""
     return tuple(
         TensorShape(
-            clean(name, MOST_SHOWN),
+            sanitize(name, MAX_NAME_CHARS),
             tuple(map(int, shape)),
             str(dtype).removeprefix("torch."),
             str(device),
@@ -137,7 +137,8 @@ def _name_at(names: Sequence[str], place: int) -> str:
 
 
 def _said(key: object) -> str:
-    return repr(clean(key, MOST_SHOWN)) if isinstance(key, str) else clean(str(key), MOST_SHOWN)
+    text = sanitize(str(key), MAX_NAME_CHARS)
+    return repr(text) if isinstance(key, str) else text
 
 
 @cache

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from snapviewer.explorer.tree import ModuleNode, TensorEntry, Tree
-from snapviewer.text.sanitize import MOST_SHOWN, clean
+from snapviewer.text.sanitize import MAX_NAME_CHARS, sanitize
 
 Item = ModuleNode | TensorEntry
 
@@ -77,9 +77,9 @@ def outline_of(tree: Tree) -> Outline:
 
 def shown(text: str) -> str:
     """Return a stranger's name as it is shown; most need no change, which is told at once."""
-    if len(text) <= MOST_SHOWN and text.isprintable() and " " not in text:
+    if len(text) <= MAX_NAME_CHARS and text.isprintable() and " " not in text:
         return text
-    return clean(text, MOST_SHOWN)
+    return sanitize(text, MAX_NAME_CHARS)
 
 
 def elements_of(item: Item) -> int:

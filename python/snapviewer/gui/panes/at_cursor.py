@@ -15,7 +15,7 @@ import numpy.typing as npt
 from snapviewer.gui.state import State
 from snapviewer.gui.theme import hex_of, px
 from snapviewer.gui.words import when_text
-from snapviewer.snapshot.alive import Group, Living, Moment, filter_of
+from snapviewer.snapshot.alive import Alive, Group, LiveAllocation, filter_of
 from snapviewer.snapshot.frames import NO_STACK
 from snapviewer.text.units import count_of, format_bytes
 
@@ -41,9 +41,9 @@ class AtCursor(ttk.Frame):
     def __init__(self, parent: tk.Misc, state: State) -> None:
         super().__init__(parent)
         self._state = state
-        self._moment: Moment | None = None
+        self._moment: Alive | None = None
         self._groups: tuple[Group, ...] = ()
-        self._largest: tuple[Living, ...] = ()
+        self._largest: tuple[LiveAllocation, ...] = ()
         self._colors: npt.NDArray[np.uint8] | None = None
         self._colored: object = None
         gap = px(self, 8)
@@ -151,7 +151,7 @@ class AtCursor(ttk.Frame):
         living = self._largest[place]
         return format_bytes(living.size_bytes), living.line, self._life(living)
 
-    def _life(self, living: Living) -> str:
+    def _life(self, living: LiveAllocation) -> str:
         trace = self._state.trace
         start = "start" if living.alloc_event < 0 else f"{living.alloc_event:,}"
         is_freed = trace is not None and living.free_event < trace.events

@@ -31,8 +31,8 @@ from snapviewer.report.snapshot.allocation_details import (
     short_text,
     size_values,
 )
-from snapviewer.snapshot.allocation_details import Facts, FrameFact
-from snapviewer.text.sanitize import clean
+from snapviewer.snapshot.allocation_details import AllocationDetails, FrameDetails
+from snapviewer.text.sanitize import sanitize
 from snapviewer.text.units import format_bytes
 
 EMPTY = "Click an allocation to see what it is."
@@ -53,7 +53,7 @@ class _Spot:
 
     plain: str = ""
     act: Callable[[], None] | None = None
-    frame: FrameFact | None = None
+    frame: FrameDetails | None = None
     tip: str = ""
 
 
@@ -88,7 +88,7 @@ class Details(ttk.Frame):
         super().__init__(parent)
         self._state = state
         self._spots: list[_Spot] = []
-        self._shown: Facts | None = None
+        self._shown: AllocationDetails | None = None
         self._unfolded: set[tuple[str, int]] = set()
         self._hovered: int | None = None
         self._pressed: tuple[int, int, _Spot] | None = None
@@ -183,7 +183,7 @@ class Details(ttk.Frame):
 
     # What a page says
 
-    def _tell(self, page: _Page, facts: Facts) -> None:
+    def _tell(self, page: _Page, facts: AllocationDetails) -> None:
         page.value(Value(facts.name, facts.name), "name")
         page.end("name")
         size, *exact = size_values(facts)
@@ -210,7 +210,7 @@ class Details(ttk.Frame):
         if facts.free_frames:
             self._stack(page, "Freed by", "free", facts.free_frames, is_folded=True)
 
-    def _links(self, page: _Page, facts: Facts) -> None:
+    def _links(self, page: _Page, facts: AllocationDetails) -> None:
         state = self._state
         links: list[tuple[str, Callable[[], None], str]] = []
         if facts.same_stack.allocations > 1:
@@ -241,7 +241,7 @@ class Details(ttk.Frame):
         page: _Page,
         title: str,
         section: str,
-        frames: Sequence[FrameFact],
+        frames: Sequence[FrameDetails],
         *,
         is_folded: bool = False,
     ) -> None:
@@ -278,7 +278,7 @@ class Details(ttk.Frame):
             )
             self._frame(page, frame, shade)
 
-    def _frame(self, page: _Page, frame: FrameFact, shade: str) -> None:
+    def _frame(self, page: _Page, frame: FrameDetails, shade: str) -> None:
         line = full_text(frame)
         hint = _cut(line, _MOST_SHOWN)
         if frame.frame.line:
@@ -435,13 +435,13 @@ class Details(ttk.Frame):
 
     def _copy(self, text: str) -> None:
         self._to_clipboard(text)
-        self._state.tell(f"Copied {clean(text, _MOST_TOLD)}")
+        self._state.tell(f"Copied {sanitize(text, _MOST_TOLD)}")
 
     def _to_clipboard(self, text: str) -> None:
         self.clipboard_clear()
         self.clipboard_append(text)
 
-    def _open(self, frame: FrameFact) -> None:
+    def _open(self, frame: FrameDetails) -> None:
         try:
             path = open_in_editor(frame.frame.filename, frame.frame.line)
         except EditorError as error:

@@ -16,7 +16,7 @@ from snapviewer import Event, SnapshotError
 from snapviewer.gui.jobs import Job
 from snapviewer.gui.state import State
 from snapviewer.gui.theme import palette_of, px
-from snapviewer.snapshot.alive import made_or_freed
+from snapviewer.snapshot.alive import allocation_of_event
 from snapviewer.text.units import format_bytes
 
 from .virtual_table import Column, Rows, VirtualTable
@@ -161,7 +161,7 @@ class EventsPane(ttk.Frame):
         if device is not None:
             self._state.set_cursor(event)
             self._state.show_event(event)
-            self._state.select(made_or_freed(device, event))
+            self._state.select(allocation_of_event(device, event))
 
     def _go_to_typed(self, _: tk.Event[tk.Misc]) -> None:
         typed = "".join(letter for letter in self.entry.get() if letter not in " ,._")

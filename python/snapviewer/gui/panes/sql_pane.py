@@ -9,7 +9,7 @@ from tkinter import ttk
 from snapviewer.gui.queries import Answer
 from snapviewer.gui.state import State
 from snapviewer.gui.theme import CODE, palette_of, px
-from snapviewer.text.sanitize import clean
+from snapviewer.text.sanitize import sanitize
 from snapviewer.text.units import count_of
 
 from .cells import cell_text, cell_tip, is_number_column, table_text
@@ -236,7 +236,7 @@ class SqlPane(ttk.Frame):
         if queries.is_running:
             return "Running …", False
         if queries.error or self._state.bundle_error:
-            return clean(queries.error or self._state.bundle_error, _MOST_ERROR), True
+            return sanitize(queries.error or self._state.bundle_error, _MOST_ERROR), True
         if queries.is_cancelled:
             return "Cancelled.", False
         if answer is None:
@@ -268,7 +268,7 @@ class SqlPane(ttk.Frame):
         texts = (cell_text(name, row[place])[:_MOST_SAMPLE] for row in rows)
         is_last = place == min(len(self._answer.columns), _MOST_COLUMNS) - 1
         return Column(
-            clean(name, _MOST_SAMPLE),
+            sanitize(name, _MOST_SAMPLE),
             max(texts, key=len, default=""),
             is_number=is_number_column(place, rows),
             grows=is_last,

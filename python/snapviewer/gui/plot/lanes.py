@@ -25,8 +25,8 @@ from snapviewer.gui.theme import SMALL, palette_of, px
 from snapviewer.gui.views import View
 from snapviewer.snapshot.annotations import Span
 from snapviewer.snapshot.clock import shown_us
-from snapviewer.text.sanitize import clean
-from snapviewer.text.units import count_of, format_duration_us
+from snapviewer.text.sanitize import sanitize
+from snapviewer.text.units import count_of, format_duration
 
 from .axes import LabelWidth
 from .tip import Tip
@@ -311,7 +311,7 @@ class Lanes(ttk.Frame):
         span = self._span_of(mark)
         least = "at least " if span.is_open_start or span.is_open_end else ""
         return (
-            f"{_name(span)}\n{least}{format_duration_us(span.end_us - span.start_us)}"
+            f"{_name(span)}\n{least}{format_duration(span.end_us - span.start_us)}"
             f" · {count_of(span.end_event - span.start_event, 'event')}"
         )
 
@@ -331,4 +331,4 @@ class Lanes(ttk.Frame):
 
 
 def _name(span: Span) -> str:
-    return clean(span.name, _MOST_NAME)
+    return sanitize(span.name, _MOST_NAME)

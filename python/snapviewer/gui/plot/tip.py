@@ -5,7 +5,7 @@ from __future__ import annotations
 import tkinter as tk
 
 from snapviewer.gui.theme import TEXT, Palette, px
-from snapviewer.text.sanitize import shortened
+from snapviewer.text.sanitize import truncate_lines
 
 # X cannot draw a label of more than 32,767 pixels, and nobody can read one.
 _MOST = 700
@@ -24,7 +24,7 @@ class Tip:
 
     def show(self, text: str, x: int, y: int, colors: Palette) -> None:
         """Say something at a point of the parent."""
-        text = shortened(text, _MOST)
+        text = truncate_lines(text, _MOST)
         if (text, x, y) == self._place:
             return
         self._place = text, x, y

@@ -17,7 +17,7 @@ from snapviewer.model.inference.steps import said_by
 from snapviewer.model.inference.timing import Timing, ratio, timing_of
 from snapviewer.model.live.inputs import Inputs
 from snapviewer.model.quantity import Quantity
-from snapviewer.text.sanitize import clean
+from snapviewer.text.sanitize import sanitize
 
 _MOST = 256
 # Short runs are repeated for a while: one that is interrupted would be most of three.
@@ -91,7 +91,7 @@ def time_batches(
         try:
             run = _timed(_batched(runner, entries, size), size, reach)
         except (RuntimeError, MemoryError) as error:
-            ended = f"a batch of {size} failed: {clean(str(error), 120)}"
+            ended = f"a batch of {size} failed: {sanitize(str(error), 120)}"
             break
         best = max((_rate(other) for other in found), default=0.0)
         without_gain = 0 if _rate(run) >= _LEAST_GAIN * best else without_gain + 1

@@ -8,7 +8,7 @@ from typing import Any
 from snapviewer import SnapshotError
 from snapviewer.model.graph import Graph, TensorSpec, Unknown, Value
 from snapviewer.model.inference.loading import torch_for
-from snapviewer.text.sanitize import MOST_SHOWN, clean
+from snapviewer.text.sanitize import MAX_NAME_CHARS, sanitize
 
 _MOST_ELEMENTS = 2**31
 # Small enough to be an index into nearly everything.
@@ -39,10 +39,10 @@ def example_inputs(graph: Graph, *, seed: int = 0, device: str = "cpu") -> tuple
                 return _tensor(torch, value, generator, below).to(device)
             except (RuntimeError, MemoryError) as error:
                 raise SnapshotError(
-                    f"an input could not be made: {clean(str(error), MOST_SHOWN)}"
+                    f"an input could not be made: {sanitize(str(error), MAX_NAME_CHARS)}"
                 ) from None
         if isinstance(value, Unknown):
-            raise SnapshotError(f"an input is not known: {clean(value.why, MOST_SHOWN)}")
+            raise SnapshotError(f"an input is not known: {sanitize(value.why, MAX_NAME_CHARS)}")
         return tuple(made(item) for item in value) if isinstance(value, tuple) else value
 
     return tuple(made(value) for value in graph.inputs)
@@ -66,10 +66,10 @@ def _tensor(torch: Any, spec: TensorSpec, generator: Any, below: int) -> Any:
         raise SnapshotError("an input needs all of its sizes to run a model")
     shape = [int(size) for size in spec.shape if size is not None]
     if min(shape, default=0) < 0 or math.prod(shape) > _MOST_ELEMENTS:
-        raise SnapshotError(f"an input of the shape {clean(str(shape), 80)} is not made")
+        raise SnapshotError(f"an input of the shape {sanitize(str(shape), 80)} is not made")
     dtype = getattr(torch, spec.dtype or "float32", None)
     if not isinstance(dtype, torch.dtype):
-        raise SnapshotError(f"{clean(spec.dtype, 40)!r} is no type of torch")
+        raise SnapshotError(f"{sanitize(spec.dtype, 40)!r} is no type of torch")
     if dtype == torch.bool:
         return torch.zeros(shape, dtype=dtype)
     if dtype.is_floating_point or dtype.is_complex:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from snapviewer import SnapshotError
-from snapviewer.text.sanitize import MOST_SHOWN, clean
+from snapviewer.text.sanitize import MAX_NAME_CHARS, sanitize
 
 # They register their operations when they are imported. A file never says what is imported.
 _PACKAGES = ("torchvision", "torchaudio")
@@ -31,7 +31,7 @@ def torch_for(what: str) -> Any:
         import torch
     except ImportError as error:
         raise SnapshotError(
-            f"{what} needs torch, which is not there ({clean(str(error), MOST_SHOWN)}): "
+            f"{what} needs torch, which is not there ({sanitize(str(error), MAX_NAME_CHARS)}): "
             "pip install 'snapviewer[model]'"
         ) from None
     return torch
@@ -83,7 +83,7 @@ def _loaded(path: str | PathLike[str], load: Callable[[str], Any]) -> Any:
                     raise
                 return load(fspath(path))
         except Exception as error:  # noqa: BLE001 (a broken file makes torch raise anything)
-            said = clean(str(error), MOST_SHOWN) or type(error).__name__
+            said = sanitize(str(error), MAX_NAME_CHARS) or type(error).__name__
             raise SnapshotError(f"torch cannot load the model: {said}") from None
 
 

@@ -37,7 +37,7 @@ from snapviewer.model.inference.torch_profiler import timed
 from snapviewer.model.roofline import Roof, measure_roof
 from snapviewer.model.system import SystemMonitor, SystemUse, read_memory
 from snapviewer.model.work import Uncounted, totals_of, work_of
-from snapviewer.text.sanitize import MOST_SHOWN, clean
+from snapviewer.text.sanitize import MAX_NAME_CHARS, sanitize
 
 _THREADS_SHARE, _ENERGY_SHARE, _LAYOUT_SHARE, _BATCH_SHARE = 0.5, 0.2, 0.3, 0.5
 
@@ -173,7 +173,7 @@ def _failure_told() -> Iterator[None]:
     except (SnapshotError, CancelledError):
         raise
     except Exception as error:  # noqa: BLE001 (a model may raise anything at all)
-        said = clean(f"{type(error).__name__}: {said_by(error)}", MOST_SHOWN)
+        said = sanitize(f"{type(error).__name__}: {said_by(error)}", MAX_NAME_CHARS)
         raise SnapshotError(f"the model ran once, and not again; it said: {said}") from None
 
 
@@ -194,7 +194,7 @@ def _first(runner: Runner, stack: ExitStack, steps: Steps) -> int:
             steps.notes.append("the model runs with gradients only, so that is what was timed")
         return time_ns
     raise SnapshotError(
-        f"the model did not run with these inputs; it said: {clean(said, MOST_SHOWN)}"
+        f"the model did not run with these inputs; it said: {sanitize(said, MAX_NAME_CHARS)}"
     )
 
 

@@ -18,7 +18,7 @@ from snapviewer.model.live.copies import buffers_kept, copied, in_eval_mode, is_
 from snapviewer.model.live.inputs import Inputs, gathered, made_for
 from snapviewer.model.live.process import settings_kept
 from snapviewer.model.live.record import runnable
-from snapviewer.text.sanitize import MOST_SHOWN, clean
+from snapviewer.text.sanitize import MAX_NAME_CHARS, sanitize
 
 clock_ns: Callable[[], int] = time.perf_counter_ns
 
@@ -90,7 +90,7 @@ def prepared(
             arguments = _on_device(torch, arguments, device)
         except (RuntimeError, MemoryError) as error:
             raise SnapshotError(
-                f"the model could not be made ready to run: {clean(str(error), MOST_SHOWN)}"
+                f"the model could not be made ready to run: {sanitize(str(error), MAX_NAME_CHARS)}"
             ) from None
         stack.enter_context(settings_kept())
         stack.enter_context(in_eval_mode(module))
@@ -133,7 +133,7 @@ def device_for(
     if wanted is None:
         wanted = str(own[0]) if own else "cpu"
     if not wanted.startswith(("cpu", "cuda")):
-        raise SnapshotError(f"a model is profiled on 'cpu' or 'cuda', not {clean(wanted, 40)!r}")
+        raise SnapshotError(f"a model is profiled on 'cpu' or 'cuda', not {sanitize(wanted, 40)!r}")
     if wanted.startswith("cuda") and not torch.cuda.is_available():
         why = "CUDA_VISIBLE_DEVICES hides the GPUs" if settings.hides_gpus else "torch sees no GPU"
         notes.append(f"{why}: the model ran on the processor")

@@ -13,7 +13,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from snapviewer.text.sanitize import clean
+from snapviewer.text.sanitize import sanitize
 
 TOTALS, NODES, MEMORY = range(3)
 _MOST_THREADS = 4096
@@ -51,7 +51,7 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
             value = math.nan
         if least <= value <= most and (value == int(value) or name in _SHARES):
             return value
-        notes.append(f"{name} is {clean(text, 40)!r}, not {wanted}: it was left out")
+        notes.append(f"{name} is {sanitize(text, 40)!r}, not {wanted}: it was left out")
         return None
 
     level = number("PYTORCH_PROFILER_LEVEL", TOTALS, MEMORY, "0, 1 or 2")

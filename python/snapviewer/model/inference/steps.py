@@ -8,7 +8,7 @@ from threading import Event
 from typing import TypeAlias, TypeVar
 
 from snapviewer import CancelledError
-from snapviewer.text.sanitize import MOST_SHOWN, clean
+from snapviewer.text.sanitize import MAX_NAME_CHARS, sanitize
 
 Progress: TypeAlias = Callable[[int, int], object]
 _Found = TypeVar("_Found")
@@ -62,4 +62,4 @@ def said_by(error: Exception) -> str:
     text = str(error).strip()
     if "TorchScript" in text:
         text = text.rpartition("\n")[2]
-    return clean(text, MOST_SHOWN) or type(error).__name__
+    return sanitize(text, MAX_NAME_CHARS) or type(error).__name__

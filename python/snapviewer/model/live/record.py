@@ -17,7 +17,7 @@ from snapviewer.model.live.process import settings_kept
 from snapviewer.model.live.recorder import recording
 from snapviewer.model.live.script import unseen_nodes
 from snapviewer.model.live.values import value_of
-from snapviewer.text.sanitize import MOST_SHOWN, clean
+from snapviewer.text.sanitize import MAX_NAME_CHARS, sanitize
 
 Way: TypeAlias = Literal["meta", "fake", "cpu"]
 """Where a module runs: without storage, with fake tensors, or for real on its own device."""
@@ -88,12 +88,11 @@ def record(
             unseen = unseen_nodes(module, len(nodes)) if _is_script(module) else ()
             notes = _notes(module, failures, way, has_unseen=bool(unseen))
             if dependent:
-                shown = ", ".join(clean(op, 60) for op in dependent[:5])
+                shown = ", ".join(sanitize(op, 60) for op in dependent[:5])
                 notes += (f"{_DEPENDS} ({shown})",)
             return Graph("live", nodes + unseen, values, "given", notes)
-    raise SnapshotError(
-        f"the model did not run with these inputs; it said: {clean(failures[-1].said, MOST_SHOWN)}"
-    )
+    said = sanitize(failures[-1].said, MAX_NAME_CHARS)
+    raise SnapshotError(f"the model did not run with these inputs; it said: {said}")
 
 
 def runnable(module: Any) -> Any:
@@ -109,7 +108,7 @@ def runnable(module: Any) -> Any:
         return module.module()
     module = getattr(module, "_orig_mod", module)
     if not isinstance(module, torch.nn.Module):
-        raise SnapshotError(f"{clean(type(module).__name__, 80)} is no torch.nn.Module")
+        raise SnapshotError(f"{sanitize(type(module).__name__, 80)} is no torch.nn.Module")
     return module
 
 
@@ -206,7 +205,7 @@ def _flexible_attention_as_it_is() -> Iterator[None]:
 
 def _notes(module: Any, failures: list[_Failure], way: Way, *, has_unseen: bool) -> tuple[str, ...]:
     notes = [
-        f"the model did not run {_NAMES[failure.way]}: {clean(failure.said, MOST_SHOWN)}"
+        f"the model did not run {_NAMES[failure.way]}: {sanitize(failure.said, MAX_NAME_CHARS)}"
         for failure in failures
     ]
     if failures:

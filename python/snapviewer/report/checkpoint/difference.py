@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from snapviewer.checkpoint.difference import Changed, CheckpointDiff, Pair
 from snapviewer.text.columns import fitted, lay_out, named, shape_text
-from snapviewer.text.sanitize import clean
+from snapviewer.text.sanitize import sanitize
 from snapviewer.text.units import count_of, format_bytes, format_share
 
 from .json import number, tensor_dict
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _MOST_ALARMS = 10
 
 
-def as_dict(diff: CheckpointDiff, *, before: str, after: str) -> dict[str, Any]:
+def to_json(diff: CheckpointDiff, *, before: str, after: str) -> dict[str, Any]:
     """Return the document that `pth --diff --json` prints."""
     return {
         "before": before,
@@ -87,7 +87,7 @@ def as_text(
         if part
     ]
     sections = [
-        [f"{clean(before)} → {clean(after)}"],
+        [f"{sanitize(before)} → {sanitize(after)}"],
         _alarms(diff.changed),
         [", ".join(counts) or "no tensors in either"],
         _plain("added", diff.added, top, width),
@@ -96,7 +96,7 @@ def as_text(
         _pairs("retyped", diff.retyped, top, width),
         _changes(diff.changed, top, width),
         [
-            f"not compared: {named(t.after.name)}: {clean(t.reason, 300)}"
+            f"not compared: {named(t.after.name)}: {sanitize(t.reason, 300)}"
             for t in diff.uncompared[:top]
         ],
         changed_values(diff.values),
@@ -108,7 +108,7 @@ def _plain(what: str, tensors: Sequence[Tensor], top: int, width: int | None) ->
     rows = [
         (
             named(tensor.name),
-            clean(tensor.dtype, 40),
+            sanitize(tensor.dtype, 40),
             shape_text(tensor.shape),
             format_bytes(tensor.logical_bytes),
         )
@@ -121,7 +121,7 @@ def _pairs(what: str, pairs: Sequence[Pair], top: int, width: int | None) -> lis
     rows = [
         (
             named(pair.after.name),
-            _turn(clean(pair.before.dtype, 40), clean(pair.after.dtype, 40)),
+            _turn(sanitize(pair.before.dtype, 40), sanitize(pair.after.dtype, 40)),
             _turn(shape_text(pair.before.shape), shape_text(pair.after.shape)),
         )
         for pair in pairs[:top]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from snapviewer._core import Stats, Tensor
 
 
-def as_dict(
+def to_json(
     summary: Summary,
     *,
     measured: Measured | None = None,

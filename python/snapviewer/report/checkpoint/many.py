@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from snapviewer.checkpoint.paths import FailedFile
 from snapviewer.checkpoint.statistics import Measured
 from snapviewer.text.columns import fitted, lay_out, named, names_text
-from snapviewer.text.sanitize import clean
+from snapviewer.text.sanitize import sanitize
 from snapviewer.text.units import count_of, format_bytes
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def as_text(
     total = f"{count_of(len(files), 'file')}: {size}, {tensors}, {wasted} wasted"
     sections.append([f"{total}; {len(failed):,} failed" if failed else total])
     if failed:
-        lines = [f"  {named(item.file)}: {clean(item.reason, 600)}" for item in failed]
+        lines = [f"  {named(item.file)}: {sanitize(item.reason, 600)}" for item in failed]
         sections.append(["failed", *lines])
     return "\n\n".join("\n".join(fitted(lines, width)) for lines in sections) + "\n"
 

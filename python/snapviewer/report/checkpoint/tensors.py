@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from snapviewer.checkpoint.statistics import Measured
 from snapviewer.checkpoint.summary import Share, Summary
 from snapviewer.text.columns import lay_out, named, room_for_names, shape_text
-from snapviewer.text.sanitize import clean, shortened_in_middle
+from snapviewer.text.sanitize import sanitize, shorten_middle
 from snapviewer.text.units import count_of, format_bytes, format_share
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def tensor_table(summary: Summary, order: Sequence[int], most: int, width: int |
         rows.append(
             (
                 named(tensor.name),
-                clean(tensor.dtype, 40),
+                sanitize(tensor.dtype, 40),
                 shape_text(tensor.shape),
                 format_bytes(tensor.logical_bytes),
                 ", ".join(_marks(summary, index)),
@@ -52,9 +52,9 @@ def _marks(summary: Summary, index: int) -> list[str]:
         marks.append(letter(summary.group_of[index]))
     if tensor.class_name or tensor.kind not in _PLAIN:
         name = (tensor.class_name or "").rpartition(".")[2] or tensor.kind
-        marks.append(clean(name, 30))
+        marks.append(sanitize(name, 30))
     if tensor.device not in ("cpu", tensor.kind):
-        marks.append(clean(tensor.device, 20))
+        marks.append(sanitize(tensor.device, 20))
     if tensor.requires_grad:
         marks.append("grad")
     if _is_expanded(tensor):
@@ -134,7 +134,7 @@ def stats_table(
         found = measured[index]
         name = named(tensors[index].name)
         if isinstance(found, str):
-            reasons.append(f"  {name}: {clean(found, 300)}")
+            reasons.append(f"  {name}: {sanitize(found, 300)}")
             continue
         rows.append(
             (
@@ -168,7 +168,7 @@ def _spared(rows: list[tuple[str, ...]], width: int | None) -> list[tuple[str, .
     for title in _SPARED:
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         room = longest if width is None else room_for_names(widths, width)
-        are_apart = len({shortened_in_middle(name, max(room, 1)) for name in names}) == len(names)
+        are_apart = len({shorten_middle(name, max(room, 1)) for name in names}) == len(names)
         if room >= min(longest, _LEAST_NAME) and are_apart:
             break
         place = rows[0].index(title)

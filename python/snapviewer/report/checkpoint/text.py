@@ -8,7 +8,7 @@ from snapviewer.checkpoint.statistics import Measured
 from snapviewer.checkpoint.summary import Advice, Summary, groups_of, order_of
 from snapviewer.checkpoint.values import plain_values
 from snapviewer.text.columns import fitted, lay_out, named, names_text
-from snapviewer.text.sanitize import clean
+from snapviewer.text.sanitize import sanitize
 from snapviewer.text.units import count_of, format_bytes, format_share
 
 from .tensors import alarms, group_table, letter, stats_table, tensor_table
@@ -40,7 +40,7 @@ def as_text(
     """
     checkpoint = summary.checkpoint
     sections = [
-        [f"{clean(summary.file)}  ({checkpoint.format})"],
+        [f"{sanitize(summary.file)}  ({checkpoint.format})"],
         list(_danger(summary)),
         alarms(summary.tensors, measured or {}),
         _ledger(summary),
@@ -98,7 +98,7 @@ def _dtypes(summary: Summary) -> list[str]:
     rows = [("dtype", "tensors", "elements", "size")]
     rows += [
         (
-            clean(share.name, 40),
+            sanitize(share.name, 40),
             f"{share.tensors:,}",
             f"{share.elements:,}",
             format_bytes(share.logical_bytes),
@@ -159,8 +159,8 @@ def _imports(summary: Summary) -> list[str]:
 
 def _notes(summary: Summary) -> Iterator[str]:
     for key, value in list(summary.checkpoint.metadata.items())[:_MOST_LINES]:
-        yield f"metadata {named(key)}: {clean(value, 200)}"
-    yield from (f"note: {clean(warning, 600)}" for warning in summary.checkpoint.warnings)
+        yield f"metadata {named(key)}: {sanitize(value, 200)}"
+    yield from (f"note: {sanitize(warning, 600)}" for warning in summary.checkpoint.warnings)
 
 
 def _more(count: int, what: str, shown: int = _MOST_LINES) -> list[str]:

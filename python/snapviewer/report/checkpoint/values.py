@@ -7,7 +7,7 @@ from typing import Any
 
 from snapviewer.checkpoint.values import Leaf, Plain, ValuesDiff
 from snapviewer.text.columns import lay_out, named
-from snapviewer.text.sanitize import clean
+from snapviewer.text.sanitize import sanitize
 from snapviewer.text.units import count_of, format_bytes
 
 _MOST_VALUES = 12
@@ -22,14 +22,14 @@ def value_table(values: Sequence[Plain], width: int | None) -> list[str]:
         return []
     shown = values[:_MOST_VALUES]
     rows = [("value", "type", "")]
-    rows += [(named(value.name), clean(value.type, 30), value.preview) for value in shown]
+    rows += [(named(value.name), sanitize(value.type, 30), value.preview) for value in shown]
     most = _MOST_PREVIEW
     if width is not None:
         # Names and values share the room about equally.
         names, kinds = (max(len(row[place]) for row in rows) for place in (0, 1))
         most = max(width - min(names, 2 * width // 5) - kinds - 6, _LEAST_PREVIEW)
         most = min(most, _MOST_PREVIEW)
-    lines = lay_out([(name, kind, clean(text, most)) for name, kind, text in rows], width=width)
+    lines = lay_out([(name, kind, sanitize(text, most)) for name, kind, text in rows], width=width)
     if more := len(values) - len(shown):
         lines.append(f"  … {more:,} more (python -m snapviewer.pth_analyzer shows all)")
     return lines
@@ -62,12 +62,12 @@ def _turn(before: Leaf, after: Leaf) -> str:
             for text, leaf in ((old, before), (new, after))
         )
     elif before.type != after.type and not (before.is_opened and after.is_opened):
-        old, new = f"{clean(before.type, 30)} {old}", f"{clean(after.type, 30)} {new}"
+        old, new = f"{sanitize(before.type, 30)} {old}", f"{sanitize(after.type, 30)} {new}"
     return f"{old} → {new}"
 
 
 def _short(leaf: Leaf) -> str:
-    return clean(leaf.text, _MOST_PREVIEW)
+    return sanitize(leaf.text, _MOST_PREVIEW)
 
 
 def changes_dict(diff: ValuesDiff) -> dict[str, Any]:

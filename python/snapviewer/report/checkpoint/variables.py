@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from snapviewer.text.sanitize import clean, shortened_in_middle
+from snapviewer.text.sanitize import sanitize, shorten_middle
 
 MOST_ROWS = 1000  # of one container; the results have more
 _WIDTH = 80
@@ -25,7 +25,7 @@ def table_of(results: Mapping[str, Any]) -> str:
     total = f"{results['total_size_formatted']} ({results['total_size_bytes']:,} bytes)"
     head = [
         double,
-        f"PTH File Analysis: {clean(str(results['file_path']))}",
+        f"PTH File Analysis: {sanitize(str(results['file_path']))}",
         double,
         f"Total Size: {total}",
         f"Number of Variables: {results['num_variables']}",
@@ -53,7 +53,7 @@ def _rows(results: Mapping[str, Any]) -> Iterator[str]:
             yield _row(indent + item, "", "")
         else:
             name, entry = item
-            label = shortened_in_middle(clean(name, 400), _NAME - len(indent))
+            label = shorten_middle(sanitize(name, 400), _NAME - len(indent))
             yield _row(indent + label, _type_text(entry), _size_text(entry))
             if "contents" in entry:
                 stack.append(_level(entry, entry["contents"]))
@@ -77,15 +77,15 @@ def _type_text(entry: Mapping[str, Any]) -> str:
     if "shape" in entry:
         what = "Tensor" if entry["type"] == "torch.Tensor" else entry["type"].rpartition(".")[2]
         shape = ", ".join(map(str, entry["shape"]))
-        return f"{clean(what, _TYPE)}({shortened_in_middle(shape, _MOST_SHAPE)})"
-    return shortened_in_middle(clean(entry["type"], 400), _TYPE)
+        return f"{sanitize(what, _TYPE)}({shorten_middle(shape, _MOST_SHAPE)})"
+    return shorten_middle(sanitize(entry["type"], 400), _TYPE)
 
 
 def _size_text(entry: Mapping[str, Any]) -> str:
     size = entry["size_formatted"]
     for key, words in (("same_as", "same as"), ("shares_storage_with", "shares memory with")):
         if key in entry:
-            return f"{size}  {words} {shortened_in_middle(clean(entry[key], 400), _NAME)}"
+            return f"{size}  {words} {shorten_middle(sanitize(entry[key], 400), _NAME)}"
     return str(size)
 
 

@@ -15,7 +15,7 @@ from snapviewer.events.analysis import Analysis
 from snapviewer.events.components import OTHER_COMPONENTS, OTHERS
 from snapviewer.events.figures import Key
 from snapviewer.report.blocks import Column, Language, Span, Text, text
-from snapviewer.text.units import format_duration_us
+from snapviewer.text.units import format_duration
 
 MIB, GIB = 2**20, 2**30
 
@@ -129,7 +129,7 @@ class Words:
         return self.missing if share is None else f"{100 * share:.1f} %"
 
     def seconds(self, duration_s: float | None) -> str:
-        return self.missing if duration_s is None else format_duration_us(duration_s * 1e6)
+        return self.missing if duration_s is None else format_duration(duration_s * 1e6)
 
     def moment(self, time_s: float) -> str:
         try:

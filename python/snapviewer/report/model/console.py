@@ -22,7 +22,7 @@ from snapviewer.report.model.figures import (
     uncounted_said,
 )
 from snapviewer.report.model.json import energy_document, system_document
-from snapviewer.text.sanitize import clean, shortened_in_middle
+from snapviewer.text.sanitize import sanitize, shorten_middle
 
 if TYPE_CHECKING:
     from snapviewer.model.inference import NodeProfile, Profile
@@ -43,7 +43,7 @@ def title() -> Iterator[str]:
 def loading(analysis: ModelAnalysis) -> Iterator[str]:
     """Yield what was read."""
     yield "[LOADING PYTORCH MODEL FOR COMPREHENSIVE ANALYSIS]"
-    yield f"File: {clean(analysis.file)}"
+    yield f"File: {sanitize(analysis.file)}"
     yield "[SUCCESS] PyTorch model loaded"
     ran = "its code was run" if analysis.profile else "nothing of it was run"
     yield f"Format: {analysis.format} ({ran})"
@@ -62,8 +62,8 @@ def parameters(analysis: ModelAnalysis) -> Iterator[str]:
 def _parameter_line(item: Parameter) -> str:
     shape = ", ".join(map(str, item.shape))
     sparsity = "not measured" if item.sparsity is None else f"{100 * item.sparsity:.2f}%"
-    tied = f" (tied to {clean(item.tied_to)})" if item.tied_to else ""
-    return f"Analyzed parameter: {clean(item.name)} Shape: [{shape}] Sparsity: {sparsity}{tied}"
+    tied = f" (tied to {sanitize(item.tied_to)})" if item.tied_to else ""
+    return f"Analyzed parameter: {sanitize(item.name)} Shape: [{shape}] Sparsity: {sparsity}{tied}"
 
 
 def nodes(analysis: ModelAnalysis) -> Iterator[str]:
@@ -81,7 +81,7 @@ def _node_line(node: NodeFacts) -> str:
         flops, memory = "not counted", "not known"
     else:
         flops, memory = str(node.work.flops), f"{node.moved_bytes / _MIB:.2f} MB"
-    name = f"{node.name} ({clean(node.node.op)})"
+    name = f"{node.name} ({sanitize(node.node.op)})"
     return f"Analyzed: {name} FLOPs: {flops} Params: {node.elements} Memory: {memory}"
 
 
@@ -101,7 +101,7 @@ def summary(analysis: ModelAnalysis) -> Iterator[str]:
         yield from _block("[SYSTEM]", _system(system))
     yield from _block("[OPTIMIZATION RECOMMENDATIONS]", _recommendations(analysis))
     if analysis.notes:
-        yield from _block("[NOTES]", (f"- {clean(note)}" for note in analysis.notes[:20]))
+        yield from _block("[NOTES]", (f"- {sanitize(note)}" for note in analysis.notes[:20]))
 
 
 def _block(name: str, lines: Iterator[str]) -> Iterator[str]:
@@ -138,12 +138,12 @@ def _computation(analysis: ModelAnalysis) -> Iterator[str]:
         return
     yield f"Input: {inputs_said(graph)}"
     if flops.value is None:
-        yield f"Total Theoretical FLOPs: unavailable ({clean(flops.source, 200)})"
+        yield f"Total Theoretical FLOPs: unavailable ({sanitize(flops.source, 200)})"
     else:
         yield f"Total Theoretical FLOPs: {totals.work.flops}"
         yield f"Total MACs: {totals.work.macs}"
     if flops.status == "estimated":
-        yield f"    an estimate: {clean(graph.doubts[0], 200)}"
+        yield f"    an estimate: {sanitize(graph.doubts[0], 200)}"
     if totals.uncounted:
         yield f"Not counted, so that it is more: {uncounted_said(totals)}; --json tells why"
     yield "FLOP Distribution by Operation Type:"
@@ -233,8 +233,8 @@ def _slowest(profile: Profile) -> Iterator[str]:
         yield "Slowest operations, what bounds them, and how much of that they reach:"
     for node in slowest:
         # Together they fit into 80 columns.
-        name = shortened_in_middle(clean(node.module) or "(the model)", 20)
-        op = clean(node.node.op.removeprefix("aten::"), 18)
+        name = shorten_middle(sanitize(node.module) or "(the model)", 20)
+        op = sanitize(node.node.op.removeprefix("aten::"), 18)
         share = f"{node.share.value or 0:.1f} %"
         yield (
             f"  {said(node.time.median):>8} {share:>6}  {op:<18} {name:<20} {_bound(node)}".rstrip()
@@ -270,7 +270,7 @@ def _energy(analysis: ModelAnalysis) -> Iterator[str]:
         yield "Ways to know the energy, the best first:"
     for attempt in attempts:
         used = " (used)" if attempt["is_used"] else ""
-        yield f"    {clean(attempt['rung'])}{used}: {clean(attempt['says'], 300)}"
+        yield f"    {sanitize(attempt['rung'])}{used}: {sanitize(attempt['says'], 300)}"
 
 
 def _temperature(analysis: ModelAnalysis) -> Iterator[str]:
@@ -285,7 +285,7 @@ def _system(document: dict[str, Any], depth: int = 0) -> Iterator[str]:
     """Yield a tree of quantities, one a line."""
     indent = "    " * depth
     for key, value in document.items():
-        name = clean(key.replace("_", " "), 60)
+        name = sanitize(key.replace("_", " "), 60)
         if is_quantity(value):
             yield f"{indent}{name}: {said(quantity_of(value))}"
         elif isinstance(value, dict):
@@ -296,7 +296,7 @@ def _system(document: dict[str, Any], depth: int = 0) -> Iterator[str]:
                 yield f"{indent}{name} {place}:"
                 yield from _system(item, depth + 1)
         elif value not in ("", None):
-            yield f"{indent}{name}: {clean(str(value), 160)}"
+            yield f"{indent}{name}: {sanitize(str(value), 160)}"
 
 
 def _recommendations(analysis: ModelAnalysis) -> Iterator[str]:
@@ -309,4 +309,4 @@ def _recommendations(analysis: ModelAnalysis) -> Iterator[str]:
         else:
             told = f"{said(gain)}, {100 * item.share:.1f} % of {item.share_of}"
         yield f"{place}. {item.title} ({told})"
-        yield f"    {clean(item.evidence, 400)}"
+        yield f"    {sanitize(item.evidence, 400)}"

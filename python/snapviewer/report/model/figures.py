@@ -10,8 +10,8 @@ from typing import Any
 from snapviewer.model.graph import Graph, TensorSpec, Unknown, Value
 from snapviewer.model.quantity import Quantity
 from snapviewer.model.work import Totals, kind_of
-from snapviewer.text.sanitize import clean
-from snapviewer.text.units import count_of, format_bytes, format_duration_us
+from snapviewer.text.sanitize import sanitize
+from snapviewer.text.units import count_of, format_bytes, format_duration
 
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _PREFIXED = ("FLOP", "MAC", "FLOP/s", "FLOP/J", "1/s")
@@ -32,7 +32,7 @@ def said(quantity: Quantity) -> str:
     """
     value = quantity.value
     if value is None:
-        return f"unavailable ({clean(quantity.source, _MOST_SOURCE)})"
+        return f"unavailable ({sanitize(quantity.source, _MOST_SOURCE)})"
     return number(value, quantity.unit)
 
 
@@ -63,7 +63,7 @@ def prefix_of(value: float) -> tuple[float, str]:
 def _duration(seconds: float) -> str:
     if 0 < abs(seconds) < 99.5e-6:
         return f"{seconds * 1e6:.2f} µs"
-    return format_duration_us(seconds * 1e6) if seconds >= 0 else f"{seconds:.3g} s"
+    return format_duration(seconds * 1e6) if seconds >= 0 else f"{seconds:.3g} s"
 
 
 def per_second(quantity: Quantity) -> str:
@@ -95,27 +95,27 @@ def inputs_said(graph: Graph) -> str:
 def _input(value: Value, depth: int = 0) -> str:
     if isinstance(value, TensorSpec):
         sizes = "x".join("?" if size is None else str(size) for size in value.shape) or "scalar"
-        return sizes if value.dtype in ("float32", "") else f"{sizes}:{clean(value.dtype)}"
+        return sizes if value.dtype in ("float32", "") else f"{sizes}:{sanitize(value.dtype)}"
     if isinstance(value, Unknown):
         return "not known"
     if isinstance(value, tuple) and depth < _DEEPEST_INPUT:
         rest = ", …" if len(value) > _MOST_LISTED else ""
         return f"[{', '.join(_input(item, depth + 1) for item in value[:_MOST_LISTED])}{rest}]"
-    return clean(str(value), 40)
+    return sanitize(str(value), 40)
 
 
 def uncounted_said(totals: Totals) -> str:
     """Say which operations are not in the sums: those that tend to be the most work first."""
     counts = Counter(node.op for node, _ in totals.uncounted)
     ranked = sorted(counts.items(), key=lambda item: (kind_of(item[0]) not in _HEAVY, -item[1]))
-    listed = [f"{clean(op, 60)} ×{count}" for op, count in ranked[:_MOST_LISTED]]
+    listed = [f"{sanitize(op, 60)} ×{count}" for op, count in ranked[:_MOST_LISTED]]
     rest = ", …" if len(ranked) > _MOST_LISTED else ""
     return f"{count_of(len(totals.uncounted), 'operation')} ({', '.join(listed)}{rest})"
 
 
 def how(quantity: Quantity) -> str:
     """Say how a quantity is known."""
-    return f"{quantity.status}: {clean(quantity.source, _MOST_SOURCE)}"
+    return f"{quantity.status}: {sanitize(quantity.source, _MOST_SOURCE)}"
 
 
 def quantity_of(document: dict[str, Any]) -> Quantity:

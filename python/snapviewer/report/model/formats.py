@@ -19,7 +19,7 @@ from snapviewer.report.model.text import as_text
 from snapviewer.report.writers.html import as_html
 from snapviewer.report.writers.markdown import as_markdown
 from snapviewer.report.writers.pdf import as_pdf
-from snapviewer.text.sanitize import clean, json_outline
+from snapviewer.text.sanitize import json_outline, replace_unprintable, sanitize
 
 Format: TypeAlias = Callable[[ModelAnalysis], "str | bytes"]
 
@@ -85,14 +85,14 @@ def _add(element: ElementTree.Element, value: Any) -> None:
             # Names of layers and devices are no names of elements.
             child = ElementTree.SubElement(element, key if _is_name(key) else "entry")
             if child.tag == "entry":
-                child.set("name", clean(str(key)))
+                child.set("name", sanitize(str(key)))
             _add(child, inner)
     elif isinstance(value, list):
         for inner in value:
             _add(ElementTree.SubElement(element, "item"), inner)
     elif value is not None:
         text = str(value).lower() if isinstance(value, bool) else str(value)
-        element.text = "".join(c if c.isprintable() else "?" for c in text)
+        element.text = replace_unprintable(text)
 
 
 def _is_name(key: str) -> bool:

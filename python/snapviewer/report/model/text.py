@@ -20,7 +20,7 @@ from snapviewer.model.recommend import Advice, advice_for_node, advice_for_param
 from snapviewer.model.work import Uncounted
 from snapviewer.report.model.console import NARROW, WIDE, performance, summary, title
 from snapviewer.report.model.figures import inputs_said, said, uncounted_said
-from snapviewer.text.sanitize import clean
+from snapviewer.text.sanitize import sanitize
 
 _MIB = 2**20
 _FORMATS = ("int8", "int4", "float8_e4m3fn", "float8_e5m2")
@@ -50,13 +50,13 @@ def _chapter(name: str, lines: Iterator[str]) -> Iterator[str]:
 
 def _executive(analysis: ModelAnalysis) -> Iterator[str]:
     totals = analysis.totals
-    yield f"File: {clean(analysis.file)} ({analysis.format})"
+    yield f"File: {sanitize(analysis.file)} ({analysis.format})"
     yield f"Architecture: {analysis.architecture.label}"
     yield f"Parameters: {analysis.parameters.count:,}"
     yield f"Parameter Memory: {analysis.parameters.size_bytes / _MIB:.2f} MB"
     macs = compute_of(analysis.graph, totals).macs
     if totals is None or macs.value is None:
-        yield f"Computation: unavailable, {clean(macs.source, 200)}"
+        yield f"Computation: unavailable, {sanitize(macs.source, 200)}"
     else:
         counts = f"MACs: {totals.work.macs:,}   FLOPs: {totals.work.flops:,}"
         yield f"{counts} ({macs.status} from shapes)"
@@ -77,15 +77,15 @@ def _parameters(analysis: ModelAnalysis) -> Iterator[str]:
 
 
 def _parameter(item: Parameter) -> Iterator[str]:
-    yield f"Parameter: {clean(item.name)}"
+    yield f"Parameter: {sanitize(item.name)}"
     yield f"  Shape: [{', '.join(map(str, item.shape))}]"
     yield f"  Elements: {item.elements}"
     yield f"  Memory: {item.size_bytes / _MIB:.2f} MB ({item.dtype})"
     if item.tied_to:
-        yield f"  Tied to: {clean(item.tied_to)} (counted there)"
+        yield f"  Tied to: {sanitize(item.tied_to)} (counted there)"
         return
     if item.stats is None:
-        yield f"  Not measured: {clean(item.unmeasured or 'not asked for')}"
+        yield f"  Not measured: {sanitize(item.unmeasured or 'not asked for')}"
     else:
         yield from _statistics(item)
     if item.placement is not None:
@@ -116,7 +116,7 @@ def _statistics(item: Parameter) -> Iterator[str]:
     yield f"  Histogram: {_histogram(stats.histogram)}"
     score, ratio = compressibility(item), compression_ratio(item)
     yield f"  Compressibility Score: {'none' if score.value is None else f'{score.value:.3f}'}"
-    yield f"  Compression Ratio: {said(ratio)} ({clean(ratio.source)})"
+    yield f"  Compression Ratio: {said(ratio)} ({sanitize(ratio.source)})"
     if quality is not None:
         yield f"  Pruning Potential: {_percent(pruning_potential(item))}"
         yield f"  Quantization Sensitivity: {_percent(quantization_sensitivity(item))}"
@@ -129,7 +129,7 @@ def _spectral(item: Parameter) -> str:
     spectrum = item.quality.spectrum if item.quality else None
     if spectrum is None:
         why = item.quality.spectrum_unavailable if item.quality else None
-        return f"unavailable ({clean(why or 'not computed')})"
+        return f"unavailable ({sanitize(why or 'not computed')})"
     most = "exact" if spectrum.method == "eigenvalues" else f"at most {spectrum.upper_bound:.3e}"
     return f"{spectrum.norm:.3e} ({most}, by {spectrum.method})"
 
@@ -139,7 +139,7 @@ def _rank(item: Parameter) -> str:
     if spectrum is None:
         return "unavailable (no singular values)"
     if spectrum.effective_rank is None:
-        return f"unavailable ({clean(spectrum.effective_rank_unavailable or 'not computed')})"
+        return f"unavailable ({sanitize(spectrum.effective_rank_unavailable or 'not computed')})"
     return f"{spectrum.effective_rank:.1f} of {min(spectrum.shape)}"
 
 
@@ -168,11 +168,11 @@ def _nodes(analysis: ModelAnalysis) -> Iterator[str]:
 
 def _node(facts: NodeFacts) -> Iterator[str]:
     work = facts.work
-    yield f"Node: {facts.name} ({clean(facts.node.op)})"
+    yield f"Node: {facts.name} ({sanitize(facts.node.op)})"
     yield f"  Type: {facts.kind}"
-    yield f"  Module: {clean(facts.node.module) or '(the model)'}"
+    yield f"  Module: {sanitize(facts.node.module) or '(the model)'}"
     if isinstance(work, Uncounted):
-        yield f"  Theoretical FLOPs: not counted: {clean(work.why)}"
+        yield f"  Theoretical FLOPs: not counted: {sanitize(work.why)}"
     else:
         yield f"  Theoretical FLOPs: {work.flops}"
         yield f"  MACs: {work.macs}"
@@ -189,7 +189,7 @@ def _node(facts: NodeFacts) -> Iterator[str]:
     energy = facts.energy
     if energy.value is not None:
         yield f"  Energy per Operation: {energy.value:.3e} nJ"
-        yield f"    {energy.status}: {clean(energy.source)}"
+        yield f"    {energy.status}: {sanitize(energy.source)}"
         yield f"  Power: {said(facts.power)}"
     else:
         yield f"  Energy per Operation: {said(energy)}"
@@ -201,7 +201,7 @@ def _node(facts: NodeFacts) -> Iterator[str]:
 def _advised(advice: Iterable[Advice]) -> Iterator[str]:
     lines = [f"{item.title} ({item.evidence})" for item in advice]
     yield "  Optimization Recommendations:"
-    yield from (f"    - {clean(line)}" for line in lines or ["none"])
+    yield from (f"    - {sanitize(line)}" for line in lines or ["none"])
 
 
 def _profiling(analysis: ModelAnalysis) -> Iterator[str]:
@@ -216,9 +216,9 @@ def _recommendations(analysis: ModelAnalysis) -> Iterator[str]:
         yield f"{place}. {item.title}"
         share = f" ({100 * item.share:.1f} % of {item.share_of})" if item.share else ""
         yield f"    gain: {said(item.gain)}{share}, {item.gain.status}"
-        yield f"    why: {clean(item.evidence)}"
+        yield f"    why: {sanitize(item.evidence)}"
         for name in item.subjects[:10]:
-            yield f"    {clean(name)}"
+            yield f"    {sanitize(name)}"
     yield NARROW
 
 

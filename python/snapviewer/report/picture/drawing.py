@@ -11,7 +11,7 @@ import numpy.typing as npt
 from PIL import Image, PngImagePlugin
 
 from snapviewer import Device, Snapshot
-from snapviewer.files.atomic_write import written_aside
+from snapviewer.files.atomic_write import atomic_write
 from snapviewer.report.picture.ticks import byte_ticks
 
 from . import words
@@ -38,21 +38,22 @@ class Picture:
     view: View
     byte_span: tuple[int, int]
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return what `render --json` prints of a picture."""
-        view, plot = self.view, self.plot
-        return {
-            "width": self.image.width,
-            "height": self.image.height,
-            "plot": [plot.left, plot.top, plot.width, plot.height],
-            "device": self.device,
-            "events": [view.first, view.last],
-            "time_us": None if view.clock is None else [view.low, view.high],
-            "bytes": list(self.byte_span),
-            "shown_allocations": view.timeline.shown,
-            "peak_bytes": view.peak_bytes,
-            "peak_event": view.peak_event,
-        }
+
+def to_json(picture: Picture) -> dict[str, Any]:
+    """Return the document that `render --json` prints."""
+    view, plot = picture.view, picture.plot
+    return {
+        "width": picture.image.width,
+        "height": picture.image.height,
+        "plot": [plot.left, plot.top, plot.width, plot.height],
+        "device": picture.device,
+        "events": [view.first, view.last],
+        "time_us": None if view.clock is None else [view.low, view.high],
+        "bytes": list(picture.byte_span),
+        "shown_allocations": view.timeline.shown,
+        "peak_bytes": view.peak_bytes,
+        "peak_event": view.peak_event,
+    }
 
 
 def write(picture: Picture, path: Path) -> None:
@@ -66,7 +67,7 @@ def write(picture: Picture, path: Path) -> None:
     about.add_itxt("Title", picture.title.encode(errors="replace").decode())
     about.add_text("Software", "snapviewer")
     dpi = 96 * picture.scale
-    with written_aside(path) as file:
+    with atomic_write(path) as file:
         picture.image.save(file, format="PNG", pnginfo=about, dpi=(dpi, dpi))
 
 

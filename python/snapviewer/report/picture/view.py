@@ -11,7 +11,7 @@ from snapviewer import Device, SnapshotError
 from snapviewer._core import Clock, Image, Timeline
 from snapviewer.report.picture.ticks import Piece, Ticks, WidthOf, event_ticks, time_ticks
 from snapviewer.snapshot.clock import shown_us
-from snapviewer.text.units import format_duration_us
+from snapviewer.text.units import format_duration
 
 from .options import PictureOptions
 
@@ -98,7 +98,7 @@ def _time_span(device: Device, options: PictureOptions) -> tuple[Clock, float, f
         low, high = shown_us(clock, span)
         span = (float(low), float(high))
     # One more microsecond, so that what happened in the last one is seen.
-    whole = f"the trace is {format_duration_us(clock.real(clock.length_us))} long"
+    whole = f"the trace is {format_duration(clock.real(clock.length_us))} long"
     return (clock, *_cut(span, clock.length_us + 1, whole))
 
 

@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 
 from snapviewer import Device
 from snapviewer._core import Timeline
-from snapviewer.text.units import count_of, format_bytes, format_duration_us
+from snapviewer.text.units import count_of, format_bytes, format_duration
 
 from .options import PictureOptions
 from .view import View
@@ -92,7 +92,7 @@ def peak_text(view: View, device: Device) -> str:
     words = "peak" if is_all else "peak of what is shown" if is_whole else "peak in this range"
     at = f"event {view.peak_event:,}"
     if view.clock is not None:
-        at = f"{format_duration_us(view.clock.real(view.clock.at(view.peak_event)))}, {at}"
+        at = f"{format_duration(view.clock.real(view.clock.at(view.peak_event)))}, {at}"
     return f"{words} {format_bytes(view.peak_bytes)} at {at}"
 
 
@@ -109,7 +109,7 @@ def axis_text(view: View, unit: str) -> str:
     left_out_us = sum(real - (end - start) for _, start, end, real in view.clock.gaps)
     return (
         f"{text}  ·  // {count_of(len(view.clock.gaps), 'long idle gap')} shortened "
-        f"by {format_duration_us(left_out_us)}"
+        f"by {format_duration(left_out_us)}"
     )
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from snapviewer import Device
-from snapviewer.snapshot.alive import Group, Moment
+from snapviewer.snapshot.alive import Alive, Group
 from snapviewer.text.units import count_of, format_bytes, format_share
 
 
-def as_dict(device: Device, moment: Moment, *, file: str, top: int) -> dict[str, Any]:
+def to_json(device: Device, moment: Alive, *, file: str, top: int) -> dict[str, Any]:
     """Return the document that `report --json` prints; what it leaves out is in `others`."""
     shown, others = _split(moment, top)
     return {
@@ -35,7 +35,7 @@ def as_dict(device: Device, moment: Moment, *, file: str, top: int) -> dict[str,
     }
 
 
-def as_text(device: Device, moment: Moment, *, file: str, top: int) -> str:
+def as_text(device: Device, moment: Alive, *, file: str, top: int) -> str:
     """Return a table for people, the most bytes first."""
     name = "pinned host memory" if device.index < 0 else f"device {device.index}"
     when = "at the peak" if moment.event == device.peak_event else "alive"
@@ -56,7 +56,7 @@ def as_text(device: Device, moment: Moment, *, file: str, top: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _split(moment: Moment, top: int) -> tuple[tuple[Group, ...], tuple[int, int]]:
+def _split(moment: Alive, top: int) -> tuple[tuple[Group, ...], tuple[int, int]]:
     """Return the heaviest groups, and the bytes and number of all that is in none of them."""
     shown = moment.groups[:top]
     size = moment.total_bytes - sum(group.size_bytes for group in shown)

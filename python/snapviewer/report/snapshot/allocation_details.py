@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from snapviewer.snapshot.allocation_details import Facts, FrameFact, Length, When
+from snapviewer.snapshot.allocation_details import AllocationDetails, FrameDetails, Length, When
 from snapviewer.snapshot.frames import frame_text
-from snapviewer.text.sanitize import MOST_SHOWN, clean
-from snapviewer.text.units import count_of, format_bytes, format_duration_us, format_unix_us
+from snapviewer.text.sanitize import MAX_NAME_CHARS, sanitize
+from snapviewer.text.units import count_of, format_bytes, format_duration, format_unix_us
 
 _FOLD_FROM = 2
 _MOST_SAID = 2000  # characters of what may be long, such as a function of C++
@@ -45,7 +45,7 @@ class Row:
 class Run:
     """Neighbours in a stack: shown one by one, or folded into a few words."""
 
-    frames: tuple[FrameFact, ...]
+    frames: tuple[FrameDetails, ...]
     words: str = ""
 
     @property
@@ -53,34 +53,34 @@ class Run:
         return bool(self.words)
 
 
-def full_text(frame: FrameFact) -> str:
+def full_text(frame: FrameDetails) -> str:
     """Say where a frame is, in full: `attention (/home/a/model.py:77)`."""
-    name = clean(frame.frame.name, _MOST_SAID)
-    filename = clean(frame.frame.filename, _MOST_SAID)
+    name = sanitize(frame.frame.name, _MOST_SAID)
+    filename = sanitize(frame.frame.filename, _MOST_SAID)
     if not filename or filename == "??":
         return name or "??"
     place = f"{filename}:{frame.frame.line}" if frame.frame.line else filename
     return f"{name} ({place})"
 
 
-def short_text(frame: FrameFact) -> str:
+def short_text(frame: FrameDetails) -> str:
     """Say where a frame is, in a few words."""
-    return clean(frame_text(frame.frame), MOST_SHOWN) or "??"
+    return sanitize(frame_text(frame.frame), MAX_NAME_CHARS) or "??"
 
 
-def size_values(facts: Facts) -> tuple[Value, ...]:
+def size_values(facts: AllocationDetails) -> tuple[Value, ...]:
     """Say how large it is: for reading, and to the byte."""
     plain = str(facts.size_bytes)
     texts = dict.fromkeys((format_bytes(facts.size_bytes), f"{facts.size_bytes:,} B"))
     return tuple(Value(text, plain) for text in texts)
 
 
-def rows_of(facts: Facts) -> tuple[Row, ...]:
+def rows_of(facts: AllocationDetails) -> tuple[Row, ...]:
     """Tell everything but the name, the size and the stacks."""
     return tuple(_rows(facts))
 
 
-def _rows(facts: Facts) -> Iterator[Row]:
+def _rows(facts: AllocationDetails) -> Iterator[Row]:
     if facts.rounded_bytes is not None and facts.rounded_bytes != facts.size_bytes:
         more = facts.rounded_bytes - facts.size_bytes
         text = f"{facts.rounded_bytes:,} B ({'+' if more > 0 else '−'}{format_bytes(abs(more))})"
@@ -97,35 +97,35 @@ def _rows(facts: Facts) -> Iterator[Row]:
         ("metadata", facts.user_metadata),
     ):
         if said is not None:
-            yield _row(label, clean(said, _MOST_SAID))
+            yield _row(label, sanitize(said, _MOST_SAID))
     if facts.annotations:
         yield Row("during", tuple(Value(name, name) for name in _around(facts)), " › ")
     if facts.flags:
         yield Row("note", tuple(Value(flag, flag) for flag in facts.flags))
 
 
-def _around(facts: Facts) -> list[str]:
+def _around(facts: AllocationDetails) -> list[str]:
     """Name the annotations around it, outermost first; of very many, those at both ends."""
     names = facts.annotations
     if len(names) <= _MOST_AROUND:
-        return [clean(name, MOST_SHOWN) for name in names]
+        return [sanitize(name, MAX_NAME_CHARS) for name in names]
     outer, inner = names[: _MOST_AROUND // 4], names[-_MOST_AROUND * 3 // 4 :]
     left_out = f"… {len(names) - len(outer) - len(inner):,} more"
     return [
-        *(clean(name, MOST_SHOWN) for name in outer),
+        *(sanitize(name, MAX_NAME_CHARS) for name in outer),
         left_out,
-        *(clean(name, MOST_SHOWN) for name in inner),
+        *(sanitize(name, MAX_NAME_CHARS) for name in inner),
     ]
 
 
-def forward_lines(facts: Facts) -> list[str]:
+def forward_lines(facts: AllocationDetails) -> list[str]:
     """Return the lines of the forward pass; of very many, the first."""
-    lines = [clean(line, MOST_SHOWN) for line in facts.forward_frames[:_MOST_FORWARD]]
+    lines = [sanitize(line, MAX_NAME_CHARS) for line in facts.forward_frames[:_MOST_FORWARD]]
     more = len(facts.forward_frames) - len(lines)
     return [*lines, f"… {more:,} more"] if more else lines
 
 
-def _life(facts: Facts) -> Iterator[Row]:
+def _life(facts: AllocationDetails) -> Iterator[Row]:
     if facts.lifetime is None:
         return
     ends = (_event(facts.allocated, "start"), _event(facts.freed, "end"))
@@ -160,12 +160,12 @@ def _length(length: Length, words: str) -> tuple[Value, ...]:
     """Say how long something was; the words stand before the first value."""
     values = [Value(f"{words}{count_of(length.events, 'event')}", str(length.events))]
     if length.time_us is not None:
-        text = format_duration_us(length.time_us)
+        text = format_duration(length.time_us)
         values.append(Value(text, text))
     return tuple(values)
 
 
-def same_stack_text(facts: Facts) -> str:
+def same_stack_text(facts: AllocationDetails) -> str:
     """Say what its stack made in all."""
     same = facts.same_stack
     which = "with this stack" if facts.frames else "without a stack"
@@ -186,7 +186,7 @@ def _percent(share: float) -> str:
     return f"{share * 100:.{1 if 0 < share < 0.0995 else 0}f} %"
 
 
-def runs_of(frames: Sequence[FrameFact]) -> tuple[Run, ...]:
+def runs_of(frames: Sequence[FrameDetails]) -> tuple[Run, ...]:
     """Divide a stack: the user's and other packages' frames are shown, PyTorch's are folded.
 
     Of very many that would be shown, those in the middle are folded, too.
@@ -202,11 +202,11 @@ def runs_of(frames: Sequence[FrameFact]) -> tuple[Run, ...]:
     return tuple(runs)
 
 
-def _is_shown(frame: FrameFact) -> bool:
+def _is_shown(frame: FrameDetails) -> bool:
     return frame.is_main or frame.is_own or frame.is_library
 
 
-def _runs(frames: tuple[FrameFact, ...], *, is_shown: bool) -> list[Run]:
+def _runs(frames: tuple[FrameDetails, ...], *, is_shown: bool) -> list[Run]:
     if not is_shown:
         return [Run(frames, _fold_words(frames) if len(frames) >= _FOLD_FROM else "")]
     if len(frames) <= _MOST_IN_A_ROW:
@@ -219,13 +219,13 @@ def _runs(frames: tuple[FrameFact, ...], *, is_shown: bool) -> list[Run]:
     ]
 
 
-def _fold_words(frames: Sequence[FrameFact]) -> str:
+def _fold_words(frames: Sequence[FrameDetails]) -> str:
     kinds = {frame.kind for frame in frames}
     of = "torch" if kinds == {"torch"} else "torch and Python" if "torch" in kinds else "Python"
     return f"… {len(frames):,} frames of {of}"
 
 
-def as_text(facts: Facts) -> str:
+def as_text(facts: AllocationDetails) -> str:
     """Return everything as text, for a bug report."""
     rows = [(row.label, row.text) for row in rows_of(facts)]
     same = facts.same_stack

@@ -9,7 +9,7 @@ from snapviewer import Device, Snapshot
 from snapviewer.text.units import count_of, format_bytes
 
 
-def as_dict(snapshot: Snapshot, file: str) -> dict[str, Any]:
+def to_json(snapshot: Snapshot, file: str) -> dict[str, Any]:
     """Return the document that `info --json` prints."""
     return {
         "file": file,

@@ -15,7 +15,7 @@ from snapviewer.explorer.compare import (
 from snapviewer.explorer.formats import format_memory, format_param_count
 from snapviewer.explorer.labels import label, title
 from snapviewer.explorer.tree import Tree
-from snapviewer.text.sanitize import clean
+from snapviewer.text.sanitize import sanitize
 from snapviewer.text.units import count_of
 
 from .text import MOST_GUIDES, guides_text
@@ -83,8 +83,8 @@ def tensor_text(tensor: TensorComparison) -> str:
     """Say a tensor of a comparison."""
     entry = tensor.before or tensor.after
     assert entry is not None, "one of both is there"
-    said = ", ".join(tensor.changes) or f"{shape_text(entry)} {clean(entry.dtype, 80)}"
-    return f"{clean(entry.name, 80)}: {said}"
+    said = ", ".join(tensor.changes) or f"{shape_text(entry)} {sanitize(entry.dtype, 80)}"
+    return f"{sanitize(entry.name, 80)}: {said}"
 
 
 def difference_text(item: ModuleComparison) -> str:
@@ -101,7 +101,7 @@ def _counts(counts: dict[Verdict, int]) -> str:
 
 def _source(tree: Tree) -> str:
     return (
-        f"{clean(tree.name, 80)} ({clean(tree.source, 80)})"
+        f"{sanitize(tree.name, 80)} ({sanitize(tree.source, 80)})"
         if tree.source != tree.name
         else tree.name
     )

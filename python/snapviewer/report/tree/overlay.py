@@ -20,7 +20,7 @@ from snapviewer.explorer.formats import format_memory, format_param_count, forma
 from snapviewer.explorer.subject import tensors_once
 from snapviewer.explorer.timing import ForwardStats, ModuleTiming, TensorShape
 from snapviewer.explorer.tree import ModuleNode, Tree
-from snapviewer.text.sanitize import MOST_SHOWN, clean
+from snapviewer.text.sanitize import MAX_NAME_CHARS, sanitize
 from snapviewer.text.units import count_of
 
 GAP = "   "  # between parts
@@ -133,7 +133,7 @@ def performance_overlay(timing: ModuleTiming, node: ModuleNode | None = None) ->
         timing: What was recorded of it. Times are medians.
         node: The module in a tree, for its parameters.
     """
-    name = clean(timing.path, MOST_SHOWN) or clean(timing.type_name, MOST_SHOWN)
+    name = sanitize(timing.path, MAX_NAME_CHARS) or sanitize(timing.type_name, MAX_NAME_CHARS)
     return [line.text for line in overlay_lines(name, node, timing)]
 
 

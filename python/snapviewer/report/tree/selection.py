@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from snapviewer.explorer.labels import label
 from snapviewer.explorer.tree import ModuleNode
-from snapviewer.text.sanitize import clean
+from snapviewer.text.sanitize import sanitize
 
 Sort: TypeAlias = Literal["order", "name", "params", "memory"]
 SORTS: tuple[Sort, ...] = ("order", "name", "params", "memory")
@@ -109,10 +109,12 @@ def memory_of(node: ModuleNode) -> int:
 def remarks(node: ModuleNode) -> str:
     """Say what is special about a module: `(frozen, weight tied to wte.weight)`, or nothing."""
     if node.shared_with is not None:
-        return f"(same as {clean(node.shared_with, 80) or 'the root'})"
+        return f"(same as {sanitize(node.shared_with, 80) or 'the root'})"
     tied = [entry for entry in node.tensors if entry.tied_to is not None]
     said = ["frozen"] if node.sums.parameters and not node.sums.trainable else []
-    said += [f"{clean(e.name, 40)} tied to {clean(e.tied_to or '', 80)}" for e in tied[:MOST_TIES]]
+    said += [
+        f"{sanitize(e.name, 40)} tied to {sanitize(e.tied_to or '', 80)}" for e in tied[:MOST_TIES]
+    ]
     if len(tied) > MOST_TIES:
         said.append(f"{len(tied) - MOST_TIES} more tied")
     return f"({', '.join(said)})" if said else ""

@@ -8,7 +8,7 @@ from snapviewer.explorer.formats import format_memory, format_param_count
 from snapviewer.explorer.labels import MOST_NAME, type_text
 from snapviewer.explorer.tree import ModuleNode, Tree
 from snapviewer.report.tree.selection import EVERYTHING, More, Seen, remarks, rows_of
-from snapviewer.text.sanitize import clean
+from snapviewer.text.sanitize import sanitize
 
 MOST_GUIDES = 60  # levels that are drawn; what is deeper is told by a number
 
@@ -34,13 +34,13 @@ def _lines(tree: Tree, seen: Seen) -> Iterator[str]:
             yield f"{guides_text(row.guides)}{line_text(row.node, seen)}"
         else:
             yield from _head(tree, has_more=row.below > 0)
-    yield from (f"Note: {clean(note, 300)}" for note in tree.notes)
+    yield from (f"Note: {sanitize(note, 300)}" for note in tree.notes)
 
 
 def _head(tree: Tree, *, has_more: bool) -> Iterator[str]:
     """Yield the root: what it is, and its sums in the place of its first children."""
     root, sums = tree.root, tree.root.sums
-    yield f"{type_text(root) or clean(tree.name, MOST_NAME)}("
+    yield f"{type_text(root) or sanitize(tree.name, MOST_NAME)}("
     facts = [f"{format_param_count(sums.parameters)} parameters"]
     frozen = sums.parameters - sums.trainable
     if frozen:

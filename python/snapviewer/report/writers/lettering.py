@@ -14,7 +14,7 @@ _BROAD = frozenset("%&@GMOQWmw—…")
 
 
 def one_line(text: str, most: int = MOST_CHARACTERS) -> str:
-    r"""Put a text on one line that nothing obeys; unlike `clean`, spaces at its ends stay.
+    r"""Put a text on one line that nothing obeys; unlike `sanitize`, spaces at its ends stay.
 
     >>> one_line("a\n\tb "), one_line("x\x1b\ud800\u202e"), one_line("abcdef", 4)
     ('a b ', 'x???', 'abc…')

@@ -14,7 +14,7 @@ from snapviewer.explorer.guarded import Refused, asked, kind_of, said, value_tex
 from snapviewer.explorer.sources import value_at
 from snapviewer.explorer.subject import Subject
 from snapviewer.explorer.tree import TensorEntry
-from snapviewer.text.sanitize import clean
+from snapviewer.text.sanitize import sanitize
 
 from .parts import QUIET, WARNING, Column, rows_of, section, sentence, shown, stacked, title
 
@@ -139,7 +139,7 @@ def _properties(kind: type) -> Text | None:
     )
     if isinstance(names, Refused) or not names:
         return None
-    return Text(clean(", ".join(names), 1000), style=QUIET)
+    return Text(sanitize(", ".join(names), 1000), style=QUIET)
 
 
 def _in_file(subject: Subject, item: Item, width: int) -> list[RenderableType | None]:
@@ -155,9 +155,10 @@ def _in_file(subject: Subject, item: Item, width: int) -> list[RenderableType | 
         Column("value", shrinks=True),
     ]
     rows = [
-        [shown(each.name), shown(each.type, 24), clean(each.preview, 200)] for each in plain[:_MOST]
+        [shown(each.name), shown(each.type, 24), sanitize(each.preview, 200)]
+        for each in plain[:_MOST]
     ]
-    said = [[shown(name), clean(text, 200)] for name, text in list(metadata.items())[:_MOST]]
+    said = [[shown(name), sanitize(text, 200)] for name, text in list(metadata.items())[:_MOST]]
     if not rows and not said:
         return [sentence("Nothing is kept here beside tensors.")]
     return [

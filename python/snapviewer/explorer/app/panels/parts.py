@@ -15,7 +15,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from snapviewer.text.sanitize import clean, shortened_in_middle
+from snapviewer.text.sanitize import sanitize, shorten_middle
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -52,7 +52,9 @@ def stacked(*parts: RenderableType | None) -> Group:
 def title(text: str, more: str = "", width: int = 80) -> Text:
     """Head a panel."""
     head = Text(shown(text, 2 * width), style="bold", overflow="fold")
-    return head.append(f"  {clean(more, 2 * width)}", style=f"not bold {QUIET}") if more else head
+    return (
+        head.append(f"  {sanitize(more, 2 * width)}", style=f"not bold {QUIET}") if more else head
+    )
 
 
 def section(text: str, content: RenderableType | None) -> RenderableType | None:
@@ -66,12 +68,12 @@ def shown(text: str, most: int = _MOST_OF_A_NAME) -> str:
     """Make a name fit to be shown; of a long one the end tells most."""
     # Of a name of a million characters only its ends need to be looked at.
     ends = text if len(text) <= 8 * most else f"{text[: 4 * most]}…{text[-4 * most :]}"
-    return shortened_in_middle(clean(ends), most)
+    return shorten_middle(sanitize(ends), most)
 
 
 def sentence(text: str, style: str = QUIET) -> Text:
     """Say something in words."""
-    return Text(clean(text, 2000), style=style)
+    return Text(sanitize(text, 2000), style=style)
 
 
 def facts(rows: Iterable[tuple[str, str | Text | None]]) -> Table | None:
@@ -143,7 +145,7 @@ def _widths(columns: Sequence[Column], cells: list[list[Text]], width: int) -> l
 def _set(cell: Text, column: Column, cells: int) -> Text:
     """Make a cell as wide as its column."""
     if cell.cell_len > cells and len(cell.plain) == cell.cell_len:
-        cell = Text(shortened_in_middle(cell.plain, cells), style=cell.style)
+        cell = Text(shorten_middle(cell.plain, cells), style=cell.style)
     cell.truncate(cells, overflow="ellipsis")  # what has letters of two cells is cut at its end
     cell.style = cell.style or column.style
     cell.align(column.justify, cells)
