@@ -9,6 +9,7 @@ FUZZ_SECONDS ?= 60
 VENV := .venv
 PY := $(VENV)/bin/python
 PROGRAM := $(VENV)/bin/snapviewer
+MATURIN := VIRTUAL_ENV=$(abspath $(VENV)) $(PY) -m maturin
 CARGO := cargo
 FUZZ := cargo +nightly fuzz
 # Memory that is kept rather than given back makes twice as many runs a second.
@@ -110,13 +111,11 @@ $(VENV)/.tools: $(VENV)/.made
 # The long part of a build. It installs nothing, so that pip can install other things meanwhile.
 compile: $(VENV)/.made
 	@echo '== compile'
-	@VIRTUAL_ENV=$(abspath $(VENV)) $(PY) -m maturin build --release --locked --quiet \
-		--auditwheel skip --out $(VENV)/wheels > $(VENV)/compile.log 2>&1 || { cat $(VENV)/compile.log; exit 1; }
+	@$(MATURIN) build --release --locked --auditwheel skip --out $(VENV)/wheels
 
 $(VENV)/.built: $(VENV)/.made $(SOURCES)
-	@echo '== build (about four minutes the first time)'
-	@PIP_QUIET=1 VIRTUAL_ENV=$(abspath $(VENV)) $(PY) -m maturin develop --release --locked --quiet \
-		> $(VENV)/build.log 2>&1 || { cat $(VENV)/build.log; exit 1; }
+	@echo '== build (about a minute the first time)'
+	@PIP_QUIET=1 $(MATURIN) develop --release --locked
 	@touch $@
 
 # The steps of `make test`
