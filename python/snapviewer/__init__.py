@@ -8,65 +8,39 @@
 >>> [(tensor.name, tensor.shape) for tensor in checkpoint.tensors]  # doctest: +SKIP
 [('0.weight', (3, 2)), ('0.bias', (3,))]
 
-The native module is loaded when the first of these names is used: what does without it, such as
-`snapviewer.events`, also runs where it was never built and nothing else is installed.
+The native module is loaded when the first of these names is used. `snapviewer.events` does without
+it, and so runs where nothing was built or installed.
 """
 
-# No `from __future__ import annotations`: that name is a module of ours.
-from importlib import import_module
-
-TYPE_CHECKING = False  # type checkers take it for true; `typing` takes ten milliseconds to import
+from snapviewer._lazy import TYPE_CHECKING, lazy_names
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "Allocations",
-    "CancelledError",
-    "Checkpoint",
-    "Clock",
-    "Device",
-    "Event",
-    "Frame",
-    "Image",
-    "Screen",
-    "Snapshot",
-    "SnapshotError",
-    "Timeline",
-    "__version__",
-    "convert",
-    "load",
-    "query",
-    "read_checkpoint",
-]
+__all__: list[str]
 
-# A type checker sees the names themselves, so that it finds the wrong ones.
 if TYPE_CHECKING:
-    from snapviewer._core import (
-        Allocations,
-        CancelledError,
-        Checkpoint,
-        Clock,
-        Device,
-        Event,
-        Frame,
-        Image,
-        Screen,
-        Snapshot,
-        SnapshotError,
-        Timeline,
-        convert,
-        load,
-        query,
-        read_checkpoint,
-    )
+    from snapviewer._core import Allocations as Allocations
+    from snapviewer._core import CancelledError as CancelledError
+    from snapviewer._core import Checkpoint as Checkpoint
+    from snapviewer._core import Clock as Clock
+    from snapviewer._core import Device as Device
+    from snapviewer._core import Event as Event
+    from snapviewer._core import Frame as Frame
+    from snapviewer._core import Image as Image
+    from snapviewer._core import Screen as Screen
+    from snapviewer._core import Snapshot as Snapshot
+    from snapviewer._core import SnapshotError as SnapshotError
+    from snapviewer._core import Timeline as Timeline
+    from snapviewer._core import convert as convert
+    from snapviewer._core import load as load
+    from snapviewer._core import query as query
+    from snapviewer._core import read_checkpoint as read_checkpoint
 else:
-
-    def __getattr__(name: str) -> object:
-        if name not in __all__:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = globals()[name] = getattr(import_module("snapviewer._core"), name)
-        return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    __all__, __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "_core": "Allocations CancelledError Checkpoint Clock Device Event Frame Image Screen "
+            "Snapshot SnapshotError Timeline convert load query read_checkpoint"
+        },
+    )
+    __all__ += ["__version__"]

@@ -25,131 +25,72 @@ To keep: `export_model_summary`, `generate_text_summary`, `generate_json_summary
 `format_memory`.
 """
 
-from importlib import import_module
+from snapviewer._lazy import TYPE_CHECKING, lazy_names
 
-TYPE_CHECKING = False  # type checkers take it for true
+__all__: list[str]
 
-_HOMES = {
-    "compat.explorer_async": ("analyze_model_async",),
-    "explorer.checkpoint": ("tree_of_checkpoint",),
-    "explorer.compare": ("compare_trees",),
-    "explorer.config": ("ExplorerConfig",),
-    "explorer.formats": ("format_memory", "format_param_count", "format_shape", "format_time"),
-    "explorer.live": ("tree_of_module",),
-    "report.tree.overlay": ("display_timing_in_explorer",),
-    "explorer.recording": (
-        "get_forward_stats",
-        "record_torch_module_forward_stats",
-    ),
-    "compat.explorer": (
-        "EMA",
-        "ModuleInfo",
-        "analyze_memory_usage",
-        "analyze_module",
-        "analyze_module_detailed",
-        "explore_model",
-        "explore_module",
-        "explore_torch_module",
-        "explore_torch_module_with_stats",
-        "export_model_summary",
-        "extract_model_graph",
-        "generate_architecture_diagram",
-        "generate_html_summary",
-        "generate_json_summary",
-        "generate_model_summary",
-        "generate_text_summary",
-        "get_module_by_path",
-        "get_parameter_statistics",
-        "lazy_parameter_analysis",
-    ),
-    "explorer.tree": ("ModuleNode", "Sums", "TensorEntry", "Tree"),
-}
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-
-__all__ = [
-    "EMA",
-    "ExplorerConfig",
-    "ModuleInfo",
-    "ModuleNode",
-    "Sums",
-    "TensorEntry",
-    "Tree",
-    "analyze_memory_usage",
-    "analyze_model_async",
-    "analyze_module",
-    "analyze_module_detailed",
-    "compare_trees",
-    "display_timing_in_explorer",
-    "explore_model",
-    "explore_module",
-    "explore_torch_module",
-    "explore_torch_module_with_stats",
-    "export_model_summary",
-    "extract_model_graph",
-    "format_memory",
-    "format_param_count",
-    "format_shape",
-    "format_time",
-    "generate_architecture_diagram",
-    "generate_html_summary",
-    "generate_json_summary",
-    "generate_model_summary",
-    "generate_text_summary",
-    "get_forward_stats",
-    "get_module_by_path",
-    "get_parameter_statistics",
-    "lazy_parameter_analysis",
-    "record_torch_module_forward_stats",
-    "tree_of_checkpoint",
-    "tree_of_module",
-]
-
-# A type checker sees the names themselves, so that it finds the wrong ones.
 if TYPE_CHECKING:
+    from snapviewer.compat.explorer import EMA as EMA
+    from snapviewer.compat.explorer import ModuleInfo as ModuleInfo
+    from snapviewer.compat.explorer import analyze_memory_usage as analyze_memory_usage
+    from snapviewer.compat.explorer import analyze_module as analyze_module
+    from snapviewer.compat.explorer import analyze_module_detailed as analyze_module_detailed
+    from snapviewer.compat.explorer import explore_model as explore_model
+    from snapviewer.compat.explorer import explore_module as explore_module
+    from snapviewer.compat.explorer import explore_torch_module as explore_torch_module
     from snapviewer.compat.explorer import (
-        EMA,
-        ModuleInfo,
-        analyze_memory_usage,
-        analyze_module,
-        analyze_module_detailed,
-        explore_model,
-        explore_module,
-        explore_torch_module,
-        explore_torch_module_with_stats,
-        export_model_summary,
-        extract_model_graph,
-        generate_architecture_diagram,
-        generate_html_summary,
-        generate_json_summary,
-        generate_model_summary,
-        generate_text_summary,
-        get_module_by_path,
-        get_parameter_statistics,
-        lazy_parameter_analysis,
+        explore_torch_module_with_stats as explore_torch_module_with_stats,
     )
-    from snapviewer.compat.explorer_async import analyze_model_async
-    from snapviewer.explorer.checkpoint import tree_of_checkpoint
-    from snapviewer.explorer.compare import compare_trees
-    from snapviewer.explorer.config import ExplorerConfig
-    from snapviewer.explorer.formats import (
-        format_memory,
-        format_param_count,
-        format_shape,
-        format_time,
+    from snapviewer.compat.explorer import export_model_summary as export_model_summary
+    from snapviewer.compat.explorer import extract_model_graph as extract_model_graph
+    from snapviewer.compat.explorer import (
+        generate_architecture_diagram as generate_architecture_diagram,
     )
-    from snapviewer.explorer.live import tree_of_module
-    from snapviewer.explorer.recording import get_forward_stats, record_torch_module_forward_stats
-    from snapviewer.explorer.tree import ModuleNode, Sums, TensorEntry, Tree
-    from snapviewer.report.tree.overlay import display_timing_in_explorer
+    from snapviewer.compat.explorer import generate_html_summary as generate_html_summary
+    from snapviewer.compat.explorer import generate_json_summary as generate_json_summary
+    from snapviewer.compat.explorer import generate_model_summary as generate_model_summary
+    from snapviewer.compat.explorer import generate_text_summary as generate_text_summary
+    from snapviewer.compat.explorer import get_module_by_path as get_module_by_path
+    from snapviewer.compat.explorer import get_parameter_statistics as get_parameter_statistics
+    from snapviewer.compat.explorer import lazy_parameter_analysis as lazy_parameter_analysis
+    from snapviewer.compat.explorer_async import analyze_model_async as analyze_model_async
+    from snapviewer.explorer.checkpoint import tree_of_checkpoint as tree_of_checkpoint
+    from snapviewer.explorer.compare import compare_trees as compare_trees
+    from snapviewer.explorer.config import ExplorerConfig as ExplorerConfig
+    from snapviewer.explorer.formats import format_memory as format_memory
+    from snapviewer.explorer.formats import format_param_count as format_param_count
+    from snapviewer.explorer.formats import format_shape as format_shape
+    from snapviewer.explorer.formats import format_time as format_time
+    from snapviewer.explorer.live import tree_of_module as tree_of_module
+    from snapviewer.explorer.recording import get_forward_stats as get_forward_stats
+    from snapviewer.explorer.recording import (
+        record_torch_module_forward_stats as record_torch_module_forward_stats,
+    )
+    from snapviewer.explorer.tree import ModuleNode as ModuleNode
+    from snapviewer.explorer.tree import Sums as Sums
+    from snapviewer.explorer.tree import TensorEntry as TensorEntry
+    from snapviewer.explorer.tree import Tree as Tree
+    from snapviewer.report.tree.overlay import (
+        display_timing_in_explorer as display_timing_in_explorer,
+    )
 else:
-
-    def __getattr__(name: str) -> object:
-        if name not in _HOME_OF:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        home = import_module(f"snapviewer.{_HOME_OF[name]}")
-        value = globals()[name] = getattr(home, name)
-        return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    __all__, __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "compat.explorer": "EMA ModuleInfo analyze_memory_usage analyze_module "
+            "analyze_module_detailed explore_model explore_module explore_torch_module "
+            "explore_torch_module_with_stats export_model_summary extract_model_graph "
+            "generate_architecture_diagram generate_html_summary generate_json_summary "
+            "generate_model_summary generate_text_summary get_module_by_path "
+            "get_parameter_statistics lazy_parameter_analysis",
+            "compat.explorer_async": "analyze_model_async",
+            "explorer.checkpoint": "tree_of_checkpoint",
+            "explorer.compare": "compare_trees",
+            "explorer.config": "ExplorerConfig",
+            "explorer.formats": "format_memory format_param_count format_shape format_time",
+            "explorer.live": "tree_of_module",
+            "explorer.recording": "get_forward_stats record_torch_module_forward_stats",
+            "explorer.tree": "ModuleNode Sums TensorEntry Tree",
+            "report.tree.overlay": "display_timing_in_explorer",
+        },
+    )
