@@ -2,7 +2,7 @@
 
 python examples/record_memory_events.py [DIRECTORY]
 
-Needs torch (`pip install "snapviewer[model]"`). With CUDA it records the memory of the card, else
+Needs torch (`pip install torch`). With CUDA it records the memory of the card, else
 that of the process, and says which.
 """
 

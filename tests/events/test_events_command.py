@@ -181,7 +181,7 @@ def test_without_what_a_pdf_takes_a_sentence_says_so_and_nothing_is_written(
     ran = here("log.json", "-o", "a.md", "-o", "a.pdf")
 
     assert ran.code == 1
-    assert "snapviewer[pdf]" in ran.err
+    assert "pip install fpdf2" in ran.err
     assert ran.err.count("\n") == 1
     assert here.files == {"log.json"}
 

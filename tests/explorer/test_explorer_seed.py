@@ -195,7 +195,7 @@ def test_without_textual_a_sentence_says_what_to_install(file: Path) -> None:
 
     done = subprocess.run(command, capture_output=True, text=True, check=False)
 
-    assert done.stdout.startswith("the explorer needs Textual: pip install 'snapviewer[tui]'")
+    assert done.stdout.startswith("the explorer needs Textual: pip install textual")
 
 
 def test_streams_that_are_gone_are_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -764,7 +764,7 @@ def test_without_torch_the_package_imports_and_says_what_to_install() -> None:
         "    try:\n"
         "        call()\n"
         "    except SnapshotError as error:\n"
-        "        print('snapviewer[model]' in str(error))\n"
+        "        print('pip install torch' in str(error))\n"
     )
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

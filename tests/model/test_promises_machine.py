@@ -619,7 +619,9 @@ def examples(file: Path) -> list[str]:
 def test_the_examples_of_the_documentation_run_and_are_used(
     network: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:  # M52
-    operation, energy, recommender, report = examples(ROOT / "docs" / "extending-models.md")
+    operation, energy, recommender, report = examples(
+        ROOT / "docs" / "guide" / "extending-models.md"
+    )
     for example in (operation, energy, recommender, report):
         exec(compile(example, "extending-models.md", "exec"), {"__name__": "example"})
     dead = nn.Linear(6, 4, bias=False)

@@ -238,8 +238,8 @@ def test_without_fpdf2_a_sentence_says_what_to_install(monkeypatch: pytest.Monke
     with pytest.raises(PdfUnavailable) as raised:
         as_pdf(memory_report())
 
-    assert 'pip install "snapviewer[pdf]"' in str(raised.value)
-    assert 'pip install "snapviewer[pdf]"' in raised.value.sentence("zh")
+    assert "pip install fpdf2" in str(raised.value)
+    assert "pip install fpdf2" in raised.value.sentence("zh")
 
 
 def test_without_a_font_a_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,7 +247,7 @@ def test_without_a_font_a_sentence_says_what_to_install(monkeypatch: pytest.Monk
     monkeypatch.delenv(VARIABLE, raising=False)
     monkeypatch.setattr(fonts, "_candidates", nothing)
 
-    with pytest.raises(PdfUnavailable, match=r"snapviewer\[pdf\].*SNAPVIEWER_FONT"):
+    with pytest.raises(PdfUnavailable, match=r"pip install pylopdf-fonts-zh-cn.*SNAPVIEWER_FONT"):
         as_pdf(memory_report())
 
 

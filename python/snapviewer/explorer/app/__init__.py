@@ -1,4 +1,4 @@
-"""The explorer as a program in the terminal. It needs Textual: `pip install snapviewer[tui]`."""
+"""The explorer as a program in the terminal. It needs Textual: `pip install textual`."""
 
 from __future__ import annotations
 

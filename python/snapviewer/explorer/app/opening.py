@@ -111,7 +111,7 @@ def open_explorer(
         if (error.name or "").partition(".")[0] not in ("textual", "rich"):
             raise
         raise SnapshotError(
-            "the explorer needs Textual: pip install 'snapviewer[tui]'; "
+            "the explorer needs Textual: pip install textual; "
             "without it, `snapviewer explore FILE --export text` shows the tree"
         ) from None
 

@@ -31,8 +31,8 @@ def torch_for(what: str) -> Any:
         import torch
     except ImportError as error:
         raise SnapshotError(
-            f"{what} needs torch, which is not there ({sanitize(str(error), MAX_NAME_CHARS)}): "
-            "pip install 'snapviewer[model]'"
+            f"{what} needs torch, which is not installed ({sanitize(str(error), MAX_NAME_CHARS)}): "
+            "pip install torch"
         ) from None
     return torch
 

@@ -101,8 +101,7 @@ def runnable(module: Any) -> Any:
         import torch
     except ImportError as error:
         raise SnapshotError(
-            f"a live module needs torch, which is not there ({error}): "
-            "pip install 'snapviewer[model]'"
+            f"a live module needs torch, which is not installed ({error}): pip install torch"
         ) from None
     if isinstance(module, torch.export.ExportedProgram):
         return module.module()

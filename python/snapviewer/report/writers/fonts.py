@@ -46,17 +46,17 @@ _FILES = (
 
 _SENTENCES: dict[Lack, dict[Language, str]] = {
     "library": {
-        "zh": '生成 PDF 需要 fpdf2，请安装：pip install "snapviewer[pdf]"',
-        "en": 'a PDF needs fpdf2; install it with: pip install "snapviewer[pdf]"',
+        "zh": "生成 PDF 需要 fpdf2，请安装：pip install fpdf2",
+        "en": "a PDF needs fpdf2; install it with: pip install fpdf2",
     },
     "font": {
         "zh": (
-            '没有找到含中文字形的字体，请安装：pip install "snapviewer[pdf]"，'
+            "没有找到含中文字形的字体，请安装：pip install pylopdf-fonts-zh-cn，"
             f"或者让环境变量 {VARIABLE} 指向一个字体文件"
         ),
         "en": (
             "no font with Chinese letters was found; install one with: "
-            f'pip install "snapviewer[pdf]", or let {VARIABLE} name a font file'
+            f"pip install pylopdf-fonts-zh-cn, or set {VARIABLE} to a font file"
         ),
     },
     "chosen font": {
