@@ -15,8 +15,8 @@ FUZZ := cargo +nightly fuzz
 # Memory that is kept rather than given back makes twice as many runs a second.
 FUZZ_MALLOC := MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=100000000 MALLOC_TRIM_THRESHOLD_=400000000
 
-# The `test` extra of pyproject.toml, one requirement a line.
-REQUIREMENTS := sed -n '/^test = \[/,/^\]/s/^ *"\(.*\)",$$/\1/p' pyproject.toml
+# The extras `docs` and `test` of pyproject.toml, one requirement per line.
+REQUIREMENTS := sed -n -e '/^docs = \[/,/^\]/s/^ *"\(.*\)",$$/\1/p' -e '/^test = \[/,/^\]/s/^ *"\(.*\)",$$/\1/p' pyproject.toml
 
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find src -name '*.rs')
 
@@ -25,7 +25,7 @@ export PYO3_PYTHON := $(abspath $(PY))
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export SNAP
 
-.PHONY: help run test bench fuzz screenshots fmt build compile rust-fmt rust-lint rust-test python-lint \
+.PHONY: help run test docs bench fuzz screenshots fmt build compile rust-fmt rust-lint rust-test python-lint \
 	python-types python-stubs python-test test-exhaustive screen
 .DELETE_ON_ERROR:
 
@@ -34,9 +34,10 @@ help:
 	@echo 'make run SNAP=path   the same with your snapshot'
 	@echo 'make test            formatting, lints, types and all tests; what CI runs'
 	@echo 'make test-exhaustive the tests that take minutes and seldom break'
+	@echo 'make docs            build the documentation into build/site and check its links'
 	@echo 'make bench           the benchmarks, as ratios to a baseline of the same run'
 	@echo 'make fuzz            the fuzzers, FUZZ_SECONDS=$(FUZZ_SECONDS) each (needs nightly Rust and cargo-fuzz)'
-	@echo 'make screenshots     the pictures of the window in the README, made anew (needs Xvfb, xdotool)'
+	@echo 'make screenshots     redraw the pictures in docs/pictures (needs Xvfb, xdotool, chromium)'
 	@echo 'make fmt             format Rust and Python'
 
 run: build
@@ -61,7 +62,7 @@ run: build
 # download. Then Python; its tests alone, because some of them watch a window.
 test:
 	@$(MAKE) --no-print-directory -j3 rust-fmt rust-test compile $(VENV)/.tools screen
-	@$(MAKE) --no-print-directory python-lint python-types python-stubs
+	@$(MAKE) --no-print-directory python-lint python-types python-stubs docs
 	@$(MAKE) --no-print-directory python-test
 	@echo '== all good'
 
@@ -149,6 +150,12 @@ python-types: $(VENV)/.tools build
 python-stubs: $(VENV)/.tools build
 	@echo '== stubtest'
 	@$(PY) -m mypy.stubtest snapviewer._core --mypy-config-file pyproject.toml --concise
+
+# Warnings are errors: a link or an anchor that leads nowhere, a page outside of the navigation. The
+# variable silences Material's notice of its successor.
+docs: $(VENV)/.tools build
+	@echo '== docs'
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --quiet --strict
 
 python-test: $(VENV)/.tools build screen
 	@echo '== pytest'

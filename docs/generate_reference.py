@@ -1,0 +1,293 @@
+"""Fill the reference pages with what the program itself knows: a hook of `mkdocs build`.
+
+A page contains a line "Generated from the program by `make docs`: NAME.", and what the function
+under that name returns takes its place. Nothing generated is committed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import re
+import struct
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import redirect_stdout, suppress
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock, patch
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "python"))
+
+import griffe
+
+import snapviewer
+from snapviewer import cli, demo
+from snapviewer.explorer.app import keys as explorer_keys
+from snapviewer.gui import commands as gui_commands
+from snapviewer.gui import windows
+
+MARKER = re.compile(r"^\*Generated from the program by `make docs`: (.+)\.\*$", re.MULTILINE)
+MAX_EXAMPLE = 60
+
+
+def on_page_markdown(markdown: str, **_: object) -> str:
+    """Replace the markers of a page; mkdocs calls it."""
+    return MARKER.sub(lambda found: GENERATED[found[1]](), markdown)
+
+
+def table(head: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
+    """Write a table in Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(
+        f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines
+    )
+
+
+# Commands
+
+
+def commands() -> str:
+    """Write every command with its options, as argparse knows them."""
+    parts = []
+    for group, names in COMMANDS.items():
+        parts.append(f"## {group}\n")
+        for name in names:
+            parts += [f"### {name}\n", _command(_parser(name))]
+    return "\n".join(parts)
+
+
+COMMANDS = {
+    "Look": ["open", "render"],
+    "Explain": ["info", "report", "query"],
+    "Capture": ["demo"],
+    "Files": ["convert"],
+    "Models": ["pth", "model", "explore", "events"],
+}
+
+
+def _parser(name: str) -> argparse.ArgumentParser:
+    """Return the parser that prints the help of a command."""
+    with (
+        patch.object(argparse.ArgumentParser, "print_help", autospec=True) as printed,
+        suppress(SystemExit),
+    ):
+        cli.main([name, "--help"])
+    parser: argparse.ArgumentParser = printed.call_args.args[0]
+    return parser
+
+
+def _command(parser: argparse.ArgumentParser) -> str:
+    usage = parser.format_usage().removeprefix("usage: ").rstrip()
+    parts = [f"{parser.description}\n", f"```text\n{usage}\n```\n"]
+    parts.append(table(["option", "effect"], _options(parser)))
+    if parser.epilog:
+        parts.append(f"\n{parser.epilog}\n")
+    return "\n".join(parts)
+
+
+def _options(parser: argparse.ArgumentParser) -> Iterator[tuple[str, str]]:
+    formatter = parser._get_formatter()
+    for action in parser._actions:
+        if action.help is argparse.SUPPRESS or isinstance(action, argparse._HelpAction):
+            continue
+        yield (
+            f"`{formatter._format_action_invocation(action)}`",
+            formatter._expand_help(action) if action.help else "",
+        )
+
+
+# Filters, keys
+
+
+def filter_examples() -> str:
+    """Write the examples that the window's help shows."""
+    return table(
+        ["filter", "matches"], ((f"`{text}`", words) for text, words in windows.FILTER_HELP)
+    )
+
+
+def window_keys() -> str:
+    """Write the keys by menu, from the list that menus and bindings are made of."""
+    known = gui_commands.commands_of(Mock(), Mock())
+    parts = []
+    for menu in gui_commands.MENUS:
+        mine = [command for command in known if command.menu.split("/")[0] == menu]
+        rows = ((f"`{command.shown}`" if command.shown else "", command.label) for command in mine)
+        parts += [f"### {menu}\n", table(["key", "command"], rows)]
+    parts += ["### Mouse\n", table(["mouse", "effect"], iter(windows._MOUSE))]
+    return "\n".join(parts)
+
+
+def explorer_keys_of() -> str:
+    """Write the explorer's keys, by what they are for."""
+    parts = []
+    for title, group in explorer_keys.GROUPS.items():
+        parts += [
+            f"### {title}\n",
+            table(["key", "effect"], ((f"`{key.shown}`", key.words) for key in group)),
+        ]
+    return "\n".join(parts)
+
+
+# SQL
+
+_STATEMENT = re.compile(
+    r"((?:^-- [^\n]*\n)*)^create (table|view) (\w+)(.*?);$", re.MULTILINE | re.DOTALL
+)
+
+
+def sql() -> str:
+    """Write every table and view: comments from the schema's source, columns from a real file."""
+    text = (ROOT / "src/store/schema.rs").read_text(encoding="utf-8")
+    schema = text[text.index("SCHEMA: &str") : text.index("QUICK_VIEWS")]
+    tables: list[str] = []
+    views: list[str] = []
+    with tempfile.TemporaryDirectory() as own:
+        bundle = Path(own) / "snap.zip"
+        demo.write_demo(Path(own) / "snap.pickle", demo.DemoOptions(events=200))
+        snapviewer.convert(Path(own) / "snap.pickle", bundle)
+        for comment, kind, name, body in _STATEMENT.findall(schema):
+            columns, _, _ = snapviewer.query(bundle, f"select * from {name} limit 0")
+            about = " ".join(line.removeprefix("-- ") for line in comment.splitlines())
+            listed = ", ".join(f"`{column}`" for column in columns)
+            part = f"### {name}\n\n{about}\n\n{listed}\n"
+            if kind == "view":
+                part += f"\n```sql\ncreate view {name}{body}\n```\n"
+            (views if kind == "view" else tables).append(part)
+        columns, _, _ = snapviewer.query(bundle, "select * from events limit 0")
+    events = ", ".join(f"`{column}`" for column in columns)
+    tables.append(f"### events\n\n{EVENTS}\n\n{events}\n")
+    return "\n".join(["## Tables\n", *tables, "## Views\n", *views])
+
+
+EVENTS = """\
+Every event of the trace, unpacked from `event_columns` while a query runs; only inside snapviewer.
+Conditions on `device` and `event` are fast. An out-of-memory event has `device_free` instead of an
+address; `time_us` is null if it was not recorded."""
+
+
+# JSON
+
+
+def json_documents() -> str:
+    """Run the commands with --json on small files and list every key."""
+    parts = []
+    with tempfile.TemporaryDirectory() as own:
+        folder = Path(own)
+        _write_samples(folder)
+        for name, arguments in JSON_COMMANDS.items():
+            output = io.StringIO()
+            with redirect_stdout(output):
+                code = cli.main([argument.replace("@", f"{folder}/") for argument in arguments])
+            if code:
+                raise RuntimeError(f"{name} --json failed with exit code {code}")
+            document = json.loads(output.getvalue().replace(f"{folder}/", ""))
+            shown = " ".join(arguments).replace("@", "")
+            rows = (
+                (f"`{path}`", kind, f"`{example}`") for path, kind, example in keys_of(document)
+            )
+            parts.append(
+                f"## {name}\n\n`snapviewer {shown}`\n\n{table(['key', 'type', 'example'], rows)}"
+            )
+    return "\n".join(parts)
+
+
+JSON_COMMANDS = {
+    "info": ["info", "@snap.pickle", "--json"],
+    "report": ["report", "@snap.pickle", "--top", "3", "--json"],
+    "query": ["query", "@snap.pickle", "select device, peak_bytes from devices", "--json"],
+    "render": ["render", "@snap.pickle", "-o", "@snap.png", "--json"],
+    "convert": ["convert", "-i", "@snap.pickle", "-o", "@snap.zip", "--json"],
+    "demo": ["demo", "-o", "@demo.pickle", "--events", "200", "--json"],
+    "pth": ["pth", "@model.safetensors", "--stats", "--json"],
+    "model": ["model", "@model.safetensors", "--json"],
+    "events": ["events", "@memory_events.json", "--lang", "en", "--json"],
+}
+
+
+def _write_samples(folder: Path) -> None:
+    demo.write_demo(folder / "snap.pickle", demo.DemoOptions(events=2000, oom=True))
+    header = json.dumps(
+        {
+            "encoder.weight": {"dtype": "F32", "shape": [8, 4], "data_offsets": [0, 128]},
+            "encoder.bias": {"dtype": "F32", "shape": [8], "data_offsets": [128, 160]},
+        }
+    ).encode()
+    values = struct.pack("<40f", *range(40))
+    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + values)
+    guide = (ROOT / "docs/guide/events.md").read_text(encoding="utf-8")
+    log = re.search(r"^```json\n(\[.*?)^```", guide, re.MULTILINE | re.DOTALL)
+    assert log is not None
+    (folder / "memory_events.json").write_text(log[1], encoding="utf-8")
+
+
+def keys_of(document: Any, path: str = "") -> Iterator[tuple[str, str, str]]:
+    """List the keys of a document with their types; elements of lists and named maps once."""
+    found: dict[str, tuple[str, str]] = {}
+    for key, kind, example in _walk(document, path):
+        known = found.get(key)
+        if known is None or known[0] == "null":
+            found[key] = (kind, example)
+        elif kind not in (*known[0].split(" or "), "null"):
+            found[key] = (f"{known[0]} or {kind}", known[1])
+    return ((key, *rest) for key, rest in found.items())
+
+
+def _walk(value: Any, path: str) -> Iterator[tuple[str, str, str]]:
+    if isinstance(value, dict) and value:
+        named = path.rsplit(".", 1)[-1].removesuffix("[]") in NAMED
+        for key, item in value.items():
+            yield from _walk(item, f"{path}.{'*' if named else key}".lstrip("."))
+    elif (
+        isinstance(value, list)
+        and value
+        and not all(isinstance(item, int | float) for item in value)
+    ):
+        for item in value:
+            yield from _walk(item, f"{path}[]")
+    else:
+        example = json.dumps(value, ensure_ascii=False)
+        yield (
+            path,
+            TYPES[type(value)],
+            example if len(example) <= MAX_EXAMPLE else f"{example[:MAX_EXAMPLE]}…",
+        )
+
+
+TYPES = {
+    str: "string",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    type(None): "null",
+    list: "list",
+    dict: "object",
+}
+# Maps whose keys are names of the file, not of the document.
+NAMED: tuple[str, ...] = ()
+
+
+class DoctestBlocks(griffe.Extension):
+    """Turn the examples in docstrings into blocks of code; mkdocstrings loads it."""
+
+    def on_object(self, *, obj: griffe.Object, **_: object) -> None:
+        """Fence each example of a docstring."""
+        if obj.docstring is not None:
+            text = re.sub(r" *# doctest: \+\w+", "", obj.docstring.value)
+            obj.docstring.value = EXAMPLE.sub(r"```pycon\n\1\n```", text)
+
+
+EXAMPLE = re.compile(r"(^>>> .*(?:\n.+)*)", re.MULTILINE)
+
+GENERATED: dict[str, Callable[[], str]] = {
+    "commands": commands,
+    "filter examples": filter_examples,
+    "window keys": window_keys,
+    "explorer keys": explorer_keys_of,
+    "sql": sql,
+    "json": json_documents,
+}

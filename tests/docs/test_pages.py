@@ -1,0 +1,39 @@
+"""The documents of the repository: README's size, links that lead somewhere, no names of others."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+MAX_README_BYTES = 8_000
+# The pages under docs/ are checked by `mkdocs build --strict`.
+PAGES = sorted(ROOT.glob("*.md"))
+LINK = re.compile(r"\]\(([^)\s]+)\)|(?:src|srcset|href)=\"([^\"]+)\"")
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as web pages of repositories make them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_relative_link_leads_somewhere(page: Path) -> None:
+    links = [one or other for one, other in LINK.findall(page.read_text(encoding="utf-8"))]
+
+    for link in links:
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = page.parent / path if path else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+def test_the_readme_is_short_and_shows_every_command() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+
+    assert len(text.encode()) <= MAX_README_BYTES
