@@ -9,18 +9,19 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import os
 import re
-import struct
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout, suppress
+from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import Any
 from unittest.mock import Mock, patch
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "python"))
+sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests")]
 
 import griffe
 
@@ -29,9 +30,11 @@ from snapviewer import cli, demo
 from snapviewer.explorer.app import keys as explorer_keys
 from snapviewer.gui import commands as gui_commands
 from snapviewer.gui import windows
+from support.golden_inputs import write_models
 
 MARKER = re.compile(r"^\*Generated from the program by `make docs`: (.+)\.\*$", re.MULTILINE)
 MAX_EXAMPLE = 60
+os.environ["COLUMNS"] = "88"  # the width of usage lines, whatever the terminal's
 
 
 def on_page_markdown(markdown: str, **_: object) -> str:
@@ -81,7 +84,7 @@ def _parser(name: str) -> argparse.ArgumentParser:
 
 
 def _command(parser: argparse.ArgumentParser) -> str:
-    usage = parser.format_usage().removeprefix("usage: ").rstrip()
+    usage = re.sub(r"^(usage: | {7})", "", parser.format_usage().rstrip(), flags=re.MULTILINE)
     parts = [f"{parser.description}\n", f"```text\n{usage}\n```\n"]
     parts.append(table(["option", "effect"], _options(parser)))
     if parser.epilog:
@@ -203,59 +206,51 @@ JSON_COMMANDS = {
     "render": ["render", "@snap.pickle", "-o", "@snap.png", "--json"],
     "convert": ["convert", "-i", "@snap.pickle", "-o", "@snap.zip", "--json"],
     "demo": ["demo", "-o", "@demo.pickle", "--events", "200", "--json"],
-    "pth": ["pth", "@model.safetensors", "--stats", "--json"],
-    "model": ["model", "@model.safetensors", "--json"],
+    "pth": ["pth", "@state.pth", "--stats", "--json"],
+    "model": ["model", "@network.pt", "--json"],
     "events": ["events", "@memory_events.json", "--lang", "en", "--json"],
 }
 
 
 def _write_samples(folder: Path) -> None:
-    demo.write_demo(folder / "snap.pickle", demo.DemoOptions(events=2000, oom=True))
-    header = json.dumps(
-        {
-            "encoder.weight": {"dtype": "F32", "shape": [8, 4], "data_offsets": [0, 128]},
-            "encoder.bias": {"dtype": "F32", "shape": [8], "data_offsets": [128, 160]},
-        }
-    ).encode()
-    values = struct.pack("<40f", *range(40))
-    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + values)
+    demo.write_demo(folder / "snap.pickle", demo.DemoOptions(events=8000, oom=True))
+    write_models(folder)
     guide = (ROOT / "docs/guide/events.md").read_text(encoding="utf-8")
     log = re.search(r"^```json\n(\[.*?)^```", guide, re.MULTILINE | re.DOTALL)
     assert log is not None
     (folder / "memory_events.json").write_text(log[1], encoding="utf-8")
 
 
-def keys_of(document: Any, path: str = "") -> Iterator[tuple[str, str, str]]:
-    """List the keys of a document with their types; elements of lists and named maps once."""
-    found: dict[str, tuple[str, str]] = {}
-    for key, kind, example in _walk(document, path):
-        known = found.get(key)
-        if known is None or known[0] == "null":
-            found[key] = (kind, example)
-        elif kind not in (*known[0].split(" or "), "null"):
-            found[key] = (f"{known[0]} or {kind}", known[1])
-    return ((key, *rest) for key, rest in found.items())
+def keys_of(document: object) -> Iterator[tuple[str, str, str]]:
+    """List the keys of a document with their types; those of list elements once."""
+    found: dict[str, tuple[list[str], str]] = {}
+    for key, kind, example in _walk(document, ""):
+        kinds, shown = found.get(key, ([], example))
+        found[key] = (kinds if kind in kinds else [*kinds, kind], shown)
+        if kinds == ["null"]:
+            found[key] = ([kind, "null"] if kind != "null" else kinds, example)
+    elements = tuple(key.partition("[]")[0] for key in found if "[]" in key)
+    for key, (kinds, example) in found.items():
+        if kinds != ["list"] or example != "[]" or key not in elements:
+            yield key, " or ".join(kinds), example
 
 
-def _walk(value: Any, path: str) -> Iterator[tuple[str, str, str]]:
-    if isinstance(value, dict) and value:
-        named = path.rsplit(".", 1)[-1].removesuffix("[]") in NAMED
+def _walk(value: object, path: str) -> Iterator[tuple[str, str, str]]:
+    if isinstance(value, dict) and value.keys() >= QUANTITY:
+        yield path, "quantity", f"{value['value']} {value['unit']}, {value['status']}"
+    elif isinstance(value, dict) and value:
+        is_named = path.rpartition(".")[2] in NAMED
         for key, item in value.items():
-            yield from _walk(item, f"{path}.{'*' if named else key}".lstrip("."))
-    elif (
-        isinstance(value, list)
-        and value
-        and not all(isinstance(item, int | float) for item in value)
-    ):
+            yield from _walk(item, f"{path}.{'*' if is_named else key}".lstrip("."))
+    elif isinstance(value, list) and any(isinstance(item, str | dict | list) for item in value):
         for item in value:
             yield from _walk(item, f"{path}[]")
     else:
-        example = json.dumps(value, ensure_ascii=False)
-        yield (
-            path,
-            TYPES[type(value)],
-            example if len(example) <= MAX_EXAMPLE else f"{example[:MAX_EXAMPLE]}…",
-        )
+        yield path, TYPES[type(value)], _shortened(json.dumps(value, ensure_ascii=False))
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= MAX_EXAMPLE else f"{text[:MAX_EXAMPLE]}…"
 
 
 TYPES = {
@@ -267,8 +262,9 @@ TYPES = {
     list: "list",
     dict: "object",
 }
-# Maps whose keys are names of the file, not of the document.
-NAMED: tuple[str, ...] = ()
+QUANTITY = {"value", "unit", "status", "source"}
+# Maps whose keys come from the file.
+NAMED = ("by_type", "layers", "round_trips")
 
 
 class DoctestBlocks(griffe.Extension):
@@ -283,6 +279,14 @@ class DoctestBlocks(griffe.Extension):
 
 EXAMPLE = re.compile(r"(^>>> .*(?:\n.+)*)", re.MULTILINE)
 
+
+def names_of(package: str) -> str:
+    """Write a reference for mkdocstrings to every public name of a package."""
+    module = import_module(package)
+    names = (name for name in module.__all__ if callable(getattr(module, name)))
+    return "\n".join(f"::: {package}.{name}" for name in names)
+
+
 GENERATED: dict[str, Callable[[], str]] = {
     "commands": commands,
     "filter examples": filter_examples,
@@ -290,4 +294,13 @@ GENERATED: dict[str, Callable[[], str]] = {
     "explorer keys": explorer_keys_of,
     "sql": sql,
     "json": json_documents,
+    **{
+        f"names of {package}": partial(names_of, package)
+        for package in (
+            "snapviewer.pth_analyzer",
+            "snapviewer.model",
+            "snapviewer.explorer",
+            "snapviewer.events",
+        )
+    },
 }
