@@ -12,10 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snapviewer.events import entries
-from snapviewer.events.errors import LogError
-from snapviewer.events.log import Event, Oddity, event_of, read_entries, read_log
-from snapviewer.events.source import read_text
+from snapviewer.events import reader
+from snapviewer.events.log import Event, Oddity, event_of, read_log
+from snapviewer.events.reader import LogError, Torn, parse_entries, read_entries
 from support.patience import PATIENT
 
 SAMPLE = [
@@ -86,7 +85,7 @@ NAMED = st.dictionaries(st.text(max_size=3), VALUES).map(lambda fields: {"event"
     rest=st.lists(VALUES, max_size=5),
     form=st.sampled_from(sorted(FORMS)),
     encoding=st.sampled_from(ENCODINGS),
-    chunk_bytes=st.integers(1, 40),
+    size=st.integers(1, 40),
 )
 def test_entries_are_what_json_makes_of_them_wherever_the_text_is_cut(
     tmp_path_factory: pytest.TempPathFactory,
@@ -94,17 +93,22 @@ def test_entries_are_what_json_makes_of_them_wherever_the_text_is_cut(
     rest: list[object],
     form: str,
     encoding: str,
-    chunk_bytes: int,
+    size: int,
 ) -> None:
     # An object comes first: a list that comes first would be the list of entries.
     values = [first, *rest]
-    path = _written(tmp_path_factory.getbasetemp() / "cut", FORMS[form](values), encoding)
+    text = FORMS[form](values)
+    path = _written(tmp_path_factory.getbasetemp() / "cut", text, encoding)
 
-    found = list(entries.entries_of("cut", read_text(str(path), chunk_bytes=chunk_bytes)))
+    found = list(parse_entries("cut", _cut(text, size)))
 
     # As text, since NaN is not equal to itself; json is the model.
     assert repr(found) == repr(json.loads(json.dumps(values)))
     assert repr(list(read_entries(path))) == repr(found)
+
+
+def _cut(text: str, size: int) -> Iterator[str]:
+    return (text[start : start + size] for start in range(0, len(text), size))
 
 
 def _lines_model(text: str) -> list[object]:
@@ -132,11 +136,10 @@ def _lines_model(text: str) -> list[object]:
 def test_lines_around_torn_ones_are_read(lines: list[tuple[str, int | None]], size: int) -> None:
     kept = [line if cut is None else line[: -min(cut, len(line) - 1)] for line, cut in lines]
     text = "\n".join([json.dumps(SAMPLE[0]), *kept])
-    chunks = (text[start : start + size] for start in range(0, len(text), size))
 
-    found = list(entries.entries_of("torn", chunks))
+    found = list(parse_entries("torn", _cut(text, size)))
 
-    assert ["torn" if isinstance(entry, entries.Torn) else entry for entry in found] == [
+    assert ["torn" if isinstance(entry, Torn) else entry for entry in found] == [
         json.loads(json.dumps(entry)) for entry in _lines_model(text)
     ]
 
@@ -407,10 +410,6 @@ def test_no_text_is_read_again_and_again() -> None:
     text = json.dumps([{"event": "x" * 900_000}, *({"event": "y" * 5000} for _ in range(400))])
     asked = 0
 
-    def chunks() -> Iterator[str]:
-        for start in range(0, len(text), 1000):
-            yield text[start : start + 1000]
-
     def counting(held: str, start: int) -> tuple[object, int]:
         nonlocal asked
         try:
@@ -421,10 +420,10 @@ def test_no_text_is_read_again_and_again() -> None:
         asked += end - start
         return value, int(end)
 
-    decode = entries._decode
+    decode = reader._decode
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(entries, "_decode", counting)
-        count = sum(1 for _ in entries.entries_of("text", chunks()))
+        patch.setattr(reader, "_decode", counting)
+        count = sum(1 for _ in parse_entries("text", _cut(text, 1000)))
 
     assert count == 401
     assert asked < 4 * len(text)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from snapviewer.events import Analysis, Log, analyze, as_markdown, report_on
-from snapviewer.events.log import event_of
+from snapviewer.events import Analysis, analyze, as_markdown, report_on
+from snapviewer.events.log import log_of
 from snapviewer.events.steps import Meaning
 from snapviewer.report.blocks import Language
 
@@ -87,16 +87,9 @@ def write_log(path: Path, entries: Iterable[Entry] = SAMPLE) -> Path:
     return path
 
 
-def log_of(entries: Iterable[object], path: str = "memory_events.json") -> Log:
-    """The log that reading these entries would return."""
-    read = [event_of(entry, place) for place, entry in enumerate(entries, start=1)]
-    odd = [oddity for _, oddities in read for oddity in oddities]
-    return Log(path, tuple(event for event, _ in read if event), tuple(odd[:100]), len(odd))
-
-
 def analysis_of(entries: Iterable[object], *, steps_are: Meaning | None = None) -> Analysis:
     """What the analysis says of these entries."""
-    return analyze(log_of(entries), steps_are=steps_are)
+    return analyze(log_of(entries, "memory_events.json"), steps_are=steps_are)
 
 
 def markdown_of(entries: Sequence[object], language: Language = "zh") -> str:

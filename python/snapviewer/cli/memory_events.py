@@ -13,9 +13,9 @@ from typing import IO, Any
 
 from snapviewer.compat.events import analyze_log_file, has_sections, with_sections
 from snapviewer.events.analysis import Analysis, analyze
-from snapviewer.events.errors import LogError
 from snapviewer.events.figures import Check, check_over, check_regression
 from snapviewer.events.log import Log, read_log
+from snapviewer.events.reader import LogError
 from snapviewer.files.atomic_write import atomic_write
 from snapviewer.report.blocks import Document, Language
 from snapviewer.report.events.baseline import comparison_of

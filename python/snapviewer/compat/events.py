@@ -9,12 +9,11 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import Any, TypeAlias
 
 from snapviewer.events.analysis import Analysis, analyze
-from snapviewer.events.errors import LogError
-from snapviewer.events.log import MOST_ENTRIES, Log, event_of, read_entries
+from snapviewer.events.log import log_of
+from snapviewer.events.reader import LogError, read_entries
 from snapviewer.report.blocks import Block, Document, Heading, Language, Listing, Paragraph, text
 from snapviewer.report.events.single import report_on
 from snapviewer.report.writers.html import as_html
@@ -45,14 +44,15 @@ def analyze_log_file(file_path: str | os.PathLike[str]) -> dict[str, Any]:
         `raw_events`, the events as they stand in the file. An empty dict if it cannot be read or
         has no events, as of an empty file or one that was cut; why is logged as an error.
     """
+    entries: list[object] = []
+
+    def kept() -> Iterator[object]:
+        for entry in read_entries(file_path):
+            entries.append(entry)
+            yield entry
+
     try:
-        entries = list(islice(read_entries(file_path), MOST_ENTRIES + 1))
-        if len(entries) > MOST_ENTRIES:
-            zh = f"其中的条目超过 {MOST_ENTRIES:,} 个"
-            raise LogError(
-                str(file_path), zh, f"there are more than {MOST_ENTRIES:,} entries in it"
-            )
-        log = _log_of(entries, str(file_path))
+        log = log_of(kept(), os.fsdecode(file_path))
     except (LogError, MemoryError) as error:
         logging.getLogger(__name__).error("%s", error)
         return {}
@@ -151,19 +151,7 @@ def analysis_of(analysis_data: Mapping[str, Any], log_path: str | os.PathLike[st
         for key in ("peak_memory", "incremental_memory")
         for name, size in analysis_data.get(key, {}).items()
     ]
-    return analyze(_log_of(entries, str(log_path)))
-
-
-def _log_of(entries: Sequence[object], path: str) -> Log:
-    events, oddities = [], []
-    for place, entry in enumerate(entries, start=1):
-        event, odd = event_of(entry, place)
-        oddities += odd
-        if event is not None:
-            events.append(event)
-    if not events:
-        raise LogError(path, zh="其中没有事件", en="there are no events in it")
-    return Log(path, tuple(events), tuple(oddities[:100]), len(oddities))
+    return analyze(log_of(entries, str(log_path)))
 
 
 def _custom_blocks(analysis_data: Mapping[str, Any]) -> Iterator[Block]:

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from snapviewer.compat.events import unregister_section as unregister_section
     from snapviewer.events.analysis import Analysis as Analysis
     from snapviewer.events.analysis import analyze as analyze
-    from snapviewer.events.errors import LogError as LogError
     from snapviewer.events.log import Event as Event
     from snapviewer.events.log import Log as Log
     from snapviewer.events.log import read_log as read_log
+    from snapviewer.events.reader import LogError as LogError
     from snapviewer.events.recorder import EventRecorder as EventRecorder
     from snapviewer.report.events.json import as_dict as as_dict
     from snapviewer.report.events.single import REPORT_FORMAT as REPORT_FORMAT
@@ -43,7 +43,7 @@ else:
             "generate_html_report generate_pdf_report generate_report register_section "
             "unregister_section",
             "events.analysis": "Analysis analyze",
-            "events.errors": "LogError",
+            "events.reader": "LogError",
             "events.log": "Event Log read_log",
             "events.recorder": "EventRecorder",
             "report.events.json": "as_dict",
