@@ -115,8 +115,7 @@ def test_the_old_name_of_the_converter_explains_itself() -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        "",
-        "nonsense",
+        "--nonsense",
         "info",
         "info a b",
         "info a --nonsense",
@@ -161,6 +160,47 @@ def test_wrong_usage_ends_with_2_and_touches_nothing(
     assert ran.err.startswith("usage: snapviewer")
     assert "error: " in ran.err.splitlines()[-1]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_word_is_refused_with_what_to_do(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    for word in ("nonsense", "missing.pickle"):
+        ran = run_here(capsys, word)
+
+        assert (ran.code, ran.out) == (2, "")
+        assert ran.err.startswith(f"snapviewer: no such file or command: {word}; ")
+        assert "`snapviewer --help`" in ran.err
+        assert len(ran.err.splitlines()) == 1
+
+
+def test_bare_without_a_display_is_the_help(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DISPLAY", raising=False)
+
+    bare, helped = run_here(capsys), run_here(capsys, "--help")
+
+    assert (bare.code, bare.err) == (0, "")
+    assert bare.out == helped.out
+
+
+def test_a_file_alone_is_opened_in_the_window(
+    small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[object] = []
+    monkeypatch.setattr(
+        "snapviewer.cli.window.open_window", lambda files, **how: opened.append((files, how))
+    )
+
+    for arguments in ([small], ["--theme", "dark", small], ["open", small]):
+        assert run_here(capsys, *arguments).code == 0
+
+    usual = {"size": None, "theme": None}
+    dark = {"size": None, "theme": "dark"}
+    assert opened == [([small], usual), ([small], dark), ([small], usual)]
 
 
 # demo
@@ -742,16 +782,3 @@ def test_no_bar_where_nobody_watches(command: str, demos: Path, tmp_path: Path) 
 
     assert (ran.code, ran.err) == (0, "")
     assert "\r" not in ran.out
-
-
-def test_a_command_loads_no_other() -> None:
-    code = (
-        "import sys, snapviewer.cli as cli\n"
-        "try: cli.main(['query', '--help'])\n"
-        "except SystemExit: pass\n"
-        "print([name for name in sys.modules if name in ('snapviewer.events', 'tkinter', 'PIL')])"
-    )
-
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-
-    assert done.stdout.endswith("[]\n")

@@ -1,115 +1,170 @@
-"""The command line: one module a command, and the one place that prints errors.
+"""The command line: the table of commands, and how a command is run.
 
-Exit code 0 is success, 1 a failed operation with one sentence on stderr, 2 wrong usage, 130 Ctrl-C.
+The module of a command is imported when the command is chosen: all of them together take a third
+of a second. Until then, neither the native core nor NumPy is loaded.
+
+Exit codes: 0 success; 1 failure, with one sentence on stderr; 2 wrong usage; 3 a failed check;
+130 Ctrl-C.
 """
 
 from __future__ import annotations
 
-import argparse
+import os
 import sys
-from collections.abc import Callable, Sequence
 from importlib import import_module
-from types import ModuleType
-from typing import NoReturn
 
-from snapviewer import SnapshotError, __version__
+from snapviewer import __version__
+from snapviewer._lazy import TYPE_CHECKING
 from snapviewer.text.streams import close_output, ready_streams
 
-from .arguments import sentence_of
-from .sentences import sentence
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Sequence
+    from types import ModuleType
 
-Run = Callable[[argparse.Namespace], None]
-
-# The module of each command, which is imported when the command is used: together they take a
-# third of a second. It tells what it does in `ABOUT`, and adds its options with `add_options`.
-_COMMANDS = {
-    "open": "window",
-    "convert": "convert",
-    "info": "info",
-    "report": "report",
-    "render": "render",
-    "query": "query",
-    "pth": "pth",
-    "events": "events",
-    "model": "model",
-    "explore": "explore",
-    "demo": "demo",
+# What `--help` lists: for each command its module here, and what it does.
+_GROUPS = {
+    "Look": {
+        "open": ("window", "Explore a snapshot in a window"),
+        "render": ("render", "Draw the memory over time as a PNG"),
+    },
+    "Explain": {
+        "info": ("info", "Summarize a snapshot: devices, peaks, whether it is consistent"),
+        "report": ("report", "List the lines of code that hold the memory at the peak"),
+        "query": ("query", "Query a snapshot in SQL"),
+    },
+    "Capture": {
+        "demo": ("demo", "Write a realistic snapshot to try things on"),
+    },
+    "Files": {
+        "convert": ("convert", "Convert a snapshot to a bundle that opens instantly"),
+    },
+    "Models": {
+        "pth": ("pth", "List the tensors of checkpoints, their sizes, and wasted bytes"),
+        "model": ("model", "Describe a model: architecture, parameters, FLOPs, recommendations"),
+        "explore": ("explore", "Browse the modules of a checkpoint in the terminal"),
+        "events": ("events", "Report on logs of memory events: components, peaks, steps, leaks"),
+    },
 }
+_COMMANDS = {name: command for group in _GROUPS.values() for name, command in group.items()}
+
+_USAGE = """\
+usage: snapviewer [FILE]
+       snapviewer COMMAND FILE... [options]
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    parser = argparse.ArgumentParser(
-        prog="snapviewer",
-        description="Look into PyTorch CUDA memory snapshots, checkpoints and memory events.",
-    )
-    parser.add_argument("--version", action="version", version=f"snapviewer {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    is_chosen = bool(arguments) and arguments[0] in _COMMANDS
-    for name in [arguments[0]] if is_chosen else _COMMANDS:
-        command = _command(_COMMANDS[name])
-        about = command.ABOUT
-        command.add_options(commands.add_parser(name, help=about, description=sentence_of(about)))
-    return _run(parser, arguments)
+    if not arguments:
+        return run(_welcome)
+    first = arguments[0]
+    if first in ("-h", "--help"):
+        return run(lambda: print(help_text(), end=""))
+    if first == "--version":
+        return run(lambda: print(f"snapviewer {__version__}"))
+    if first in _COMMANDS:
+        return _run_command(first, f"snapviewer {first}", arguments[1:])
+    if not first.startswith("-") and not os.path.lexists(first):
+        return run(lambda: _refuse(first))
+    return _run_command("open", "snapviewer", arguments)
 
 
-def _command(module: str) -> ModuleType:
-    return import_module(f"snapviewer.cli.{module}")
+def _welcome() -> None:
+    """Open the window without a file, or print the help where no window can be opened."""
+    from .window import NoWindowError, open_window
+
+    try:
+        open_window()
+    except NoWindowError:
+        print(help_text(), end="")
+
+
+def _refuse(word: str) -> None:
+    from .errors import UsageError
+
+    raise UsageError(f"no such file or command: {word}; `snapviewer --help` lists the commands")
+
+
+def help_text() -> str:
+    """Return what `snapviewer --help` prints."""
+    lines = [
+        _USAGE,
+        "Explore PyTorch's memory: CUDA snapshots, checkpoints, models and event logs.",
+        "`snapviewer FILE` opens a snapshot in a window, `snapviewer` alone a welcome page.",
+    ]
+    for group, commands in _GROUPS.items():
+        lines += ["", f"{group}:"]
+        lines += [f"  {name:<9} {about}" for name, (_, about) in commands.items()]
+    lines += [
+        "",
+        "Options:",
+        "  -h, --help  Show this help",
+        "  --version   Show the version",
+        "",
+        "`snapviewer COMMAND --help` explains a command.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def description_of(command: str) -> str:
+    """Return what a command does, as a sentence."""
+    return f"{_COMMANDS[command][1]}."
 
 
 def convert_main(arguments: Sequence[str] | None = None) -> int:
     """Run `convert` alone, as `python convert_snap.py` does."""
-    return _run_alone("convert_snap.py", "convert", arguments)
+    return _run_command("convert", "convert_snap.py", arguments)
 
 
 def gui_main(arguments: Sequence[str] | None = None) -> int:
     """Run `open` alone, as `python gui.py` does."""
-    return _run_alone("gui.py", "window", arguments)
+    return _run_command("open", "gui.py", arguments)
 
 
 def parser_main(arguments: Sequence[str] | None = None) -> int:
     """Run `model` alone, as `pytorch_parser` does: it always writes its report."""
-    command = _command("model")
-    parser = _MarkedParser(prog="pytorch_parser", description=sentence_of(command.ABOUT))
-    command.add_parser_options(parser)
-    return _run(parser, arguments, mark="[ERROR] ")
+    return run(lambda: _execute(_module("model").pytorch_parser(), arguments), mark="[ERROR] ")
 
 
-class _MarkedParser(argparse.ArgumentParser):
-    """Says wrong usage as `pytorch_parser` says all errors: marked, and with exit code 1."""
-
-    def error(self, message: str) -> NoReturn:
-        self.print_usage(sys.stderr)
-        self.exit(1, f"[ERROR] {message}\n")
-
-
-def _run_alone(name: str, module: str, arguments: Sequence[str] | None) -> int:
-    command = _command(module)
-    parser = argparse.ArgumentParser(prog=name, description=sentence_of(command.ABOUT))
-    command.add_options(parser)
-    return _run(parser, arguments)
-
-
-def _run(
-    parser: argparse.ArgumentParser, arguments: Sequence[str] | None, mark: str = "snapviewer: "
-) -> int:
+def run(work: Callable[[], None], *, mark: str = "snapviewer: ") -> int:
+    """Do something, and return the exit code; a failure is one sentence on stderr, after `mark`."""
     ready_streams()
-    options = parser.parse_args(arguments)
-    run: Run = options.run
     try:
-        run(options)
+        work()
         sys.stdout.flush()
     except KeyboardInterrupt:
-        return _fail("interrupted", 130, mark)
+        print(f"{mark}interrupted", file=sys.stderr)
+        return 130
     except BrokenPipeError:
         close_output()
-        return 0
-    except (SnapshotError, OSError, MemoryError) as error:
-        return _fail(sentence(error), 1, mark)
+    except Exception as error:
+        from .errors import exit_code, sentence
+
+        code = exit_code(error)
+        if code is None:
+            raise
+        print(f"{mark}{sentence(error)}", file=sys.stderr)
+        return code
     return 0
 
 
-def _fail(sentence: str, code: int, mark: str) -> int:
-    print(f"{mark}{sentence}", file=sys.stderr)
-    return code
+def _run_command(name: str, program: str, arguments: Sequence[str] | None) -> int:
+    def work() -> None:
+        import argparse
+
+        parser = argparse.ArgumentParser(prog=program, description=description_of(name))
+        _module(name).add_options(parser)
+        _execute(parser, arguments)
+
+    return run(work)
+
+
+def _module(command: str) -> ModuleType:
+    return import_module(f"snapviewer.cli.{_COMMANDS[command][0]}")
+
+
+def _execute(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> None:
+    options = parser.parse_args(arguments)
+    options.run(options)

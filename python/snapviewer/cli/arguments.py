@@ -13,11 +13,6 @@ from snapviewer.text.sanitize import json_text
 from snapviewer.text.units import parse_bytes
 
 
-def sentence_of(text: str) -> str:
-    """Make a sentence of what a command does."""
-    return f"{text[0].upper()}{text[1:]}."
-
-
 def whole(text: str) -> int:
     """Read a whole number."""
     try:

@@ -10,8 +10,6 @@ from snapviewer.text.progress import progress_bar
 
 from .arguments import device_index, print_json, size_of
 
-ABOUT = "convert a snapshot into a bundle that opens at once"
-
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""

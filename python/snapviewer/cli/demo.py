@@ -10,9 +10,6 @@ from snapviewer.text.progress import progress_bar
 
 from .arguments import positive, print_json, refuse_to_replace, size_of, whole
 
-ABOUT = "make a realistic snapshot to try things on"
-
-
 _DEMO_FLAGS = {
     "expandable": "expandable segments, with map and unmap",
     "private_pools": "private pools, as CUDA graphs have",

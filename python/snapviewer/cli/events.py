@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from snapviewer import SnapshotError
-from snapviewer.cli import memory_events as command
-
-ABOUT = command.ABOUT
+from . import memory_events as command
+from .errors import CommandError
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -20,4 +18,4 @@ def _events(options: argparse.Namespace) -> None:
     try:
         command.run(options)
     except command.EventsError as failure:
-        raise SnapshotError(str(failure)) from None
+        raise CommandError(str(failure)) from None

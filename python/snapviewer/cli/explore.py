@@ -25,8 +25,6 @@ from snapviewer.text.progress import progress_bar
 
 from .arguments import positive, whole
 
-ABOUT = "browse the modules of a checkpoint in the terminal: parameters, shapes, memory"
-
 _EXPORTS: dict[str, Callable[[Tree, Seen], str]] = {
     "text": text.as_text,
     "json": lambda tree, seen: f"{document.as_json(tree, seen)}\n",

@@ -11,8 +11,6 @@ from snapviewer.text.progress import progress_bar
 
 from .arguments import print_json
 
-ABOUT = "tell what is in a snapshot: devices, peaks, whether it adds up"
-
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""

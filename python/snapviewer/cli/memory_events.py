@@ -30,7 +30,8 @@ from snapviewer.text.progress import progress_bar
 from snapviewer.text.sanitize import json_text, replace_unprintable
 from snapviewer.text.units import parse_bytes
 
-ABOUT = "report on logs of memory events: components, peaks, steps, leaks, what to do, which GPU"
+from . import description_of
+
 DEFAULT_OUTPUT = "memory_analysis_report.md"
 
 _SUFFIXES = {".html": "html", ".htm": "html", ".pdf": "pdf"}
@@ -42,6 +43,7 @@ class EventsError(Exception):
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
+    parser.description = description_of("events")
     parser.epilog = "Exit code 1: a log cannot be read, or a check failed. 1 GB is 1024³ bytes."
     parser.add_argument("logs", nargs="*", metavar="LOG", help="memory_events.json (or JSON Lines)")
     parser.add_argument(

@@ -10,6 +10,7 @@ import sys
 from contextlib import ExitStack
 from math import inf, nan
 from pathlib import Path
+from typing import NoReturn
 
 from snapviewer import SnapshotError
 from snapviewer.checkpoint.paths import one_file
@@ -25,13 +26,11 @@ from snapviewer.report.writers.pdf import PdfUnavailable
 from snapviewer.text.progress import progress_bar
 from snapviewer.text.sanitize import json_outline
 
+from . import description_of
 from .arguments import seconds
 from .running import prints_aside, stoppable
 
 REPORT = "comprehensive_model_analysis.txt"
-ABOUT = "tell what a model is and computes: architecture, parameters, operations, FLOPs, advice"
-
-
 _USUAL = RunOptions()
 
 
@@ -126,10 +125,20 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_parser_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `pytorch_parser`, which always writes its report."""
+class _MarkedParser(argparse.ArgumentParser):
+    """Reports wrong usage as `pytorch_parser` reports all errors: marked, with exit code 1."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(1, f"[ERROR] {message}\n")
+
+
+def pytorch_parser() -> argparse.ArgumentParser:
+    """Return the parser of `pytorch_parser`, which always writes its report."""
+    parser = _MarkedParser(prog="pytorch_parser", description=description_of("model"))
     add_options(parser)
     parser.set_defaults(always=Path(REPORT))
+    return parser
 
 
 def _input(text: str) -> TensorSpec:

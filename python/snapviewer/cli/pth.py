@@ -9,19 +9,14 @@ from collections.abc import Sequence
 from threading import Event
 
 from snapviewer import SnapshotError, _core
-from snapviewer.checkpoint.difference import diff_of
 from snapviewer.checkpoint.paths import FailedFile, expanded, is_wildcard
 from snapviewer.checkpoint.statistics import Measured, measure
 from snapviewer.checkpoint.summary import SORTS, summary_of
-from snapviewer.report.checkpoint import difference as difference_report
 from snapviewer.report.checkpoint import json as json_report
 from snapviewer.report.checkpoint import text as text_report
 from snapviewer.text.progress import progress_bar
 
 from .arguments import positive, print_json, whole
-from .pth_many import run_many
-
-ABOUT = "tell what is in checkpoints: tensors, what they cost, what is wasted, what they would run"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -79,6 +74,8 @@ def _pth(options: argparse.Namespace) -> None:
         _require(failed)
         _one(options, files[0])
     else:
+        from .pth_many import run_many
+
         run_many(
             files,
             failed,
@@ -119,6 +116,9 @@ def _one(options: argparse.Namespace, file: str) -> None:
 
 
 def _diff(options: argparse.Namespace, file: str, other: str) -> None:
+    from snapviewer.checkpoint.difference import diff_of
+    from snapviewer.report.checkpoint import difference as difference_report
+
     before, after = _core.read_checkpoint(file), _core.read_checkpoint(other)
     with progress_bar("comparing") as progress:
         diff = diff_of(before, after, progress=progress)

@@ -26,7 +26,7 @@ from snapviewer.report.checkpoint.many import FileLine, line_of
 from snapviewer.text.progress import progress_bar
 from snapviewer.text.sanitize import json_text
 
-from .sentences import sentence
+from .errors import sentence
 
 if TYPE_CHECKING:
     from snapviewer._core import Checkpoint

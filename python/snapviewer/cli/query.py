@@ -13,7 +13,6 @@ from snapviewer.text.progress import progress_bar
 
 from .arguments import positive, print_json, seconds
 
-ABOUT = "ask a snapshot something in SQL"
 _TABLES = (
     "allocs, allocations, at_peak, events, frames, stacks, callstacks, identities, segments, "
     "blocks, history, devices, annotations, settings, source_code, metadata"

@@ -24,8 +24,6 @@ from .arguments import (
     size_of,
 )
 
-ABOUT = "draw a picture of the memory over time, as a PNG"
-
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""

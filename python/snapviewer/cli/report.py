@@ -13,8 +13,6 @@ from snapviewer.text.progress import progress_bar
 
 from .arguments import device_index, picked_device, positive, print_json
 
-ABOUT = "say what holds the memory at the peak, by line of code"
-
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
-from snapviewer import SnapshotError
 from snapviewer.report.picture import options as pictures
 
 from .arguments import positive
+from .errors import CommandError
 
-ABOUT = "explore a snapshot in a window"
 _ELSEWHERE = (
     "without a window, `snapviewer render FILE -o picture.png` draws the same picture and "
     "`snapviewer report FILE` says what holds the memory"
 )
+
+
+class NoWindowError(CommandError):
+    """No window can be opened here."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -49,18 +52,31 @@ _LOG_LEVELS = {"trace": 5, "debug": 10, "info": 20, "warning": 30, "error": 40}
 
 
 def _open(options: argparse.Namespace) -> None:
+
+    import logging
+
     logging.basicConfig(
         level=_LOG_LEVELS[options.log], format="%(relativeCreated)7d ms  %(name)s  %(message)s"
     )
     files = [*([options.directory] if options.directory else []), *options.files]
+    open_window(files, size=options.res, theme=options.theme)
+
+
+def open_window(
+    files: Sequence[Path] = (), *, size: Sequence[int] | None = None, theme: str | None = None
+) -> None:
+    """Open the window on files, or on its welcome page, and return when it is closed.
+
+    Raises:
+        NoWindowError: There is no Tk, or no display.
+    """
     try:
         from snapviewer.gui import app
     except ImportError as error:
-        raise SnapshotError(
+        raise NoWindowError(
             f"this Python has no Tk ({error}); install it (such as python3-tk); {_ELSEWHERE}"
         ) from None
-    size = None if options.res is None else (options.res[0], options.res[1])
     try:
-        app.run(files, plot_size=size, theme=options.theme or "")
+        app.run(files, plot_size=(size[0], size[1]) if size else None, theme=theme or "")
     except app.NoDisplayError:
-        raise SnapshotError(f"there is no display to open a window on; {_ELSEWHERE}") from None
+        raise NoWindowError(f"there is no display to open a window on; {_ELSEWHERE}") from None

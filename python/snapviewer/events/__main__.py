@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from snapviewer.cli.memory_events import ABOUT, EventsError, add_options, printable, run
+from snapviewer.cli.memory_events import EventsError, add_options, printable, run
 from snapviewer.text.streams import close_output, ready_streams
 
 
@@ -15,7 +15,7 @@ def main(
 ) -> int:
     """Report on logs, and return the exit code."""
     ready_streams()
-    parser = argparse.ArgumentParser(prog=program, description=f"{ABOUT.capitalize()}.")
+    parser = argparse.ArgumentParser(prog=program)
     add_options(parser)
     options = parser.parse_args(arguments)
     try:

@@ -11,13 +11,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from snapviewer._core import Device, Frame, Timeline
 from snapviewer.snapshot.frames import own_frame
 from snapviewer.text.units import count_of
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 MOST_STACKS = 400
 MOST_GROUPS = 200
@@ -176,7 +179,9 @@ def _groups(
     named = [group(line, np.array(of), tuple(of)) for line, of in by_line.items()]
     named.sort(key=lambda one: -one.size_bytes)
     shown = tuple(named[:MOST_GROUPS])
-    others = np.setdiff1d(present, [stack for one in shown for stack in one.stacks])
+    is_other = count > 0
+    is_other[[stack for one in shown for stack in one.stacks]] = False
+    others = np.flatnonzero(is_other)
     if not len(others):
         return shown, None
     return shown, group(count_of(len(others), "more stack"), others, ())

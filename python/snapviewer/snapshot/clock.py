@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-import numpy.typing as npt
 
 from snapviewer._core import Clock
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 _FAR_US = 2.0**53
 """Beyond all times: before the first event and after the last, every clock is as fast as time."""

@@ -56,7 +56,14 @@ def own_frame(frames: Sequence[Frame]) -> Frame | None:
     Returns:
         The frame, or None if there are no frames.
     """
-    return min(frames, key=_rank, default=None)
+    best, best_rank = None, _MACHINERY + 1
+    for frame in frames:
+        rank = _rank(frame)
+        if rank < best_rank:
+            best, best_rank = frame, rank
+            if rank == _OWN:  # most stacks end here, long before their last frame
+                break
+    return best
 
 
 def kind_of(frame: Frame) -> FrameKind:

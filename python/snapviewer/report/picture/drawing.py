@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image, PngImagePlugin
 
 from snapviewer import Device, Snapshot
@@ -20,6 +19,9 @@ from .layout import Box, layout_of, legend_room
 from .legend import Entry, Shown, legend_of
 from .options import PictureOptions
 from .view import View, view_of
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 _HEADROOM = 28  # above the peak, for its label
 _MOST_BYTES = 2**64 - 1

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from snapviewer import Device, Snapshot, _core
 from snapviewer.report.theme import Color
@@ -16,8 +16,12 @@ from snapviewer.text.units import BYTE_UNITS, count_of
 
 from .view import View
 
-Ids = npt.NDArray[np.int64]
-Rgb = npt.NDArray[np.uint8]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Ids = npt.NDArray[np.int64]
+    Rgb = npt.NDArray[np.uint8]
+
 _MOST_SWATCHES = 4
 _MOST_STEPS = 9
 _MOST_OTHERS = 5
@@ -136,11 +140,15 @@ def _groups(
     """Group what is visible or alive at the peak by what its key is called, the most held first."""
     size = shown.device.allocations.size
     at_peak = shown.view.timeline.stack(shown.view.peak_event)[0].astype(np.int64)
-    members = np.union1d(shown.visible, at_peak)
+    # Neither `union1d` nor `unique`: they import numpy.ma, which takes as long as all the rest.
+    is_member = np.zeros(len(size), dtype=np.bool_)
+    is_member[shown.visible] = is_member[at_peak] = True
+    members = np.flatnonzero(is_member)
     members = members[np.argsort(size[members], kind="stable")]
-    found, group_of = np.unique(keys[members], return_inverse=True)
+    found = np.array(sorted(set(keys[members].tolist())), dtype=keys.dtype)
     largest = np.zeros(len(found), dtype=np.int64)
-    largest[group_of] = members  # the last one that is written is the largest
+    # The last one that is written is the largest.
+    largest[np.searchsorted(found, keys[members])] = members
     held = np.zeros(len(found), dtype=np.uint64)
     np.add.at(held, np.searchsorted(found, keys[at_peak]), size[at_peak])
     pixels = np.zeros(len(found), dtype=np.int64)
