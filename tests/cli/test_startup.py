@@ -26,7 +26,7 @@ sys.exit(code)
 # Each takes a noticeable part of the time of a command on a small file.
 _HEAVY = {
     "asyncio",
-    "fpdf",
+    "typst",
     "http",
     "logging",
     "multiprocessing",

@@ -61,7 +61,7 @@ def here(
 
 
 def test_the_suffix_decides_what_is_written_and_several_are_written_at_once(here: Here) -> None:
-    pytest.importorskip("fpdf")
+    pytest.importorskip("typst")
 
     ran = here("log.json", "-o", "a.md", "-o", "b.HTML", "-o", "c.pdf", "-o", "d.txt")
 
@@ -176,12 +176,12 @@ def test_a_log_that_cannot_be_read_makes_no_report_and_leaves_nothing(
 def test_without_what_a_pdf_takes_a_sentence_says_so_and_nothing_is_written(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "fpdf", None)
+    monkeypatch.setitem(sys.modules, "typst", None)
 
     ran = here("log.json", "-o", "a.md", "-o", "a.pdf")
 
     assert ran.code == 1
-    assert "pip install fpdf2" in ran.err
+    assert "pip install typst" in ran.err
     assert ran.err.count("\n") == 1
     assert here.files == {"log.json"}
 

@@ -67,7 +67,7 @@ def test_importing_events_loads_neither_torch_nor_the_native_module() -> None:
     code = """if True:
         import sys
         import snapviewer.events
-        heavy = ("numpy", "torch", "PIL", "psutil", "fpdf", "tkinter", "snapviewer._core")
+        heavy = ("numpy", "torch", "PIL", "psutil", "typst", "tkinter", "snapviewer._core")
         print([name for name in heavy if name in sys.modules])
     """
 

@@ -1,6 +1,6 @@
 """Memory events: records what a run does to memory, and reports on such logs.
 
-Only the standard library is needed; a PDF needs fpdf2.
+Only the standard library is needed; PDF needs the extra `pdf`.
 
 >>> from snapviewer.events import EventRecorder, analyze, read_log
 >>> analysis = analyze(read_log("memory_events.json"))           # doctest: +SKIP

@@ -81,6 +81,17 @@ class Table:
     rows: tuple[tuple[Text, ...], ...]
     has_total: bool = False
 
+    def full_rows(self, *, bold_total: bool = False) -> list[tuple[Text, ...]]:
+        """Return the rows with one cell for each column, and on request the total in bold."""
+        count = len(self.columns)
+        rows = [(*row[:count], *[()] * (count - len(row))) for row in self.rows]
+        if rows and self.has_total and bold_total:
+            rows[-1] = tuple(
+                tuple(strong(span.text) if span.style == "plain" else span for span in cell)
+                for cell in rows[-1]
+            )
+        return rows
+
 
 @dataclass(frozen=True, slots=True)
 class Bar:

@@ -18,7 +18,7 @@ from snapviewer.report.tree.selection import (
     rows_of,
 )
 from snapviewer.report.writers.html import page_of
-from snapviewer.report.writers.lettering import one_line
+from snapviewer.text.sanitize import sanitize
 from snapviewer.text.units import format_share
 
 # Browsers nest no more than a few hundred elements; what is deeper stands at this level.
@@ -165,4 +165,4 @@ def _tensors(tensors: tuple[TensorEntry, ...]) -> Iterator[str]:
 
 
 def _words(text: str) -> str:
-    return escape(one_line(text, 300))
+    return escape(sanitize(text, 300, strip=False))

@@ -1,4 +1,4 @@
-"""Documents: what a report says, as plain blocks, and the same as Markdown, HTML and PDF.
+"""Writers of documents: blocks as Markdown, HTML and PDF, and their charts.
 
-Only the standard library is needed; a PDF needs fpdf2.
+They need the standard library only; PDF needs the extra `pdf`.
 """

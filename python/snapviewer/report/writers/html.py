@@ -25,9 +25,10 @@ from snapviewer.report.blocks import (
     Text,
 )
 from snapviewer.report.writers.charts import SLIM_PX, draw
-from snapviewer.report.writers.lettering import one_line
+from snapviewer.report.writers.lettering import MAX_SPAN_CHARS
 from snapviewer.report.writers.style_sheet import style_sheet
 from snapviewer.report.writers.svg import as_svg
+from snapviewer.text.sanitize import sanitize
 
 _LANGUAGES = {"zh": "zh-CN", "en": "en"}
 _CONTENTS = {"zh": "目录", "en": "Contents"}
@@ -123,12 +124,11 @@ def _table(table: Table) -> Iterator[str]:
     for column, kind in zip(table.columns, kinds, strict=True):
         yield f'<th scope="col"{kind}>{_words(column.title)}</th>'
     yield "</tr>\n</thead>\n<tbody>"
-    for index, row in enumerate(table.rows):
-        is_total = table.has_total and index == len(table.rows) - 1
-        yield '<tr class="total">' if is_total else "<tr>"
-        cells = [*row[: len(kinds)], *[()] * (len(kinds) - len(row))]
+    rows = table.full_rows()
+    for number, row in enumerate(rows, start=1):
+        yield '<tr class="total">' if table.has_total and number == len(rows) else "<tr>"
         yield "".join(
-            f"<td{kind}>{_inline(cell)}</td>" for cell, kind in zip(cells, kinds, strict=True)
+            f"<td{kind}>{_inline(cell)}</td>" for cell, kind in zip(row, kinds, strict=True)
         )
         yield "</tr>"
     yield "</tbody>\n</table>\n</div>"
@@ -145,4 +145,4 @@ def _span(span: Span) -> str:
 
 
 def _words(text: str) -> str:
-    return escape(one_line(text))
+    return escape(sanitize(text, MAX_SPAN_CHARS, strip=False))

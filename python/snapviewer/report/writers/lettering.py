@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from functools import lru_cache
 
-MOST_CHARACTERS = 2000  # of one stretch of text; a name in a log may have megabytes
+from snapviewer.text.sanitize import sanitize
 
-_SPACE = re.compile(r"\s+")
+MAX_SPAN_CHARS = 2000  # a name in a log may have megabytes
+
 _NARROW = frozenset(" !'(),./:;I[\\]`fijlrt{|}")
 _BROAD = frozenset("%&@GMOQWmw—…")
-
-
-def one_line(text: str, most: int = MOST_CHARACTERS) -> str:
-    r"""Put a text on one line that nothing obeys; unlike `sanitize`, spaces at its ends stay.
-
-    >>> one_line("a\n\tb "), one_line("x\x1b\ud800\u202e"), one_line("abcdef", 4)
-    ('a b ', 'x???', 'abc…')
-    """
-    # Cut first: the rest of a megabyte need not be looked at.
-    text = text if len(text) <= most else f"{text[: most - 1]}…"
-    text = _SPACE.sub(" ", text)
-    return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
 
 
 @lru_cache(maxsize=4096)
@@ -67,7 +55,7 @@ def fitted(text: str, room_px: float, size_px: float) -> str:
     >>> fitted("short", 100, 10), fitted("none", 0, 10)
     ('short', '')
     """
-    text = one_line(text, 400)
+    text = sanitize(text, 400, strip=False)
     if width_px(text, size_px) <= room_px:
         return text
     room = room_px - width_px("…", size_px)

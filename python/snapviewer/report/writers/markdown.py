@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 
 from snapviewer.report.blocks import (
@@ -19,8 +19,9 @@ from snapviewer.report.blocks import (
     Table,
     Text,
 )
-from snapviewer.report.writers.lettering import columns, one_line
+from snapviewer.report.writers.lettering import MAX_SPAN_CHARS, columns
 from snapviewer.report.writers.mermaid import bar_fence, line_fences
+from snapviewer.text.sanitize import sanitize
 
 MARKS = {"plain": "", "good": "✅ ", "warning": "⚠️ ", "bad": "❌ "}
 
@@ -92,7 +93,7 @@ def _inline(text: Text, *, is_cell: bool = False) -> str:
     ]
     parts: list[str] = []
     for index, span in enumerate(joined):
-        words = one_line(span.text)
+        words = sanitize(span.text, MAX_SPAN_CHARS, strip=False)
         before = joined[index - 1].text[-1:] if index else ""
         after = joined[index + 1].text[:1] if index + 1 < len(joined) else ""
         if span.style == "code":
@@ -167,7 +168,13 @@ def _table(table: Table) -> str:
     if not table.columns:
         return ""
     head = [_inline((Span(column.title),), is_cell=True).strip() for column in table.columns]
-    rows = [head, *_cells(table)]
+    rows = [
+        head,
+        *(
+            [_inline(cell, is_cell=True).strip() for cell in row]
+            for row in table.full_rows(bold_total=True)
+        ),
+    ]
     widths = [
         max(3, *(min(columns(row[index]), _WIDEST_COLUMN) for row in rows))
         for index in range(len(head))
@@ -178,19 +185,6 @@ def _table(table: Table) -> str:
     ]
     lines = [_row(row, widths, table.columns) for row in rows]
     return "\n".join([lines[0], _row(rule, widths, table.columns), *lines[1:]])
-
-
-def _cells(table: Table) -> Iterator[list[str]]:
-    """Render the rows, each with as many cells as there are columns; those of a sum stand out."""
-    for index, row in enumerate(table.rows):
-        is_total = table.has_total and index == len(table.rows) - 1
-        cells = [_total(cell) if is_total else cell for cell in row[: len(table.columns)]]
-        cells += [()] * (len(table.columns) - len(cells))
-        yield [_inline(cell, is_cell=True).strip() for cell in cells]
-
-
-def _total(cell: Text) -> Text:
-    return tuple(Span(span.text, "strong") if span.style == "plain" else span for span in cell)
 
 
 def _row(cells: Sequence[str], widths: Sequence[int], layout: Sequence[Column]) -> str:

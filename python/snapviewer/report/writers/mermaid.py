@@ -15,8 +15,9 @@ from typing import TypeAlias
 from snapviewer.report.blocks import BarChart, LineChart, Series
 from snapviewer.report.writers.charts import line_scale
 from snapviewer.report.writers.colors import SERIES_HEX
-from snapviewer.report.writers.lettering import fitted, one_line
+from snapviewer.report.writers.lettering import fitted
 from snapviewer.report.writers.scales import sane, value_scale
+from snapviewer.text.sanitize import sanitize
 
 MOST_POINTS = 60
 _MOST_NAMED = 12  # points whose x are written out below them
@@ -166,7 +167,7 @@ def _quoted(text: str) -> str:
     >>> print(_quoted('a "b" %%{init}%%'), _quoted(""))
     "a 'b' %(init)%" "–"
     """
-    similar = one_line(text, 120).translate(_SIMILAR)
+    similar = sanitize(text, 120, strip=False).translate(_SIMILAR)
     kept = "".join(c if c.isalnum() or c in _KEPT else " " for c in similar)
     while "%%" in kept or "--" in kept:
         kept = kept.replace("%%", "%").replace("--", "-")  # a comment, an arrow

@@ -1,182 +1,227 @@
-"""Documents as PDF: what goes where on its pages.
+"""Documents as PDF, typeset by Typst with the template `report.typ`.
 
-Texts are broken into lines by `typesetting.py`, and charts are the shapes that HTML draws, too.
+Typst breaks lines in both languages, repeats the head of a table on each page, numbers the pages
+and embeds what it needs of a font. Charts are the drawings that HTML shows, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import os
+import re
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from snapviewer.report.blocks import (
-    BarChart,
-    Block,
-    Document,
-    Heading,
-    LineChart,
-    Listing,
-    Paragraph,
-    Span,
-    Table,
-    Text,
-)
+from snapviewer.report import blocks
 from snapviewer.report.writers.charts import draw
-from snapviewer.report.writers.colors import Ink
-from snapviewer.report.writers.fonts import PdfUnavailable
-from snapviewer.report.writers.pages import LEADING, PAGE_ROOM, ROOM, SIDE, TOP, Pages, new_pages
-from snapviewer.report.writers.pdf_table import LEAST_HEIGHT, write_table
-from snapviewer.report.writers.shapes import Drawing
-from snapviewer.report.writers.typesetting import TextLine
+from snapviewer.report.writers.colors import PALETTES
+from snapviewer.report.writers.lettering import MAX_SPAN_CHARS, columns
+from snapviewer.report.writers.svg import as_svg
+from snapviewer.text.sanitize import sanitize
 
-__all__ = ["PdfUnavailable", "as_pdf"]
+if TYPE_CHECKING:
+    from typst import Fonts
 
-# In points.
-_TITLE, _BODY, _SMALL = 22.0, 10.5, 9.0
-_HEADINGS = {2: 15.0, 3: 12.0, 4: 10.5}
-_ABOVE = {2: 26.0, 3: 14.0, 4: 10.0}
-_TIGHT = 1.4  # between the lines of a heading
-_BELOW = 5.0
-_GAP = 8.0
-_INDENT = 18.0
-_POINTS_PER_PX = 0.75
-_HEADING_ROOM = 110.0  # what a chart leaves free on a page for the headings before it
-_LINE = _BODY * LEADING
+Lack: TypeAlias = Literal["library", "font", "chosen font"]
+
+FONT_VARIABLE = "SNAPVIEWER_FONT"
+
+_INSTALL = "pip install typst pylopdf-fonts-zh-cn"
+_SENTENCES: dict[Lack, dict[blocks.Language, str]] = {
+    "library": {
+        "zh": f"生成 PDF 需要 Typst，请安装：{_INSTALL}",
+        "en": f"PDF output needs Typst; install it with: {_INSTALL}",
+    },
+    "font": {
+        "zh": (
+            f"没有找到中文字体，请安装：{_INSTALL}，或者让环境变量 {FONT_VARIABLE} 指向一个字体文件"
+        ),
+        "en": (
+            f"no font with Chinese letters was found; install one with: {_INSTALL}, "
+            f"or set {FONT_VARIABLE} to a font file"
+        ),
+    },
+    "chosen font": {
+        "zh": f"环境变量 {FONT_VARIABLE} 所指的文件不是字体",
+        "en": f"{FONT_VARIABLE} is not set to a font file",
+    },
+}
+
+_FONT_PACKAGE = "pylopdf_fonts_zh_cn"
+# Fonts with Chinese letters that the package and operating systems bring, the better ones first.
+_FAMILIES = (
+    "Noto Sans SC",
+    "Noto Sans CJK SC",
+    "Source Han Sans SC",
+    "Source Han Sans CN",
+    "PingFang SC",
+    "Hiragino Sans GB",
+    "Microsoft YaHei",
+    "DengXian",
+    "WenQuanYi Micro Hei",
+    "WenQuanYi Zen Hei",
+    "SimHei",
+    "Droid Sans Fallback",
+    "Heiti SC",
+    "STHeiti",
+    "Arial Unicode MS",
+    "SimSun",
+)
+
+_TEMPLATE = Path(__file__).with_name("report.typ")
+_CHART_PX = 650.0  # as wide as a page, at 0.75 points a pixel
+_MAX_CHART_PX = 800.0  # as high as a page, less its headings
+_MAX_SHORT, _MAX_NUMBER = 18, 30  # letters in a column that is as wide as it needs
+_MAX_WEIGHT = 40
+_REGIONS = {"zh": "CN", "en": "US"}
+_COLORS = {ink: "#{:02x}{:02x}{:02x}".format(*color) for ink, color in PALETTES["light"].items()}
+
+_LONG_WORD = re.compile(r"[!-~]{17,}")
+_JOINT = re.compile(r"(?<=[/\\_.=:-])(?=\w)")
+_LONG_PIECE = re.compile("([^\u200b]{16})(?=[^\u200b])")
 
 
-def as_pdf(document: Document) -> bytes:
+class PdfUnavailable(RuntimeError):  # noqa: N818 - it is no fault of the program
+    """A PDF cannot be made here: something is not installed."""
+
+    def __init__(self, lack: Lack) -> None:
+        super().__init__(_SENTENCES[lack]["en"])
+        self.lack: Lack = lack
+
+    def sentence(self, language: blocks.Language) -> str:
+        """Say what is missing and how to get it."""
+        return _SENTENCES[self.lack][language]
+
+
+def as_pdf(document: blocks.Document) -> bytes:
     """Render a document as PDF.
 
     Raises:
-        PdfUnavailable: fpdf2 or a font with Chinese letters is not installed.
+        PdfUnavailable: Typst or a font with Chinese letters is not installed.
     """
-    pages = new_pages(document.title, document.language)
-    title = pages.lines((Span(document.title.strip(), "strong"),), ROOM, _TITLE)
-    pages.write_lines(title, _TITLE, leading=_TIGHT)
-    pages.y += 12
-    for index in range(len(document.blocks)):
-        _write_block(pages, document.blocks, index)
-    if document.colophon.strip():
-        lines = pages.lines((Span(document.colophon),), ROOM, _SMALL)
-        pages.make_room(24 + len(lines) * _SMALL * LEADING)
-        pages.rule(pages.y + 14, "grid")
-        pages.y += 20
-        pages.write_lines(lines, _SMALL, ink="secondary")
-    return pages.finished(document.title)
+    family, fonts = find_font()
+    from typst import Compiler
+
+    report = {
+        "title": sanitize(document.title, MAX_SPAN_CHARS),
+        "heading": _words(document.title).strip(),
+        "lang": document.language,
+        "region": _REGIONS[document.language],
+        "font": family,
+        "colors": _COLORS,
+        "blocks": [_block(block, family) for block in document.blocks],
+        "colophon": _words(document.colophon).strip(),
+    }
+    compiler = Compiler(
+        _TEMPLATE.read_bytes(), font_paths=fonts, sys_inputs={"report": json.dumps(report)}
+    )
+    pdf = compiler.compile(format="pdf")
+    assert isinstance(pdf, bytes)
+    return pdf
 
 
-def _write_block(pages: Pages, blocks: Sequence[Block], index: int) -> None:
-    match blocks[index]:
-        case Heading() as heading:
-            pages.make_room(_least(pages, blocks, index))
-            _write_heading(pages, heading)
-        case Paragraph(text, "plain"):
-            lines = pages.lines(text, ROOM, _BODY)
-            is_title = all(span.style == "strong" for span in text)  # it stays with what follows
-            pages.make_room(min(len(lines), 3) * _LINE + (3 * _LINE if is_title else 0))
-            pages.write_lines(lines, _BODY)
-            pages.y += _GAP
-        case Paragraph(text, tone):
-            _write_box(pages, text, tone)
-        case Listing() as listing:
-            _write_listing(pages, listing)
-        case Table() as table:
-            if table.columns:
-                write_table(pages, table)
-        case BarChart() | LineChart() as chart:
-            _write_chart(pages, chart)
+def find_font() -> tuple[str, Fonts]:
+    """Find a font with Chinese letters, for both languages.
+
+    That is the file that the environment variable `SNAPVIEWER_FONT` names, or else a font of the
+    extra `pdf`, or else one of the system.
+
+    Returns:
+        Its family, and the fonts that Typst may use: those of the system have other letters.
+
+    Raises:
+        PdfUnavailable: There is none, or Typst is not installed.
+    """
+    try:
+        from typst import Fonts
+    except ImportError:
+        raise PdfUnavailable("library") from None
+    if chosen := os.environ.get(FONT_VARIABLE):
+        path = Path(chosen).absolute()
+        fonts = Fonts(include_embedded_fonts=False, font_paths=[path.parent])
+        named = [font.family for font in fonts.fonts() if font.path == str(path)]
+        if not named:
+            raise PdfUnavailable("chosen font")
+        # Of a collection, the font for Chinese as it is written in China.
+        return next((family for family in named if family.endswith(" SC")), named[0]), fonts
+    package = find_spec(_FONT_PACKAGE)
+    folders = [Path(package.origin).parent] if package and package.origin else []
+    fonts = Fonts(include_embedded_fonts=False, font_paths=folders)
+    there = set(fonts.families())
+    for family in _FAMILIES:
+        if family in there:
+            return family, fonts
+    raise PdfUnavailable("font")
 
 
-def _least(pages: Pages, blocks: Sequence[Block], index: int) -> float:
-    """Return the height that a block needs at least; headings stay with what follows them."""
-    height = 0.0
-    for block in blocks[index:]:
-        match block:
-            case Heading():
-                size = _HEADINGS[_level(block)]
-                height += _ABOVE[_level(block)] + _BELOW
-                height += len(_heading_lines(pages, block)) * size * _TIGHT
-                if height > PAGE_ROOM / 2:
-                    return height  # so many headings cannot all stay together
-                continue
-            case BarChart() | LineChart():
-                lines, drawing, scale = _chart(pages, block)
-                height += len(lines) * _LINE + drawing.height_px * scale
-            case Table():
-                height += LEAST_HEIGHT
-            case _:
-                height += 3 * _LINE
-        break
-    return height
+def _block(block: blocks.Block, family: str) -> dict[str, Any]:
+    """Return a block as the template takes it."""
+    match block:
+        case blocks.Heading(level, title):
+            level = min(max(level, 2), 4)
+            return {"kind": "heading", "level": level - 1, "title": _words(title).strip() or "–"}
+        case blocks.Paragraph(text, tone):
+            kind = "paragraph" if tone == "plain" else "box"
+            return {"kind": kind, "text": _spans(text), "tone": tone}
+        case blocks.Listing(items, is_ordered):
+            return {"kind": "list", "ordered": is_ordered, "items": list(map(_spans, items))}
+        case blocks.Table():
+            return _table(block)
+        case blocks.BarChart() | blocks.LineChart() as chart:
+            drawing = draw(chart, width_px=_CHART_PX)
+            return {
+                "kind": "chart",
+                "title": _words(chart.title).strip(),
+                "svg": as_svg(drawing, title=chart.title, style=_svg_style(family)),
+                "width": min(1.0, _MAX_CHART_PX / drawing.height_px),
+            }
 
 
-def _level(heading: Heading) -> int:
-    return min(max(heading.level, 2), 4)
+def _table(table: blocks.Table) -> dict[str, Any]:
+    """Return a table; columns of numbers and short texts take what they need, others the rest."""
+    rows = table.full_rows(bold_total=True)
+    widths: list[int | None] = []
+    for place, column in enumerate(table.columns):
+        widest = max([columns(column.title), *(_width(row[place]) for row in rows)])
+        is_short = widest <= (_MAX_NUMBER if column.is_number else _MAX_SHORT)
+        widths.append(None if is_short else min(widest, _MAX_WEIGHT))
+    if not any(widths):
+        are_numbers = all(column.is_number for column in table.columns)
+        widths = [1] * len(widths) if are_numbers else [1, *widths[1:]]
+    return {
+        "kind": "table",
+        "widths": widths,
+        "numbers": [column.is_number for column in table.columns],
+        "head": [_words(column.title) for column in table.columns],
+        "rows": [[_spans(cell) for cell in row] for row in rows],
+        "breakable": len(rows) > 10 or sum(_width(cell) for row in rows for cell in row) > 2000,
+    }
 
 
-def _heading_lines(pages: Pages, heading: Heading) -> tuple[TextLine, ...]:
-    return pages.lines((Span(heading.title.strip(), "strong"),), ROOM, _HEADINGS[_level(heading)])
+def _width(text: blocks.Text) -> int:
+    return sum(columns(span.text[:500]) for span in text)
 
 
-def _write_heading(pages: Pages, heading: Heading) -> None:
-    level = _level(heading)
-    if pages.y > TOP:
-        pages.y += _ABOVE[level]
-        if level == 2:
-            pages.rule(pages.y - 12, "grid")
-    pages.bookmark(heading.title, level - 2)
-    ink = "secondary" if level == 4 else "text"
-    lines = _heading_lines(pages, heading)
-    pages.write_lines(lines, _HEADINGS[level], ink=ink, leading=_TIGHT)
-    pages.y += _BELOW
+def _spans(text: blocks.Text) -> list[tuple[str, str]]:
+    return [(span.style, _words(span.text)) for span in text]
 
 
-def _write_box(pages: Pages, text: Text, tone: Ink) -> None:
-    """Write a paragraph that is set apart; each line brings its part of the box."""
-    lines = pages.lines(text, ROOM - 24, _BODY)
-    pages.make_room(min(len(lines) * _LINE + 12, PAGE_ROOM / 2))
-    for index, line in enumerate(lines):
-        above = 6.0 if index == 0 else 0.0
-        height = above + _LINE + (6.0 if index == len(lines) - 1 else 0.0)
-        pages.make_room(height)
-        pages.fill(SIDE, pages.y, ROOM, height, "panel")
-        pages.fill(SIDE, pages.y, 3, height, tone)
-        pages.set_line(line, SIDE + 14, pages.y + above, _BODY)
-        pages.y += height
-    pages.y += _GAP
+def _words(text: str) -> str:
+    r"""Sanitize a text, and mark with U+200B where its long words may break.
+
+    >>> _words("see\nmodel.layers.0.weight").replace("\u200b", "|")
+    'see model.|layers.|0.|weight'
+    """
+    return _LONG_WORD.sub(
+        lambda word: _LONG_PIECE.sub("\\1\u200b", _JOINT.sub("\u200b", word[0])),
+        sanitize(text, MAX_SPAN_CHARS, strip=False),
+    )
 
 
-def _write_listing(pages: Pages, listing: Listing) -> None:
-    """Write a list; its marks stand to the left of the points."""
-    widest = pages.width(f"{len(listing.items)}.", _BODY)
-    indent = max(_INDENT, widest + 8)
-    for number, item in enumerate(listing.items, start=1):
-        lines = pages.lines(item, ROOM - indent, _BODY)
-        pages.make_room(min(len(lines), 3) * _LINE)
-        if listing.is_ordered:
-            mark = pages.lines((Span(f"{number}."),), ROOM, _BODY)[0]
-            left = SIDE + indent - 6 - mark.width
-            pages.set_line(mark, left, pages.y, _BODY, ink="secondary")
-        else:
-            pages.dot(SIDE + indent - 9, pages.y + _LINE / 2, 1.7, "secondary")
-        pages.write_lines(lines, _BODY, indent=indent)
-        pages.y += 2
-    pages.y += _GAP - 2
-
-
-def _chart(
-    pages: Pages, chart: BarChart | LineChart
-) -> tuple[tuple[TextLine, ...], Drawing, float]:
-    """Lay out a chart and its title; one that is higher than a page becomes smaller."""
-    lines = pages.lines((Span(chart.title.strip(), "strong"),), ROOM, _BODY)
-    lines = lines[:8]  # the title of a chart is no essay
-    drawing = draw(chart, width_px=ROOM / _POINTS_PER_PX)
-    room = PAGE_ROOM - _HEADING_ROOM - len(lines) * _LINE
-    return lines, drawing, min(_POINTS_PER_PX, room / drawing.height_px)
-
-
-def _write_chart(pages: Pages, chart: BarChart | LineChart) -> None:
-    lines, drawing, scale = _chart(pages, chart)
-    pages.make_room(len(lines) * _LINE + 4 + drawing.height_px * scale)
-    pages.write_lines(lines, _BODY)
-    pages.y += 4
-    pages.draw(drawing, scale)
-    pages.y += drawing.height_px * scale + 12
+def _svg_style(family: str) -> str:
+    inks = "".join(
+        f".fill-{ink} {{ fill: {color} }} .stroke-{ink} {{ stroke: {color} }}\n"
+        for ink, color in _COLORS.items()
+    )
+    return f'{inks}polyline {{ fill: none; stroke-width: 2 }} text {{ font-family: "{family}" }}'

@@ -1,25 +1,28 @@
-"""Drawings as inline SVG. Colours are classes, so that a page decides what they are."""
+"""Drawings as SVG. Colours are classes, so that a page decides what they are."""
 
 from __future__ import annotations
 
 from html import escape
 
-from snapviewer.report.writers.lettering import one_line
+from snapviewer.report.writers.lettering import MAX_SPAN_CHARS
 from snapviewer.report.writers.shapes import Dot, Drawing, Label, Line, Polyline, Rect, Shape
+from snapviewer.text.sanitize import sanitize
 
 
-def as_svg(drawing: Drawing, *, title: str, kind: str) -> str:
-    """Render a drawing as an `<svg>` element that stands within a page.
+def as_svg(drawing: Drawing, *, title: str, kind: str = "chart", style: str = "") -> str:
+    """Render a drawing as an `<svg>` element.
 
     Args:
         drawing: What to draw. An ink of it is a class: `fill-…` or `stroke-…`.
-        title: What a reader who cannot see the drawing is told.
-        kind: A class of the element.
+        title: The text for readers who cannot see the drawing.
+        kind: The class of the element.
+        style: A style sheet, if no page around it has one.
     """
     box = f"0 0 {_number(drawing.width_px)} {_number(drawing.height_px)}"
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" role="img" class="{kind}">'
     shapes = "".join(f"{_shape(shape)}\n" for shape in drawing.shapes)
-    return f"{head}\n<title>{escape(one_line(title))}</title>\n{shapes}</svg>"
+    sheet = f"<style>{style}</style>\n" if style else ""
+    return f"{head}\n<title>{_text(title)}</title>\n{sheet}{shapes}</svg>"
 
 
 def _shape(shape: Shape) -> str:
@@ -46,10 +49,14 @@ def _shape(shape: Shape) -> str:
         case Label(x, y, text, size, anchor, ink):
             return (
                 f'<text x="{_number(x)}" y="{_number(y)}" font-size="{_number(size)}" '
-                f'text-anchor="{anchor}" class="fill-{ink}">{escape(one_line(text))}</text>'
+                f'text-anchor="{anchor}" class="fill-{ink}">{_text(text)}</text>'
             )
 
 
 def _number(value: float) -> str:
     """Write a number with at most two decimals: a hundredth of a pixel is enough."""
     return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def _text(text: str) -> str:
+    return escape(sanitize(text, MAX_SPAN_CHARS, strip=False))

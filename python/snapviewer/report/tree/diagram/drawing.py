@@ -9,8 +9,9 @@ from snapviewer.explorer.labels import type_text
 from snapviewer.explorer.tree import Tree
 from snapviewer.report.tree.diagram.boxes import Box
 from snapviewer.report.tree.diagram.kinds import kind_of
-from snapviewer.report.writers.lettering import fitted, one_line, width_px
+from snapviewer.report.writers.lettering import fitted, width_px
 from snapviewer.report.writers.style_sheet import ink_classes, ink_variables
+from snapviewer.text.sanitize import sanitize
 from snapviewer.text.units import count_of, format_share
 
 _WIDTH = 860.0
@@ -253,4 +254,4 @@ def _lane_count(lanes: dict[tuple[int, int], int]) -> int:
 
 
 def _escaped(text: str) -> str:
-    return escape(one_line(text, 300))
+    return escape(sanitize(text, 300, strip=False))
