@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from snapviewer.events import EventRecorder, analyze_log_file
 from snapviewer.events.memory import Reading
-from snapviewer.events.safe_values import is_good_end, is_out_of_memory, json_value, name_of
+from snapviewer.events.safe_values import event_name, is_good_end, is_out_of_memory, json_value
 from support.fake_memory import FakeMemory, events_of, names_of
 from support.hostile_values import HOSTILE, hostile_error, hostile_exit
 
@@ -562,7 +562,7 @@ def test_a_value_whose_own_code_fails_does_not_end_the_run(log: Path, which: str
 
     first, told, named, start, step, _, _ = events_of(log)
     assert first["model_name"] == told["value"] == step["value"] == kept
-    assert named["event"] == name_of(kept)
+    assert named["event"] == event_name(kept)
     assert start["event"].endswith("_start")
 
 
@@ -644,7 +644,7 @@ def test_a_name_keeps_what_a_block_did_however_long_it_is(log: Path) -> None:
 
 
 def test_a_name_is_fit_to_be_shown() -> None:
-    assert name_of("unet\x1b[31m\u202e\ud800") == "unet?[31m??"
+    assert event_name("unet\x1b[31m\u202e\ud800") == "unet?[31m??"
 
 
 def test_an_error_of_another_kind_is_not_out_of_memory() -> None:

@@ -1,11 +1,11 @@
-"""A log that survives what it records: a line is on disk, whole, when writing it returns.
+"""A log that survives the run it records: a line is on disk, whole, when writing it returns.
 
 A line is one write to a file opened for appending, so that lines of two writers do not mix, and a
-line torn by a full disk or a lost machine hurts no other. Once open, nothing here raises: a log is
-not worth the run that it tells of. What could not be written is counted, and said once.
+line torn by a full disk or a crash damages no other. Once open, nothing here raises: a log is not
+worth the run it records. Lost events are counted, and logged once.
 
-Lines are ASCII, though that makes some texts longer: a line that is torn is text all the same, lone
-surrogates can be said, and a terminal that shows the file obeys nothing in it.
+Lines are ASCII, which makes some texts longer, but a torn line is still valid text, lone surrogates
+can be written, and a terminal that shows the file interprets nothing in it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from contextlib import suppress
 
 _log = logging.getLogger("snapviewer.events")
 
-_MOST_OF_FIRST_LINE = 2**20  # bytes, as many as the reader takes
-# What `fsync` answers for a pipe, a terminal or a file system that has no such thing.
+_MAX_FIRST_LINE_BYTES = 2**20  # the reader's limit
+# The errors of `fsync` for pipes, terminals and file systems that do not support it.
 _CANNOT_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.ENOSYS, errno.EROFS}
 
 
@@ -29,14 +29,13 @@ class EventFile:
     """A file of JSON Lines that is being written.
 
     Args:
-        path: The file; it is made if it is not there, but its directory is not. What is no file,
-            such as a named pipe or `/dev/stdout`, is never waited for: what it does not take at
-            once is lost.
-        is_appended: Whether to keep what the file says already; else it begins empty.
+        path: The file, in a directory that exists. A named pipe or `/dev/stdout` is never waited
+            for: what cannot be written at once is lost.
+        is_appended: Whether to keep what the file contains; else it begins empty.
         is_synced: Whether each line waits for the disk, and so survives the machine, too.
 
     Raises:
-        OSError: The file cannot be written, nobody reads the pipe, or it is a disk as such.
+        OSError: The file cannot be written, the pipe has no reader, or it is a block device.
         ValueError: It is to be appended to, but is not JSON Lines that begin with an event.
     """
 
@@ -58,7 +57,7 @@ class EventFile:
         try:
             written = os.write(self._handle, line)
             self._is_torn = written < len(line)
-            while written < len(line):  # a disk that is nearly full takes a part of it
+            while written < len(line):  # a nearly full disk takes a part of it
                 written += os.write(self._handle, line[written:])
             self._is_torn = False
             self._sync()
@@ -87,7 +86,7 @@ class EventFile:
 
 
 def complain(message: str, path: str | os.PathLike[str]) -> None:
-    """Log what is wrong with a recording; where logging raises, nobody can be told."""
+    """Log what is wrong with a recording, even where logging itself raises."""
     with suppress(Exception):
         # Not a warning, which a program may turn into an exception.
         _log.warning("%s: %s", message, os.fspath(path))
@@ -103,7 +102,7 @@ def _opened(path: str, flags: int) -> int:
     with suppress(FileNotFoundError):
         mode = os.stat(path).st_mode
     if stat.S_ISBLK(mode):
-        raise OSError(errno.EINVAL, "this is a disk, not a file on it", path)
+        raise OSError(errno.EINVAL, "this is a disk, not a file", path)
     flags |= os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
     if mode and not stat.S_ISREG(mode):
         flags |= getattr(os, "O_NONBLOCK", 0)  # a pipe would wait for its reader
@@ -117,17 +116,17 @@ def _opened(path: str, flags: int) -> int:
 
 
 def _ends_within_a_line(path: str) -> bool:
-    """Tell whether a line was torn at the end of an older recording.
+    """Return whether an older recording ends with a torn line.
 
     Raises:
-        OSError: The file is there, but cannot be read.
+        OSError: The file exists, but cannot be read.
         ValueError: It is not JSON Lines that begin with an event.
     """
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             return False
         with open(path, "rb") as file:
-            head = file.read(_MOST_OF_FIRST_LINE).removeprefix(b"\xef\xbb\xbf").lstrip()
+            head = file.read(_MAX_FIRST_LINE_BYTES).removeprefix(b"\xef\xbb\xbf").lstrip()
             if head and not _is_event(head.partition(b"\n")[0]):
                 raise ValueError(
                     "cannot append to a JSON array or another file, only to JSON Lines whose "
@@ -149,7 +148,7 @@ def _is_event(line: bytes) -> bool:
 
 
 def _sync_directory(path: str) -> None:
-    """Have the name of a new file on disk, too, where the system can."""
+    """Write the name of a new file to disk, too, where the system can."""
     with suppress(OSError):
         handle = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
         try:

@@ -1,7 +1,6 @@
-"""Where the numbers of a recording come from: a CUDA device, or this process.
+"""Sources of memory numbers for a recording: a CUDA device, or this process.
 
-Nothing is imported before it is needed: `torch` when a source is chosen, `psutil` where the system
-has no better way to tell.
+`torch` is imported when a source is chosen, `psutil` only where the system has nothing better.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ class Reading:
     """Memory at one moment.
 
     Attributes:
-        level_bytes: What is allocated now; of a process, what is resident.
-        peak_bytes: The most that it was so far.
-        reserved_peak_bytes: The most that PyTorch took from the device, if there is one.
-        device_used_bytes: What is taken of the device now, by whomever, if that is known.
+        level_bytes: Allocated now; for a process, resident.
+        peak_bytes: The highest level so far.
+        reserved_peak_bytes: The most that PyTorch reserved on the device, if there is one.
+        device_used_bytes: In use on the device now, by any process, if known.
     """
 
     level_bytes: int
@@ -41,27 +40,27 @@ class MemorySource(Protocol):
 
     @property
     def name(self) -> str:
-        """What the log calls it: `cuda` or `process`."""
+        """The name in the log: `cuda` or `process`."""
 
     def facts(self) -> Mapping[str, Fact]:
-        """Tell what is known of the place: `device_name`, `device_total_memory`, ….
+        """Return what is known of the device: `device_name`, `device_total_memory`, ….
 
         Raises:
-            OSError, RuntimeError, ValueError: It cannot be told.
+            OSError, RuntimeError, ValueError: It is not available.
         """
 
     def read(self) -> Reading:
-        """Read the memory as it is now.
+        """Read the memory in use now.
 
         Raises:
             OSError, RuntimeError, ValueError: It cannot be read.
         """
 
     def reset_peak(self) -> bool:
-        """Let the peak begin anew at the present level; tell whether that is possible here."""
+        """Reset the peak to the present level; return whether that is possible."""
 
     def wait(self) -> None:
-        """Wait until the work that was asked for is done, so that a duration is that of the work.
+        """Wait until the device has done its work, so that durations include it.
 
         Raises:
             RuntimeError: The work failed.
@@ -69,14 +68,14 @@ class MemorySource(Protocol):
 
 
 def memory_source(kind: MemoryKind = "auto", device: object = None) -> MemorySource:
-    """Choose where memory is read.
+    """Choose a source.
 
     Args:
         kind: `cuda`, `process`, or `auto`: CUDA if PyTorch is installed and sees a device.
         device: A CUDA device as PyTorch names it, such as 1 or "cuda:1"; None is the current one.
 
     Raises:
-        RuntimeError: CUDA was asked for and is not there.
+        RuntimeError: `kind` is `cuda`, and there is no CUDA.
         ValueError: There is no such kind or device.
     """
     if kind not in ("auto", "cuda", "process"):
@@ -95,14 +94,14 @@ def memory_source(kind: MemoryKind = "auto", device: object = None) -> MemorySou
 
 
 def _torch() -> Any:
-    """Return PyTorch; None if it is not installed or does not load."""
+    """Import PyTorch; None if it is not installed or cannot be loaded."""
     with suppress(ImportError, OSError, RuntimeError):
         return import_module("torch")
     return None
 
 
 def torch_version() -> str | None:
-    """Tell the version of PyTorch without loading it; None if it is not installed."""
+    """Return the version of PyTorch without importing it; None if it is not installed."""
     loaded = getattr(sys.modules.get("torch"), "__version__", None)
     if loaded is not None:
         return str(loaded)
@@ -126,7 +125,7 @@ def _device_index(torch: Any, device: object) -> int:
 
 
 class CudaMemory:
-    """What PyTorch's allocator holds on a CUDA device, and how full that device is."""
+    """What PyTorch's allocator holds on a CUDA device, and how full the device is."""
 
     name = "cuda"
 
@@ -143,10 +142,10 @@ class CudaMemory:
         }
 
     def read(self) -> Reading:
-        # One call: each of `memory_allocated()` and its like makes all of these statistics.
+        # One call: `memory_allocated()` and the like each collect all of these statistics.
         stats = self._torch.cuda.memory_stats(self._index)
         used = None
-        # Some drivers do not tell, and a failed kernel makes every call to CUDA fail.
+        # Some drivers do not know, and after a failed kernel every call to CUDA fails.
         with suppress(RuntimeError):
             free, total = self._torch.cuda.mem_get_info(self._index)
             used = int(total) - int(free)
@@ -166,7 +165,7 @@ class CudaMemory:
 
 
 class ProcessMemory:
-    """What of this process is in the machine's memory."""
+    """The resident memory of this process."""
 
     name = "process"
 
@@ -178,7 +177,7 @@ class ProcessMemory:
         with suppress(AttributeError, OSError, ValueError):
             facts["device_total_memory"] = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         if self.read is read_usage:
-            facts["note"] = "memory_allocated is the peak: this system tells no more without psutil"
+            facts["note"] = "memory_allocated is the peak: without psutil nothing else is known"
         return facts
 
     def reset_peak(self) -> bool:
@@ -196,7 +195,7 @@ class ProcessMemory:
 
 
 def _process_reader() -> Callable[[], Reading]:
-    """Find the best way that this system has.
+    """Return the best reader that this system has.
 
     Raises:
         RuntimeError: There is none.
@@ -209,15 +208,15 @@ def _process_reader() -> Callable[[], Reading]:
     with suppress(ImportError):
         read_usage()
         return read_usage
-    raise RuntimeError("this system does not tell a process's memory: `pip install psutil`")
+    raise RuntimeError("this system does not report a process's memory: `pip install psutil`")
 
 
 def read_proc(path: str = "/proc/self/status") -> Reading:
-    """Read what Linux says of this process.
+    """Read what Linux reports on this process.
 
     Raises:
         OSError: There is no such file.
-        ValueError: It does not tell.
+        ValueError: It has no such lines.
     """
     with open(path, "rb") as file:
         return reading_of_status(file.read())
@@ -237,14 +236,14 @@ def reading_of_status(status: bytes) -> Reading:
         if line.startswith((b"VmRSS:", b"VmHWM:")):
             sizes[line[:5]] = int(line.split()[1]) * 1024
     if b"VmRSS" not in sizes:
-        raise ValueError("the system does not tell the memory of this process")
+        raise ValueError("the system does not report the memory of this process")
     level = sizes[b"VmRSS"]
-    # The kernel adds these two up at different moments, and some do not keep the second.
+    # The kernel updates these two at different moments, and some kernels lack the second.
     return Reading(level, max(level, sizes.get(b"VmHWM", 0)))
 
 
 def psutil_reader(psutil: Any) -> Callable[[], Reading]:
-    """Return a function that asks psutil; only Windows tells the peak there."""
+    """Return a function that asks psutil, which knows the peak only on Windows."""
     process = psutil.Process()
 
     def read_psutil() -> Reading:
@@ -261,7 +260,7 @@ def psutil_reader(psutil: Any) -> Callable[[], Reading]:
 
 
 def read_usage() -> Reading:
-    """Read the high-water mark, for want of the level.
+    """Read the high-water mark, where the level is not known.
 
     Raises:
         ImportError: This is Windows.

@@ -1,8 +1,8 @@
-"""Records memory events while a model runs: what the report reads, a JSON object a line.
+"""Record memory events while a model runs, as JSON Lines that the report reads.
 
 An event costs the run 0.4 ms, and 0.08 ms without waiting for the disk: medians of 2,000 steps in a
-process with PyTorch, Linux on ext4 on a virtual disk. Half of the 0.08 ms is the system telling the
-memory of the process; what CUDA takes to tell was not measured.
+process with PyTorch, Linux on ext4 on a virtual disk. Half of the 0.08 ms is reading the memory of
+the process; what reading CUDA's takes was not measured.
 """
 
 from __future__ import annotations
@@ -27,24 +27,22 @@ from snapviewer.events.memory import (
 from snapviewer.events.meter import Meter
 from snapviewer.events.safe_values import (
     Value,
+    event_name,
     fitting,
     is_good_end,
     is_out_of_memory,
     json_value,
-    kind_of,
-    message_of,
-    name_of,
 )
-from snapviewer.text.sanitize import MAX_NAME_CHARS
+from snapviewer.text.sanitize import MAX_NAME_CHARS, error_message, type_name
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_Anything = TypeVar("_Anything")
+_T = TypeVar("_T")
 
 
 class EventRecorder:
-    """Writes what happens to memory, and when, into a file that survives the run.
+    """Record what happens to memory, and when, in a file that survives the run.
 
         with EventRecorder("memory_events.jsonl", model_name="ResNet-18") as recorder:
             with recorder.component("unet"):
@@ -55,42 +53,41 @@ class EventRecorder:
                 recorder.step()
 
     Entering writes `init`, with what is known of the machine; leaving writes `inference_end`. An
-    exception writes `error` instead, or `oom` if memory ran out, and goes on its way; a generator
-    that is closed early has ended well. Each event is on disk when the call returns. Every event
-    has `timestamp` (Unix seconds), `peak_memory` (the most so far) and `memory_allocated` (now), in
-    bytes; of a CUDA device also `cuda_runtime_peak` (the most that was seen in use on the device,
-    by whomever) and `pytorch_runtime_peak` (the most that PyTorch reserved), in MB of 2**20 bytes.
+    exception writes `error` instead, or `oom` if memory ran out, and propagates; closing a
+    generator early is a normal end. Each event is on disk when the call returns. Every event has
+    `timestamp` (Unix seconds), `peak_memory` (the highest so far) and `memory_allocated` (now), in
+    bytes; events of a CUDA device also have `cuda_runtime_peak` (the most in use on the device, by
+    any process) and `pytorch_runtime_peak` (the most that PyTorch reserved), in MiB.
 
-    A step tells how far memory is above a base: the last `before_generate`; until there is one, the
-    end of the last component, and without components the moment of entering.
+    A step records how far memory is above a base: the last `before_generate`; without one, the end
+    of the last component, and without components the moment of entering.
 
-    Recording does not end a run: what goes wrong after entering is logged once, by `logging`, and
-    the run goes on. Threads may share a recorder. A process that was forked writes nothing; each
-    process of a distributed run needs a path of its own. A model that has a hook of a recorder can
-    be copied, and goes on recording; and it can be pickled, where the recorder that comes back
-    records nothing.
+    Recording never ends a run: what goes wrong after entering is logged once, with `logging`.
+    Threads may share a recorder. A forked process writes nothing; each process of a distributed
+    run needs its own path. A model with a hook of a recorder can be copied, and keeps recording;
+    it can also be pickled, but the unpickled recorder records nothing.
 
     Args:
-        path: The file, JSON Lines; its directory must be there. It may be a pipe that someone
-            reads, or `/dev/stdout`; events that are not taken at once are lost there.
-        model_name: What the report calls the model.
-        memory: `cuda`, `process` (what is resident), or `auto`: CUDA if PyTorch sees a device;
-            or something of your own that can be read. The log says which.
+        path: The file, JSON Lines; its directory must exist. It may be a pipe with a reader, or
+            `/dev/stdout`, where events that cannot be written at once are lost.
+        model_name: The name of the model in the report.
+        memory: `cuda`, `process` (its resident memory), or `auto`: CUDA if PyTorch sees a device;
+            or a `MemorySource` of your own. The log says which.
         device: The CUDA device, as PyTorch names it; None is the current one.
-        append: Whether to keep what the file says already; else it is replaced.
-        is_synced: Whether an event waits for the disk. Without, events survive the death of the
+        append: Whether to keep what the file contains; else it is replaced.
+        is_synced: Whether an event waits for the disk. If not, events survive the death of the
             process, but not that of the machine.
-        resets_peak: Whether peaks begin anew when recording begins, also for others who ask for
-            them: `torch.cuda.max_memory_allocated()`, or `VmHWM` of the process. What cannot be
-            reset is the peak since the process began; `peak_since` in the log says which.
-        waits_for_device: Whether components and stages wait for the device when they begin and end,
-            as their durations mean little otherwise. Events and steps never wait.
+        resets_peak: Whether to reset the peak when recording begins, which others see, too, in
+            `torch.cuda.max_memory_allocated()` or `VmHWM` of the process. A peak that cannot be
+            reset is the one since the process began; `peak_since` in the log says which.
+        waits_for_device: Whether components and stages synchronize with the device when they begin
+            and end; without it their durations mean little. Events and steps never wait.
 
     Raises:
         OSError: On entering, the file cannot be written.
-        RuntimeError: On entering, there is no CUDA, but it was asked for.
-        ValueError: On entering, there is no such device, or `append` finds something else
-            than JSON Lines that begin with an event.
+        RuntimeError: On entering, `memory` is `cuda` and there is no CUDA.
+        ValueError: On entering, there is no such device, or `append` finds something other than
+            JSON Lines that begin with an event.
     """
 
     def __init__(
@@ -113,13 +110,13 @@ class EventRecorder:
         self._is_synced = is_synced
         self._resets_peak = resets_peak
         self._waits_for_device = waits_for_device
-        # A signal's handler may record an event while one is being recorded.
+        # Reentrant: a signal handler may record an event while one is being recorded.
         self._lock = threading.RLock()
         self._has_begun = False
         self._meter: Meter | None = None
         self._file: EventFile | None = None
         self._process = 0
-        self._is_told_of_end = False
+        self._has_warned_of_end = False
         self._base_bytes: int | None = None
         self._has_before_generate = False
         self._steps = 0
@@ -131,7 +128,7 @@ class EventRecorder:
         if self._has_begun:
             raise RuntimeError("an EventRecorder records once: make another one")
         chosen = self._memory
-        # First: what is wrong with the machine must not cost the log of an earlier run.
+        # First: if this fails, the log of an earlier run must not be lost.
         source = memory_source(chosen, self._device) if isinstance(chosen, str) else chosen
         self._file = EventFile(self.path, is_appended=self._append, is_synced=self._is_synced)
         self._meter = Meter(source, self._complain)
@@ -165,7 +162,7 @@ class EventRecorder:
             if error is None or is_good_end(error):
                 self._write("inference_end", own=own)
             else:
-                own |= {"error_type": kind_of(error), "message": message_of(error)}
+                own |= {"error_type": type_name(error), "message": error_message(error)}
                 if self._failed_in is not None:
                     own["failed_in"] = self._failed_in
                 self._write("oom" if is_out_of_memory(error) else "error", own=own)
@@ -173,7 +170,7 @@ class EventRecorder:
                 self._file.close()
             self._file = None
 
-    # A copy of a model has hooks of the same recorder.
+    # The hooks in a copy of a model belong to the same recorder.
     def __copy__(self) -> Self:
         return self
 
@@ -184,24 +181,23 @@ class EventRecorder:
         return {"path": os.fspath(self.path)}
 
     def __setstate__(self, state: Mapping[str, str]) -> None:
-        # As one that recorded elsewhere: it never will here.
+        # As if its recording had ended.
         EventRecorder.__init__(self, state["path"])
         self._has_begun = True
 
     def event(self, name: str, /, **fields: object) -> None:
-        """Record that something happened.
+        """Record an event.
 
         Args:
-            name: What, such as `model_loaded`; `before_generate` is what later steps are measured
-                from.
-            fields: What else there is to say: numbers and texts; of anything else, its `repr`.
-                They take the place of what is measured, but not of the name and the time. Of more
-                than 60,000 characters, the longest are left out; `dropped_fields` says how many.
+            name: Such as `model_loaded`; later steps are measured from `before_generate`.
+            fields: More numbers and texts; of anything else, the `repr` is recorded. They override
+                what is measured, but not the name and the time. What exceeds 60,000 characters is
+                left out; `dropped_fields` says how many.
         """
         if not self._may_record():
             return
         with self._lock:
-            name = name_of(name)
+            name = event_name(name)
             is_base = name == "before_generate"
             level = self._write(name, fields, own={"incremental_memory": 0} if is_base else {})
             if is_base:
@@ -209,9 +205,9 @@ class EventRecorder:
                 self._step_began_at = time.perf_counter()
 
     def step(self, **fields: object) -> None:
-        """Record that a step of training or of generation was done: `step_0`, `step_1`, ….
+        """Record the end of a step of training or generation: `step_0`, `step_1`, ….
 
-        The duration is that since the step before, or since `before_generate`.
+        Its duration is the time since the step before, or since `before_generate`.
         """
         if not self._may_record():
             return
@@ -223,19 +219,17 @@ class EventRecorder:
             self._steps += 1
 
     def step_hook(self, *_: object, **__: object) -> None:
-        """Record a step: a hook for whoever calls it, such as `register_step_post_hook`.
+        """Record a step, as a hook for `register_step_post_hook` and the like.
 
-        It does nothing before recording began and after it ended.
+        It does nothing before recording begins and after it ends.
         """
         if self._is_recording():
             self.step()
 
-    def on_step_end(
-        self, _pipe: object, step: int, _timestep: object, kept: _Anything
-    ) -> _Anything:
-        """Record a step: `callback_on_step_end` of a pipeline of diffusers.
+    def on_step_end(self, _pipe: object, step: int, _timestep: object, kept: _T) -> _T:
+        """Record a step, as the `callback_on_step_end` of a diffusers pipeline.
 
-        Steps are counted on where a pipeline begins again; `pipeline_step` is its own number.
+        The count goes on when a pipeline starts again; `pipeline_step` is its own number.
         """
         if self._is_recording():
             self.step(pipeline_step=step)
@@ -243,7 +237,7 @@ class EventRecorder:
 
     @contextmanager
     def component(self, name: str) -> Iterator[None]:
-        """Record a part of a model being loaded: `…_load_start`, then `…_loaded` with its memory.
+        """Record the loading of a component: `…_load_start`, then `…_loaded` with its memory.
 
         If loading fails, the second is not written.
         """
@@ -252,7 +246,7 @@ class EventRecorder:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Record a stage: `…_start`, then `…_end` with its duration and what it left in memory.
+        """Record a stage: `…_start`, then `…_end` with its duration and what it added to memory.
 
         If it fails, the second is not written.
         """
@@ -266,7 +260,7 @@ class EventRecorder:
         if not self._may_record():
             yield
             return
-        name = name_of(name, MAX_NAME_CHARS - 20)  # there is room for what it did
+        name = event_name(name, MAX_NAME_CHARS - 20)  # room for the suffixes
         self._wait()
         before = self._write(f"{name}{start}")
         began_at = time.perf_counter()
@@ -276,7 +270,7 @@ class EventRecorder:
             self._end_block(f"{name}{end}", began_at, before, is_component=is_component)
             raise
         except BaseException:
-            # The innermost comes first. Not the exception itself: it would keep tensors alive.
+            # The innermost block comes first. Only its name: the exception keeps tensors alive.
             self._failed_in = self._failed_in or name
             raise
         self._end_block(f"{name}{end}", began_at, before, is_component=is_component)
@@ -292,19 +286,19 @@ class EventRecorder:
                 self._base_bytes = level
 
     def _is_recording(self) -> bool:
-        # A lock may have been held by another thread at the moment of a fork: do not ask for it.
+        # Without the lock, which another thread may have held at the moment of a fork.
         return self._file is not None and self._process == os.getpid()
 
     def _may_record(self) -> bool:
-        """Tell whether there is a recording; complain if there was one.
+        """Return whether there is a recording; warn once if it has ended.
 
         Raises:
-            RuntimeError: There was none yet.
+            RuntimeError: It has not begun.
         """
         if not self._has_begun:
-            raise RuntimeError("nothing is being recorded yet: use `with EventRecorder(…) as …:`")
-        if self._file is None and self._process == os.getpid() and not self._is_told_of_end:
-            self._is_told_of_end = True
+            raise RuntimeError("recording has not begun: use `with EventRecorder(…) as …:`")
+        if self._file is None and self._process == os.getpid() and not self._has_warned_of_end:
+            self._has_warned_of_end = True
             self._complain("events after the end of the recording are not recorded")
         return self._is_recording()
 
@@ -319,10 +313,10 @@ class EventRecorder:
         """Measure and write an event; return the level, if that is known.
 
         Args:
-            name: What it is called.
-            fields: What others say, and as much as they like.
-            own: What we say: little, and never left out.
-            above: The level that the event is measured from.
+            name: Of the event.
+            fields: The caller's, of any size.
+            own: Ours: short, and never left out.
+            above: The level that memory is measured from.
         """
         if not self._is_recording():
             return None
@@ -330,14 +324,14 @@ class EventRecorder:
             if self._file is None or self._meter is None:
                 return None
             self._failed_in = None
-            now: dict[str, object] = {"event": name_of(name), "timestamp": round(time.time(), 6)}
+            now: dict[str, object] = {"event": event_name(name), "timestamp": round(time.time(), 6)}
             measured = self._meter.read()
             level = measured.level_bytes
             added = {} if level is None or above is None else {"incremental_memory": level - above}
-            told = {name_of(key): json_value(value) for key, value in (fields or {}).items()}
-            # Twice: what is first stands first, what is last counts.
-            said = {**measured.fields, **added, **(own or {}), **fitting(told)}
-            self._file.write({**now, **said, **now})
+            given = {event_name(key): json_value(value) for key, value in (fields or {}).items()}
+            # `now` twice: first for its place in the line, last because it must not be overridden.
+            rest = {**measured.fields, **added, **(own or {}), **fitting(given)}
+            self._file.write({**now, **rest, **now})
             return level
 
     def _wait(self) -> None:

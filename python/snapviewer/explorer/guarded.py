@@ -10,13 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from snapviewer.text.sanitize import sanitize
+from snapviewer.text.sanitize import error_message, sanitize, type_name
 
 Answer = TypeVar("Answer")
 
 MOST_OF_A_VALUE = 200  # characters
 
-_name_of_type = type.__dict__["__name__"].__get__
 _repr = reprlib.Repr()
 _repr.maxother = _repr.maxstring = _repr.maxlong = MOST_OF_A_VALUE
 
@@ -45,13 +44,9 @@ def asked(question: Callable[..., Answer], *about: Any) -> Answer | Refused:
 
 
 def told(error: BaseException) -> str:
-    """Say an error, whose own code may raise, too."""
-    try:
-        message = sanitize(str(error), MOST_OF_A_VALUE)
-    except Exception:  # noqa: BLE001 (the error's own code)
-        message = ""
-    kind = sanitize(_name_of_type(type(error)), MOST_OF_A_VALUE)
-    return f"raised {kind}: {message}" if message else f"raised {kind}"
+    """Return the kind and the message of an error, whose own code may raise, too."""
+    message = error_message(error)
+    return f"raised {type_name(error)}: {message}" if message else f"raised {type_name(error)}"
 
 
 def said(question: Callable[[], Any], most: int = MOST_OF_A_VALUE) -> str:
@@ -79,13 +74,3 @@ def value_text(value: Any, most: int = MOST_OF_A_VALUE) -> str:
     """
     answer = asked(lambda: str.__str__(_repr.repr(value)))
     return str(answer) if isinstance(answer, Refused) else sanitize(answer, most)
-
-
-def kind_of(value: Any) -> str:
-    """Return the name of a value's type, without asking the value.
-
-    >>> kind_of(1.5)
-    'float'
-    """
-    # Not `type(value).__name__`: that may be code of the type's own type.
-    return sanitize(_name_of_type(type(value)), MOST_OF_A_VALUE)

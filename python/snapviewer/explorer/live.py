@@ -24,11 +24,11 @@ from typing import Any, TypeAlias
 
 from snapviewer import CancelledError, SnapshotError
 from snapviewer.gc_pause import gc_pause
-from snapviewer.text.sanitize import sanitize
+from snapviewer.text.sanitize import sanitize, type_name
 from snapviewer.text.units import count_of
 
 from .assembly import Draft, assembled
-from .guarded import Refused, asked, kind_of
+from .guarded import Refused, asked
 from .labels import Describe, described, describer_of
 from .tensors import TensorReader
 from .tree import TensorEntry, Tree
@@ -250,9 +250,9 @@ def held_modules(owner: Any) -> list[tuple[str, Any]]:
     """
     found = asked(_held, owner)
     if isinstance(found, Refused):
-        raise SnapshotError(f"{kind_of(owner)} does not tell of its modules {found}")
+        raise SnapshotError(f"{type_name(owner)} does not tell of its modules {found}")
     if not found:
-        raise SnapshotError(f"{kind_of(owner)} is no module, and none of its attributes is one")
+        raise SnapshotError(f"{type_name(owner)} is no module, and none of its attributes is one")
     return found
 
 

@@ -25,8 +25,9 @@ from typing import TYPE_CHECKING, Any
 from snapviewer import CancelledError, SnapshotError, _core
 from snapviewer.model.parameters import bytes_of, is_float
 from snapviewer.text.progress import part_of
+from snapviewer.text.sanitize import type_name
 
-from .guarded import Refused, asked, kind_of
+from .guarded import Refused, asked
 from .subject import Item, Subject, tensors_once
 from .tree import TensorEntry
 
@@ -168,7 +169,7 @@ def _measured_live(
 
 def _reason_against(live: Any) -> str:
     """Return why a tensor has no elements that could be read; empty if it has."""
-    kind = kind_of(live)
+    kind = type_name(live)
     if kind.startswith("Uninitialized"):
         return "it is lazy, and gets its elements in the first run"
     if kind == "FakeTensor":

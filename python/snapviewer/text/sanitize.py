@@ -54,6 +54,27 @@ def replace_unprintable(text: str, *, keep_undecoded: bool = False) -> str:
     )
 
 
+# Read from `type` itself: `type(value).__name__` may run code of the type's own type.
+_name_of_type = type.__dict__["__name__"].__get__
+
+
+def type_name(value: object) -> str:
+    """Return the name of a value's type, without running code of either.
+
+    >>> type_name(1.5)
+    'float'
+    """
+    return sanitize(_name_of_type(type(value)), MAX_NAME_CHARS)
+
+
+def error_message(error: BaseException) -> str:
+    """Return the message of an error on one line; empty if its own code raises."""
+    try:
+        return sanitize(str(error), MAX_NAME_CHARS)
+    except Exception:  # noqa: BLE001 - whatever the error's own code raises
+        return ""
+
+
 def truncate_lines(text: str, max_chars: int) -> str:
     r"""Cut a text of several lines, keeping its line breaks; very many lines are cut, too.
 

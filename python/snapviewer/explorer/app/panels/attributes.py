@@ -10,11 +10,11 @@ from rich.text import Text
 
 from snapviewer.checkpoint.values import plain_values
 from snapviewer.explorer.formats import format_shape
-from snapviewer.explorer.guarded import Refused, asked, kind_of, said, value_text
+from snapviewer.explorer.guarded import Refused, asked, said, value_text
 from snapviewer.explorer.sources import value_at
 from snapviewer.explorer.subject import Subject
 from snapviewer.explorer.tree import TensorEntry
-from snapviewer.text.sanitize import sanitize
+from snapviewer.text.sanitize import sanitize, type_name
 
 from .parts import QUIET, WARNING, Column, rows_of, section, sentence, shown, stacked, title
 
@@ -90,7 +90,7 @@ def _table(
 ) -> RenderableType | None:
     items = list(items)
     rows: list[list[str | Text]] = [
-        [shown(name), Text(shown(kind_of(value), 20), style=QUIET), told(value)]
+        [shown(name), Text(shown(type_name(value), 20), style=QUIET), told(value)]
         for name, value in items[:_MOST]
     ]
     columns = [
@@ -114,7 +114,7 @@ def told(value: Any) -> str:
     """Say a value: a tensor by its shape, a module by its class, others by a short `repr`."""
     kind = type(value)
     if hasattr(kind, "named_children"):
-        return f"{kind_of(value)}(…)"
+        return f"{type_name(value)}(…)"
     if hasattr(kind, "untyped_storage") or hasattr(kind, "is_contiguous"):
         return said(lambda: _tensor_text(value))
     return value_text(value)
