@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from snapviewer.model.energy import (
     Energy,
     EnergyMeter,
+    EnergySetting,
     Range,
-    Setting,
     Term,
     WorkTotals,
     carbon_of,
@@ -26,13 +26,14 @@ from snapviewer.model.energy import (
     estimate,
     register_energy_model,
 )
-from snapviewer.model.energy.constants import MEMORY, OPERATION, STATIC, THERMAL
+from snapviewer.model.energy.assumptions import MEMORY, OPERATION, STATIC, THERMAL
 from snapviewer.model.energy.gpu import GpuPower
 from snapviewer.model.energy.rapl import Rapl, WrappingCounter
-from snapviewer.model.energy.rungs import NoMeasureError
+from snapviewer.model.energy.sensors import NoReadingError
 from snapviewer.model.nvml import NoAnswerError, NvmlGpu, find_gpu, open_nvml
 from snapviewer.model.quantity import Quantity, unavailable
-from snapviewer.model.sampling import Course
+from snapviewer.model.sampling import TimeIntegral
+from snapviewer.report.model.json import energy_json
 from support.fake_nvml import FakeNvml, FakeNvmlError, full_card
 from support.patience import PATIENT
 
@@ -74,12 +75,12 @@ def advance(zone: Path, energy_uj: int) -> None:
     (zone / "energy_uj").write_text(f"{energy_uj}\n")
 
 
-def why(energy: Energy, rung: str) -> str:
-    return next(attempt.says for attempt in energy.attempts if attempt.rung == rung)
+def why(energy: Energy, name: str) -> str:
+    return next(attempt.message for attempt in energy.attempts if attempt.name == name)
 
 
 def used(energy: Energy) -> list[str]:
-    return [attempt.rung for attempt in energy.attempts if attempt.is_used]
+    return [attempt.name for attempt in energy.attempts if attempt.is_used]
 
 
 class TestTheGpu:
@@ -118,7 +119,7 @@ class TestTheGpu:
         assert energy.power.value is not None
         assert energy.power.value >= 249, "from before the run to after it"
         assert energy.peak_power.value == 250
-        assert "one each 0.005 s" in energy.energy.source
+        assert "one every 0.005 s" in energy.energy.source
         assert why(energy, "NVML energy counter") == "NVML: Not Supported"
 
     def test_power_is_sampled_where_the_counter_did_not_move(self, nowhere: Path) -> None:
@@ -129,7 +130,7 @@ class TestTheGpu:
         energy = meter.result()
 
         assert used(energy) == ["NVML sampled power"]
-        assert "did not move" in why(energy, "NVML energy counter")
+        assert "did not change: the run is too short" in why(energy, "NVML energy counter")
 
     def test_a_counter_that_went_back_is_not_believed(self, nowhere: Path) -> None:
         nvml = FakeNvml(**full_card(TotalEnergyConsumption=[500, 20]))
@@ -141,11 +142,11 @@ class TestTheGpu:
 
     def test_a_card_that_stops_to_tell_its_power_gives_no_energy(self) -> None:
         nvml = FakeNvml(PowerUsage=[250_000, FakeNvmlError("GPU is lost")])
-        rung = GpuPower(NvmlGpu(nvml, "card", "GPU 0"))
-        rung.start()
+        sensor = GpuPower(NvmlGpu(nvml, "card", "GPU 0"))
+        sensor.start()
 
-        with pytest.raises(NoMeasureError, match="stopped to tell"):
-            rung.stop()
+        with pytest.raises(NoReadingError, match="stopped reporting"):
+            sensor.stop()
 
     def test_without_a_driver_each_rung_says_so(self, nowhere: Path) -> None:
         nvml = FakeNvml()
@@ -297,7 +298,7 @@ class TestRapl:
         energy = meter.result()
 
         assert energy.energy.value == 1.0
-        assert "at least: 1 readings went back" in energy.energy.source
+        assert "lower bound: 1 reading decreased and left out" in energy.energy.source
 
     def test_counters_are_read_during_a_long_run_too(self, tmp_path: Path) -> None:
         zone = add_zone(tmp_path, "intel-rapl:0", "package-0", 0, range_uj=10_000_000)
@@ -343,7 +344,7 @@ class TestRapl:
             pass
 
         assert meter.result().energy.value is None
-        assert "did not move" in why(meter.result(), "RAPL")
+        assert "did not change: the run is too short" in why(meter.result(), "RAPL")
 
     @pytest.mark.parametrize(
         ("content", "reason"), [("", "no number"), ("12x", "no number"), ("-", "no number")]
@@ -353,13 +354,13 @@ class TestRapl:
     ) -> None:
         add_zone(tmp_path, "intel-rapl:0", "package-0", content)
 
-        with pytest.raises(NoMeasureError, match=reason):
+        with pytest.raises(NoReadingError, match=reason):
             Rapl(tmp_path).start()
 
     def test_a_machine_without_zones_says_so(self, tmp_path: Path, nowhere: Path) -> None:
-        with pytest.raises(NoMeasureError, match="usual in virtual machines"):
+        with pytest.raises(NoReadingError, match="usual in virtual machines"):
             Rapl(nowhere).start()
-        with pytest.raises(NoMeasureError, match="shows no processor package"):
+        with pytest.raises(NoReadingError, match="no processor package in"):
             Rapl(tmp_path).start()
 
     @PATIENT
@@ -469,14 +470,14 @@ class TestEstimates:
         for quantity in (energy.power, energy.carbon, energy.efficiency, energy.above_idle):
             assert quantity.status == "unavailable"
         assert used(energy) == []
-        assert [attempt.rung for attempt in energy.attempts] == [
+        assert [attempt.name for attempt in energy.attempts] == [
             "NVML energy counter",
             "NVML sampled power",
             "RAPL",
             "TDP estimate",
             "energy model",
         ]
-        assert all(attempt.says in energy.energy.source for attempt in energy.attempts)
+        assert all(attempt.message in energy.energy.source for attempt in energy.attempts)
 
     def test_a_measured_energy_bounds_nothing(self) -> None:
         usual = estimate.tdp_estimate(100, 3.0, 1.0)
@@ -484,7 +485,7 @@ class TestEstimates:
         assert usual == Range(50, 100, 100), "no chip is busier than busy"
 
     def test_terms_are_work_times_the_table(self) -> None:
-        setting = Setting("cpu", "float32", logical_cpus=4, temperature_c=75)
+        setting = EnergySetting("cpu", "float32", logical_cpus=4, temperature_c=75)
 
         modelled = energy_model(WORK, 0.5, setting=setting)
 
@@ -504,12 +505,12 @@ class TestEstimates:
         assert all(term.assumption for term in modelled.terms)
 
     def test_a_cool_chip_leaks_no_more(self) -> None:
-        cool = energy_model(WORK, 1.0, setting=Setting(temperature_c=20))
+        cool = energy_model(WORK, 1.0, setting=EnergySetting(temperature_c=20))
 
         assert cool.terms[3].joules == Range(0, 0, 0)
 
     def test_an_idle_power_that_is_known_is_used(self) -> None:
-        known = energy_model(WORK, 2.0, setting=Setting(static_w=7))
+        known = energy_model(WORK, 2.0, setting=EnergySetting(static_w=7))
 
         assert known.terms[2].joules == Range(14, 14, 14)
 
@@ -524,15 +525,14 @@ class TestEstimates:
     def test_an_estimate_lies_in_its_range(
         self, flops: int, moved: int, seconds: float, device: object, dtype: str
     ) -> None:
-        setting = Setting(device, dtype)  # type: ignore[arg-type]
+        setting = EnergySetting(device, dtype)  # type: ignore[arg-type]
 
         modelled = energy_model(Work(flops, moved, moved), seconds, setting=setting)
 
         assert modelled.energy.status == "estimated"
         for joules in (modelled.range, *(term.joules for term in modelled.terms)):
             assert 0 <= joules.low <= joules.usual <= joules.high
-        document = modelled.to_dict()
-        assert document["terms"]["static"]["status"] == "estimated"
+        assert all(term.quantity("picojoules").status == "estimated" for term in modelled.terms)
 
     def test_every_row_of_the_tables_is_a_range_with_its_basis(self) -> None:
         for row in (*OPERATION.values(), *MEMORY.values(), *STATIC.values(), THERMAL):
@@ -549,7 +549,7 @@ class TestEstimates:
 
     def test_a_new_model_is_registered_by_name(self) -> None:
         @register_energy_model("my board")
-        def my_board(work: WorkTotals, seconds: float, setting: Setting) -> tuple[Term, ...]:
+        def my_board(work: WorkTotals, seconds: float, setting: EnergySetting) -> tuple[Term, ...]:
             return (Term("operation", Range(1, 2, 3) * (work.flops * 1e-12), "2 pJ/FLOP"),)
 
         try:
@@ -679,7 +679,7 @@ class TestTheMeter:
 
         with EnergyMeter(powercap=tmp_path) as meter:
             advance(zone, 1_000_000)
-        document = meter.result(work=WORK).to_dict()
+        document = energy_json(meter.result(work=WORK))
 
         assert document["energy"] == {
             "value": 1.0,
@@ -722,7 +722,7 @@ class TestCarbon:
 def test_the_area_of_a_course_is_the_sum_of_its_trapezoids(
     steps: list[tuple[float, float]],
 ) -> None:
-    times, values, course = [0.0], [steps[0][1]], Course()
+    times, values, course = [0.0], [steps[0][1]], TimeIntegral()
     for step_s, value in steps[1:]:
         times.append(times[-1] + step_s)
         values.append(value)
@@ -745,7 +745,7 @@ def test_energy_needs_no_extras() -> None:
         "for name in ('torch', 'psutil', 'pynvml'): sys.modules[name] = None\n"
         "from snapviewer.model.energy import EnergyMeter\n"
         "with EnergyMeter(device='cuda') as meter: pass\n"
-        "print(meter.result().attempts[0].says)\n"
+        "print(meter.result().attempts[0].message)\n"
     )
 
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

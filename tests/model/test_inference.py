@@ -50,6 +50,7 @@ from snapviewer.model.inference.listening import recorded, timed_by_listener  # 
 from snapviewer.model.live import record  # noqa: E402
 from snapviewer.model.live.inputs import Inputs  # noqa: E402
 from snapviewer.model.torchscript import read_torchscript  # noqa: E402
+from snapviewer.report.model.json import profile_json  # noqa: E402
 
 pytestmark = [
     pytest.mark.torch,
@@ -163,7 +164,7 @@ def test_a_node_is_bound_by_the_side_of_the_ridge_on_which_it_lies() -> None:
 
 
 def test_every_number_has_its_unit_and_says_where_it_is_from() -> None:
-    document = run(Small()).to_dict()
+    document = profile_json(run(Small()))
 
     json.dumps(document, allow_nan=False)
     units = {"time": "s", "rate": "FLOP/s", "bandwidth": "B/s", "intensity": "FLOP/B"}

@@ -19,6 +19,7 @@ from snapviewer.cli import parser_main
 from snapviewer.model import ModelAnalysis, analyze_file
 from snapviewer.report.blocks import BarChart, Heading, Table
 from snapviewer.report.model.formats import rendered
+from snapviewer.report.model.json import to_json
 from snapviewer.report.model.page import page_of
 from support.program import run, run_here
 from support.pth_writer import T, write_pth
@@ -139,7 +140,7 @@ def test_json_and_xml_say_the_same(analysis: ModelAnalysis) -> None:  # M06
     document = json.loads(rendered(analysis, ".json"))
     tree = ElementTree.fromstring(rendered(analysis, ".xml"))
 
-    assert document == json.loads(json.dumps(analysis.to_dict()))
+    assert document == json.loads(json.dumps(to_json(analysis)))
     assert tree.findtext("compute/macs/value") == str(document["compute"]["macs"]["value"])
     assert len(tree.findall("nodes/item")) == len(document["nodes"])
     assert rendered(analysis, ".html").startswith(b"<!DOCTYPE html>")
@@ -431,7 +432,7 @@ def test_the_input_follows_from_the_first_layer(
     path = tmp_path / "model.pt"
     torch.jit.script(torch.nn.Sequential(first)).save(str(path))
 
-    compute = analyze_file(path, has_stats=False).to_dict()["compute"]
+    compute = to_json(analyze_file(path, has_stats=False))["compute"]
 
     assert compute["input_shapes"] == [expected]
     assert compute["input_source"] == "inferred"
@@ -462,7 +463,7 @@ def test_kinds_of_models_are_told_apart_with_a_reason(tmp_path: Path) -> None:  
         ),
         ("Custom", torch.nn.Tanh(), TensorSpec((4,), "float32")),
     ):
-        architecture = analyze(module, (spec,), has_quality=False).to_dict()["architecture"]
+        architecture = to_json(analyze(module, (spec,), has_quality=False))["architecture"]
         found[name] = architecture["class"]
         assert architecture["reason"]
 
@@ -591,7 +592,7 @@ def test_a_carbon_footprint_too_small_for_its_digits_is_not_shown_as_none(
     (line,) = [line for line in shown(anchored) if line.startswith("Carbon")]
 
     assert float(line.split()[3]) == pytest.approx(
-        anchored.to_dict()["energy"]["carbon"]["value"], rel=1e-3
+        to_json(anchored)["energy"]["carbon"]["value"], rel=1e-3
     )
 
 

@@ -37,6 +37,7 @@ from torch import nn  # noqa: E402 (after the line that skips)
 from snapviewer.model import nodes as node_module  # noqa: E402
 from snapviewer.model.inference import batches, profile, running  # noqa: E402
 from snapviewer.model.live import record  # noqa: E402
+from snapviewer.report.model.json import to_json  # noqa: E402
 from support.promised_model import SHORT, analyzed, known_roof, save_network  # noqa: E402
 
 pytestmark = [
@@ -60,7 +61,7 @@ def analysis(network: Path) -> ModelAnalysis:
 
 @pytest.fixture(scope="module")
 def document(analysis: ModelAnalysis) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(json.dumps(analysis.to_dict(), allow_nan=False))
+    found: dict[str, Any] = json.loads(json.dumps(to_json(analysis), allow_nan=False))
     return found
 
 
@@ -116,7 +117,7 @@ def test_every_quantity_says_how_it_was_obtained(document: dict[str, Any]) -> No
 def test_a_live_module_has_the_same_document(document: dict[str, Any]) -> None:
     live = analyze(nn.Sequential(nn.Linear(3, 2), nn.ReLU()), (TensorSpec((1, 3), "float32"),))
 
-    found = live.to_dict()
+    found = to_json(live)
 
     assert list(found) == list(document)
     assert list(found["nodes"][0]) == list(document["nodes"][0])
@@ -289,7 +290,7 @@ def test_the_work_grows_with_the_nodes_and_not_faster() -> None:  # M49
         try:
             as_text(analysis)
             list(console.nodes(analysis))
-            analysis.to_dict()
+            to_json(analysis)
         finally:
             sys.setprofile(None)
         return count
@@ -654,11 +655,11 @@ def test_a_new_operation_is_counted_in_a_model() -> None:  # M52
             return torch.ops.promised.half(x)
 
     spec = (TensorSpec((2, 5), "float32"),)
-    before = analyze(Halving(), spec).to_dict()["compute"]
+    before = to_json(analyze(Halving(), spec))["compute"]
     formulas.register("promised::half", "x", kind="ElementWise")(
         lambda call: call.work(other_flops=call.elements("x"))
     )
-    after = analyze(Halving(), spec).to_dict()["compute"]
+    after = to_json(analyze(Halving(), spec))["compute"]
 
     assert [item["op"] for item in before["uncounted"]] == ["promised::half"]
     assert after["uncounted"] == []

@@ -26,6 +26,7 @@ from snapviewer.model.recommend import (
     recommend,
 )
 from snapviewer.model.recommend.fusion import fold_normalization
+from snapviewer.report.model.json import to_json
 from snapviewer.report.model.text import as_text
 from support.pth_writer import T, write_pth
 
@@ -53,7 +54,7 @@ def analysis(network: Path) -> ModelAnalysis:
 
 @pytest.fixture(scope="module")
 def document(analysis: ModelAnalysis) -> dict[str, Any]:
-    return analysis.to_dict()
+    return to_json(analysis)
 
 
 @pytest.fixture(scope="module")
@@ -391,7 +392,7 @@ def test_temperature_and_slowing_down_are_told_or_say_why_not(
 
 def test_the_model_of_energy_has_its_four_terms_with_their_assumptions(network: Path) -> None:
     # M34
-    terms = analyze_file(network, has_stats=False).to_dict()["energy"]["terms"]
+    terms = to_json(analyze_file(network, has_stats=False))["energy"]["terms"]
 
     assert list(terms) == ["operation", "memory", "static", "thermal"]
     for term in terms.values():

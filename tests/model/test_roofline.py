@@ -17,6 +17,7 @@ from snapviewer.model import roofline
 from snapviewer.model.kernels import Backend, Kernels, Run, Stream, kernels_of
 from snapviewer.model.quantity import Quantity, unavailable
 from snapviewer.model.roofline import Roof, bound_of, measure_roof
+from snapviewer.report.model.json import roof_json
 from support.patience import PATIENT
 
 
@@ -84,7 +85,7 @@ class TestBounds:
             assert rate == pytest.approx(peak)
 
     def test_the_document_has_the_ridge(self) -> None:
-        document = a_roof().to_dict()
+        document = roof_json(a_roof())
 
         assert document["ridge"]["value"] == 10.0
         assert document["peak"]["status"] == "measured"

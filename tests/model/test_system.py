@@ -26,6 +26,7 @@ from snapviewer.model.system.cpu import last_cache_bytes, read_cpu, read_tempera
 from snapviewer.model.system.gpu import read_gpus
 from snapviewer.model.system.memory import read_memory
 from snapviewer.model.system.watched import Watched
+from snapviewer.report.model.json import record_json
 from support.fake_nvml import FakeNvml, FakeNvmlError, full_card, record
 
 psutil = pytest.importorskip("psutil")
@@ -49,7 +50,7 @@ def file(path: Path, text: str) -> None:
 
 class TestTheMachine:
     def test_every_number_has_a_status_and_a_source(self) -> None:
-        document = read_system(nvml=FakeNvml(**full_card())).to_dict()
+        document = record_json(read_system(nvml=FakeNvml(**full_card())))
 
         found = quantities(document)
         assert len(found) > 20
@@ -389,7 +390,7 @@ class TestTheMonitor:
         for quantity in (use.cpu_utilisation, use.cpu_utilisation_peak, use.disk_read):
             assert "pip install psutil" in quantity.source
         assert use.program_cpus.value is not None
-        json.dumps(use.to_dict())
+        json.dumps(record_json(use))
 
     def test_the_result_comes_after_the_block(self) -> None:
         monitor = SystemMonitor(nvml=FakeNvml(Count=0))

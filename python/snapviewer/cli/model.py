@@ -17,11 +17,12 @@ from snapviewer.checkpoint.paths import one_file
 from snapviewer.files.atomic_write import atomic_write
 from snapviewer.model.analysis import ModelAnalysis, RunOptions, analyze_file
 from snapviewer.model.energy import energy_models
-from snapviewer.model.energy.carbon import WORLD_G_PER_KWH, WORLD_SOURCE
+from snapviewer.model.energy.estimate import WORLD_G_PER_KWH, WORLD_SOURCE
 from snapviewer.model.graph import TensorSpec
 from snapviewer.report.model import console
 from snapviewer.report.model.figures import wrapped
 from snapviewer.report.model.formats import rendered, suffixes
+from snapviewer.report.model.json import to_json
 from snapviewer.report.writers.pdf import PdfUnavailable
 from snapviewer.text.progress import progress_bar
 from snapviewer.text.sanitize import json_outline
@@ -208,7 +209,7 @@ def _model(options: argparse.Namespace) -> None:
         with atomic_write(path) as file:
             file.write(content)
     if options.json:
-        print(json_outline(analysis.to_dict()))
+        print(json_outline(to_json(analysis)))
     else:
         _tell(analysis)
         for path in outputs:

@@ -6,7 +6,7 @@ Unless that is asked for, nothing of a file is run; its weights are read as a st
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from os import PathLike, fspath
 from threading import Event
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from snapviewer import CancelledError, Checkpoint, SnapshotError, read_checkpoint
 from snapviewer.checkpoint.buffers import is_of_optimizer
 from snapviewer.model.architecture import Architecture, architecture_of
+from snapviewer.model.energy import Energy, energy_without_run
 from snapviewer.model.graph import Graph, TensorSpec
 from snapviewer.model.nodes import NodeFacts, node_facts
 from snapviewer.model.parameters import Parameters, parameters_of, parameters_of_module
@@ -22,7 +23,6 @@ from snapviewer.model.recommend import Known, Recommendation, recommend
 from snapviewer.model.system import System, read_system
 from snapviewer.model.torchscript import read_torchscript
 from snapviewer.model.work import Totals, totals_of
-from snapviewer.report.model.json import document_of
 from snapviewer.text.progress import part_of
 from snapviewer.text.units import count_of
 
@@ -68,6 +68,8 @@ class ModelAnalysis:
     parameters: Parameters
     graph: Graph | None
     totals: Totals | None
+    energy: Energy
+    """The energy of a run: measured, or estimated from the work."""
     recommendations: tuple[Recommendation, ...]
     notes: tuple[str, ...]
     """What could not be done, and why, in sentences."""
@@ -77,11 +79,6 @@ class ModelAnalysis:
     profile: Profile | None = None
     """What runs showed, if there were any."""
     system: System | None = None
-    options: RunOptions = field(default_factory=RunOptions)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as the documents have it."""
-        return document_of(self)
 
 
 def analyze_file(
@@ -178,19 +175,31 @@ def _analysis(
 ) -> ModelAnalysis:
     """Put together what was read and run, and what follows."""
     nodes = node_facts(graph, parameters, profile, model=options.energy_model) if graph else ()
+    totals = totals_of(graph.nodes) if graph else None
     return ModelAnalysis(
         file=file,
         format=file_format,
         architecture=architecture_of(graph, parameters.tensors, parameters.count),
         parameters=parameters,
         graph=graph,
-        totals=totals_of(graph.nodes) if graph else None,
+        totals=totals,
+        energy=(profile.energy if profile else None) or _unmeasured_energy(totals, options),
         recommendations=recommend(Known(parameters, graph, nodes, profile)),
         notes=notes,
         nodes=nodes,
         profile=profile,
         system=system,
-        options=options,
+    )
+
+
+def _unmeasured_energy(totals: Totals | None, options: RunOptions) -> Energy:
+    work, why = None, "the file has no graph, and was not run"
+    if totals is not None and (totals.work.flops or not totals.uncounted):
+        work, why = totals.work, "the model was not run"
+    elif totals is not None:
+        why = "none of its operations could be counted, and it was not run"
+    return energy_without_run(
+        work, why, model=options.energy_model, carbon_intensity=options.carbon_intensity
     )
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from snapviewer.model.energy import Energy, Setting, energy_model
+from snapviewer.model.energy import Energy, EnergySetting, energy_model
 from snapviewer.model.graph import Graph, Node, TensorSpec
 from snapviewer.model.measures import pruning_potential, quantization_sensitivity
 from snapviewer.model.parameters import Parameter, Parameters
@@ -252,7 +252,7 @@ def _powered(facts: NodeFacts, profile: Profile | None, model: str) -> NodeFacts
 def _share_of(whole: Energy, facts: NodeFacts) -> Quantity | None:
     """Return a node's part of the energy of a run by its part of the time, where that is known."""
     is_modelled = any(
-        attempt.is_used and attempt.rung == "energy model" for attempt in whole.attempts
+        attempt.is_used and attempt.name == "energy model" for attempt in whole.attempts
     )
     share = facts.time_share.value
     if is_modelled or share is None or whole.energy.value is None:
@@ -269,7 +269,7 @@ def _share_of(whole: Energy, facts: NodeFacts) -> Quantity | None:
 def _modelled(facts: NodeFacts, profile: Profile | None, model: str) -> Quantity:
     is_gpu = profile is not None and profile.device.startswith("cuda")
     dtype = next((spec.dtype for spec in facts.node.arguments if isinstance(spec, TensorSpec)), "")
-    setting = Setting(device="gpu" if is_gpu else "cpu", dtype=dtype)
+    setting = EnergySetting(device="gpu" if is_gpu else "cpu", dtype=dtype)
     seconds = facts.time.value or 0.0
     estimate = energy_model(facts.counted, seconds, setting=setting, model=model)
     source = estimate.energy.source

@@ -16,14 +16,13 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from snapviewer.model.kernels import Backend, Kernels, Stream, kernels_of
 from snapviewer.model.nvml import NoAnswerError
 from snapviewer.model.quantity import Quantity, unavailable
 from snapviewer.model.system.asking import psutil
 from snapviewer.model.system.cpu import last_cache_bytes
-from snapviewer.model.system.plain import document_of
 
 Bound: TypeAlias = Literal["memory-bound", "compute-bound", "unknown"]
 
@@ -67,11 +66,6 @@ class Roof:
             return unavailable("FLOP/s", self.ridge.source)
         rate = min(self.peak.value, intensity * self.bandwidth.value)
         return Quantity(rate, "FLOP/s", "computed", "lower of peak rate and intensity × bandwidth")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as the documents have it."""
-        document: dict[str, Any] = document_of(self)
-        return {**document, "ridge": self.ridge.to_dict()}
 
 
 def bound_of(intensity: float | None, roof: Roof) -> Bound:

@@ -1,4 +1,4 @@
-"""Does something again and again while a run is going on, in a thread of its own."""
+"""Samples values during a run, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Sampler:
     """Calls a function at the beginning, at every interval and at the end of a `with` block.
 
     Args:
-        sample: What to call. It must not raise.
-        interval_s: How long to wait between calls.
+        sample: The function. It must not raise.
+        interval_s: The seconds between calls.
     """
 
     def __init__(self, sample: Callable[[], None], *, interval_s: float) -> None:
@@ -51,13 +51,15 @@ class Sampler:
 
 
 @dataclass(slots=True)
-class Course:
-    """A number in the course of time: its area by trapezoids, its extremes. Samples are not kept.
+class TimeIntegral:
+    """The integral over time of a sampled number (trapezoidal rule), its mean and its peak.
 
-    >>> course = Course()
+    Samples are not kept.
+
+    >>> samples = TimeIntegral()
     >>> for at_s, value in ((0.0, 10.0), (1.0, 20.0), (3.0, 20.0)):
-    ...     course.add(value, at_s=at_s)
-    >>> course.area, course.peak, round(course.mean or 0, 2)
+    ...     samples.add(value, at_s=at_s)
+    >>> samples.area, samples.peak, round(samples.mean or 0, 2)
     (55.0, 20.0, 18.33)
     """
 
@@ -69,7 +71,7 @@ class Course:
     _last: float = 0.0
 
     def add(self, value: float, *, at_s: float | None = None) -> None:
-        """Take a number, read now or at a moment after that of the number before."""
+        """Add a number, sampled now or at a time after the previous one."""
         at_s = time.perf_counter() if at_s is None else at_s
         if self.count:
             self.area += (value + self._last) / 2 * (at_s - self._last_s)
@@ -81,12 +83,12 @@ class Course:
 
     @property
     def seconds(self) -> float:
-        """How long it was watched."""
+        """The time between the first sample and the last."""
         return self._last_s - self._first_s
 
     @property
     def mean(self) -> float | None:
-        """The mean over time; of a single number, that number."""
+        """The mean over time; of a single sample, that sample."""
         if not self.count:
             return None
         return self.area / self.seconds if self.seconds > 0 else self._last

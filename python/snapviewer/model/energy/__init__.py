@@ -1,35 +1,36 @@
-"""What a run costs in joules: measured where the machine tells, estimated where it does not.
+"""The energy of a run: measured where the machine has a sensor, estimated elsewhere.
 
-The ladder, from the best to the last: the GPU's energy counter, its sampled power, the processor's
-RAPL counters, an estimate from a stated TDP, a model of the work. What each rung says is kept,
-so that a report can tell why a better one was not used.
+In order of preference: the energy counter of the GPU, its sampled power, the RAPL counters of the
+processor, an estimate from a given TDP, a model of the work. The answers of all are kept, so that
+a report can say why a better one was not used.
 """
 
-from snapviewer.model.energy.carbon import carbon_of
-from snapviewer.model.energy.constants import Range
+from snapviewer.model.energy.assumptions import Range
 from snapviewer.model.energy.estimate import (
     EnergyEstimate,
-    Setting,
+    EnergySetting,
     Term,
     WorkTotals,
+    carbon_of,
     energy_model,
     energy_models,
     register_energy_model,
 )
 from snapviewer.model.energy.meter import EnergyMeter
-from snapviewer.model.energy.result import Attempt, Energy
+from snapviewer.model.energy.result import Attempt, Energy, energy_without_run
 
 __all__ = [
     "Attempt",
     "Energy",
     "EnergyEstimate",
     "EnergyMeter",
+    "EnergySetting",
     "Range",
-    "Setting",
     "Term",
     "WorkTotals",
     "carbon_of",
     "energy_model",
     "energy_models",
+    "energy_without_run",
     "register_energy_model",
 ]

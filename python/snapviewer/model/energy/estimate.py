@@ -1,6 +1,6 @@
-"""The last two rungs: a stated TDP, and a model of the work. Both are estimates and say so.
+"""Energy where no sensor measures it: from a TDP, or from a model of the work; and its carbon.
 
-A model is a function from work, seconds and setting to terms. New ones are registered:
+An energy model is a function from work, seconds and setting to terms. To register another:
 
     @register_energy_model("my board")
     def my_board(work, seconds, setting):
@@ -14,35 +14,40 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
-from snapviewer.model.energy import constants
-from snapviewer.model.energy.constants import Assumption, DeviceKind, Range
+from snapviewer.model.energy import assumptions
+from snapviewer.model.energy.assumptions import Assumption, DeviceKind, Range
 from snapviewer.model.quantity import Quantity, unavailable
+
+WORLD_G_PER_KWH = 481.0
+WORLD_SOURCE = "world average of 2023 (Ember, yearly electricity data, 2024)"
+
+_JOULES_PER_KWH = 3.6e6
 
 
 class WorkTotals(Protocol):
-    """How much is computed and moved: by a node, by a model."""
+    """What a node or a model computes and moves."""
 
     @property
     def flops(self) -> int:
-        """Operations, a multiply-add as two."""
+        """Operations; a multiply-add counts as two."""
 
     @property
     def read_bytes(self) -> int:
-        """What is read from memory."""
+        """Bytes read from memory."""
 
     @property
     def written_bytes(self) -> int:
-        """What is written to memory."""
+        """Bytes written to memory."""
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
-    """Where the work is done.
+class EnergySetting:
+    """The hardware that does the work.
 
-    `temperature_c` is the chip's, None if it is not known; `static_w` the power of the idle
-    machine, None for the table's.
+    `temperature_c` is that of the chip, None if unknown; `static_w` is the power of the idle
+    machine, None to use the assumed one.
     """
 
     device: DeviceKind = "cpu"
@@ -54,7 +59,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One part of an estimate, in joules, and what it assumes."""
+    """One part of an estimate, and what it assumes."""
 
     name: str
     joules: Range
@@ -65,12 +70,12 @@ class Term:
         return Quantity(self.joules.usual, "J", "estimated", f"{model}: {self.assumption}")
 
 
-EnergyModel: TypeAlias = Callable[[WorkTotals, float, Setting], tuple[Term, ...]]
+EnergyModel: TypeAlias = Callable[[WorkTotals, float, EnergySetting], tuple[Term, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class EnergyEstimate:
-    """What a model says of a piece of work."""
+    """The energy that a model estimates for some work."""
 
     model: str
     seconds: float
@@ -79,12 +84,12 @@ class EnergyEstimate:
 
     @property
     def range(self) -> Range:
-        """The joules of all terms: the least, the usual and the most."""
+        """The sum of all terms, in joules."""
         return sum((term.joules for term in self.terms), Range(0.0, 0.0, 0.0))
 
     @property
     def energy(self) -> Quantity:
-        """All terms together."""
+        """The usual energy."""
         return Quantity(self.range.usual, "J", "estimated", self._source())
 
     @property
@@ -96,29 +101,10 @@ class EnergyEstimate:
 
     @property
     def efficiency(self) -> Quantity:
-        """What a joule computes."""
+        """The operations per joule."""
         if self.range.usual <= 0:
             return unavailable("FLOP/J", "the model gives no energy")
         return Quantity(self.flops / self.range.usual, "FLOP/J", "estimated", self._source())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as the documents have it."""
-        return {
-            "model": self.model,
-            "energy": self.energy.to_dict(),
-            "low_j": self.range.low,
-            "high_j": self.range.high,
-            "power": self.power.to_dict(),
-            "efficiency": self.efficiency.to_dict(),
-            "terms": {
-                term.name: {
-                    **term.quantity(self.model).to_dict(),
-                    "low": term.joules.low,
-                    "high": term.joules.high,
-                }
-                for term in self.terms
-            },
-        }
 
     def _source(self) -> str:
         total = self.range
@@ -132,7 +118,7 @@ _MODELS: dict[str, EnergyModel] = {}
 
 
 def register_energy_model(name: str) -> Callable[[EnergyModel], EnergyModel]:
-    """Add a model under a name; a name that is taken is replaced."""
+    """Register a model under a name, in place of one that has it."""
 
     def add(model: EnergyModel) -> EnergyModel:
         _MODELS[name] = model
@@ -151,15 +137,19 @@ def energy_models() -> tuple[str, ...]:
 
 
 def energy_model(
-    work: WorkTotals, seconds: float, *, setting: Setting | None = None, model: str = "picojoules"
+    work: WorkTotals,
+    seconds: float,
+    *,
+    setting: EnergySetting | None = None,
+    model: str = "picojoules",
 ) -> EnergyEstimate:
     """Estimate the energy of a piece of work.
 
     Args:
-        work: How much is computed and moved.
+        work: What is computed and moved.
         seconds: How long it takes.
-        setting: Where; a processor with float32 if it is not given.
-        model: Which model.
+        setting: The hardware; a processor computing in float32 by default.
+        model: The name of the model.
 
     Raises:
         ValueError: There is no such model, or the time is negative.
@@ -168,23 +158,24 @@ def energy_model(
         raise ValueError(f"no energy model {model!r}; there are: {', '.join(_MODELS)}")
     if not 0 <= seconds < float("inf"):
         raise ValueError(f"a time is at least 0 s, not {seconds}")
-    terms = _MODELS[model](work, seconds, setting or Setting())
+    terms = _MODELS[model](work, seconds, setting or EnergySetting())
     return EnergyEstimate(model, seconds, terms, work.flops)
 
 
 @register_energy_model("picojoules")
-def _picojoules(work: WorkTotals, seconds: float, setting: Setting) -> tuple[Term, ...]:
-    """Work × picojoules, idle power × time, and what a warm chip leaks besides."""
-    operation = constants.OPERATION[setting.device, constants.number_class(setting.dtype)]
-    memory = constants.MEMORY[setting.device]
+def _picojoules(work: WorkTotals, seconds: float, setting: EnergySetting) -> tuple[Term, ...]:
+    """Return work × picojoules, idle power × time, and the leakage of a warm chip."""
+    operation = assumptions.OPERATION[setting.device, assumptions.number_class(setting.dtype)]
+    memory = assumptions.MEMORY[setting.device]
     moved_bytes = work.read_bytes + work.written_bytes
     static_w, static_text = _static_w(setting)
     temperature_c = setting.temperature_c
     above_c = max(
         0.0,
-        (constants.ASSUMED_C if temperature_c is None else temperature_c) - constants.REFERENCE_C,
+        (assumptions.ASSUMED_C if temperature_c is None else temperature_c)
+        - assumptions.REFERENCE_C,
     )
-    share = constants.THERMAL.range * above_c
+    share = assumptions.THERMAL.range * above_c
     static_j = static_w * seconds
     return (
         Term("operation", operation.range * (work.flops * 1e-12), _text(operation)),
@@ -193,22 +184,22 @@ def _picojoules(work: WorkTotals, seconds: float, setting: Setting) -> tuple[Ter
             memory.range * (moved_bytes * 1e-12),
             f"{_text(memory)}; as if no operand were still in a cache",
         ),
-        Term("static", static_j, f"{static_text}; {constants.LEFT_OUT}"),
+        Term("static", static_j, f"{static_text}; {assumptions.LEFT_OUT}"),
         Term(
             "thermal",
             Range(
                 static_j.low * share.low, static_j.usual * share.usual, static_j.high * share.high
             ),
-            f"{_text(constants.THERMAL)}: {above_c:g} °C above {constants.REFERENCE_C:g} °C, "
+            f"{_text(assumptions.THERMAL)}: {above_c:g} °C above {assumptions.REFERENCE_C:g} °C, "
             + ("assumed" if temperature_c is None else "measured"),
         ),
     )
 
 
-def _static_w(setting: Setting) -> tuple[Range, str]:
+def _static_w(setting: EnergySetting) -> tuple[Range, str]:
     if setting.static_w is not None:
         return Range(setting.static_w, setting.static_w, setting.static_w), "idle power as given"
-    static = constants.STATIC[setting.device]
+    static = assumptions.STATIC[setting.device]
     count = setting.logical_cpus if setting.device == "cpu" else 1
     return static.range * count, f"{_text(static)} × {count}"
 
@@ -222,10 +213,10 @@ def _text(assumption: Assumption) -> str:
 
 
 def tdp_estimate(tdp_w: float, utilisation: float, seconds: float) -> Range:
-    """Estimate the energy of a run from the power that a chip is built for.
+    """Estimate the energy of a run from the thermal design power of a chip.
 
-    The usual value is TDP × utilisation × time. A busy chip may well draw half of its share of the
-    TDP, as without vector instructions, and at most the whole TDP all the time.
+    The usual value is TDP × utilisation × time. A busy chip may draw half of that, for example
+    without vector instructions, and at most the whole TDP all the time.
 
     >>> tdp_estimate(100, 0.5, 2)
     Range(low=50.0, usual=100.0, high=200.0)
@@ -233,3 +224,31 @@ def tdp_estimate(tdp_w: float, utilisation: float, seconds: float) -> Range:
     share = min(1.0, max(0.0, utilisation))
     usual = tdp_w * share * seconds
     return Range(usual / 2, usual, max(usual, float(tdp_w * seconds)))
+
+
+def carbon_of(energy: Quantity, intensity_g_per_kwh: float | None = None) -> Quantity:
+    """Return the carbon dioxide of an energy.
+
+    Args:
+        energy: Joules.
+        intensity_g_per_kwh: Grams of CO2 per kilowatt-hour; the world average by default.
+
+    Returns:
+        Grams. They are an estimate even if the energy was measured, because the intensity is an
+        average.
+
+    Raises:
+        ValueError: The intensity is negative or not a number.
+
+    >>> carbon_of(Quantity(3.6e6, "J", "measured", "RAPL"), 50).value
+    50.0
+    """
+    if energy.value is None:
+        return unavailable("g CO2", energy.source)
+    intensity, source = WORLD_G_PER_KWH, WORLD_SOURCE
+    if intensity_g_per_kwh is not None:
+        intensity, source = intensity_g_per_kwh, "as given"
+    if not 0 <= intensity < float("inf"):
+        raise ValueError(f"a carbon intensity is at least 0 g/kWh, not {intensity}")
+    grams = energy.value / _JOULES_PER_KWH * intensity
+    return Quantity(grams, "g CO2", "estimated", f"energy × {intensity:g} g CO2/kWh, {source}")

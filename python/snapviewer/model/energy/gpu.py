@@ -1,18 +1,18 @@
-"""The first two rungs: a GPU's energy counter, and its power sampled."""
+"""GPU sensors: the energy counter, and sampled power."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 
-from snapviewer.model.energy.rungs import Domain, Measured, NoMeasureError
+from snapviewer.model.energy.sensors import Domain, NoReadingError, Reading
 from snapviewer.model.nvml import NoAnswerError, NvmlGpu
-from snapviewer.model.sampling import Course, Sampler
+from snapviewer.model.sampling import Sampler, TimeIntegral
 
 
 class GpuCounter:
     """The energy counter of a card (Volta and newer), in millijoules since the driver started.
 
-    The whole card is measured, whoever uses it.
+    It counts the whole card, for all programs.
     """
 
     name = "NVML energy counter"
@@ -24,13 +24,13 @@ class GpuCounter:
     def start(self) -> None:
         self._start_mj = self._read_mj()
 
-    def stop(self) -> Measured:
+    def stop(self) -> Reading:
         used_mj = self._read_mj() - self._start_mj
         if used_mj < 0:
-            raise NoMeasureError("the counter went back: the driver was reloaded")
+            raise NoReadingError("the counter decreased: the driver was reloaded")
         if used_mj == 0:
-            raise NoMeasureError("the counter did not move: the run is shorter than its step")
-        return Measured(
+            raise NoReadingError("the counter did not change: the run is too short")
+        return Reading(
             (Domain(self._gpu.name, used_mj / 1000),),
             f"NVML energy counter of {self._gpu.name} (the whole card)",
         )
@@ -39,13 +39,13 @@ class GpuCounter:
         try:
             return int(self._gpu.ask("nvmlDeviceGetTotalEnergyConsumption"))
         except NoAnswerError as error:
-            raise NoMeasureError(str(error)) from None
+            raise NoReadingError(str(error)) from None
 
 
 class GpuPower:
-    """The power of a card, read again and again and summed up by trapezoids.
+    """The sampled power of a card, integrated with the trapezoidal rule.
 
-    Cards average their power over up to a second, so that short runs are blurred.
+    Cards average their power over up to a second, which blurs short runs.
     """
 
     name = "NVML sampled power"
@@ -53,34 +53,34 @@ class GpuPower:
     def __init__(self, gpu: NvmlGpu, *, interval_s: float = 0.05) -> None:
         self._gpu = gpu
         self._interval_s = interval_s
-        self._course = Course()
+        self._integral = TimeIntegral()
         self._sampler: Sampler | None = None
 
     def start(self) -> None:
         try:
             self._read_w()
         except NoAnswerError as error:
-            raise NoMeasureError(str(error)) from None
-        self._course = Course()
+            raise NoReadingError(str(error)) from None
+        self._integral = TimeIntegral()
         self._sampler = Sampler(self._sample, interval_s=self._interval_s)
         self._sampler.__enter__()
 
-    def stop(self) -> Measured:
+    def stop(self) -> Reading:
         if self._sampler is not None:
             self._sampler.__exit__(None, None, None)
-        course, self._sampler = self._course, None
-        if course.count < 2:
-            raise NoMeasureError("the card stopped to tell its power")
-        return Measured(
-            (Domain(self._gpu.name, course.area),),
-            f"NVML power of {self._gpu.name} (the whole card), {course.count} readings, one each "
-            f"{self._interval_s:g} s, trapezoids",
-            peak_w=course.peak,
+        integral, self._sampler = self._integral, None
+        if integral.count < 2:
+            raise NoReadingError("the card stopped reporting its power")
+        return Reading(
+            (Domain(self._gpu.name, integral.area),),
+            f"NVML power of {self._gpu.name} (the whole card), {integral.count} readings, one "
+            f"every {self._interval_s:g} s, trapezoidal rule",
+            peak_w=integral.peak,
         )
 
     def _sample(self) -> None:
-        with suppress(NoAnswerError):  # a gap, which the trapezoid bridges
-            self._course.add(self._read_w())
+        with suppress(NoAnswerError):  # a gap, which the trapezoidal rule bridges
+            self._integral.add(self._read_w())
 
     def _read_w(self) -> float:
         return float(self._gpu.ask("nvmlDeviceGetPowerUsage")) / 1000

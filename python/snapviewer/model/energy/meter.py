@@ -1,4 +1,4 @@
-"""Measures the energy of a run by the best way that the machine offers.
+"""Measures the energy of a run in the best way that the machine offers.
 
 with EnergyMeter(tdp_w=65) as meter:
     for _ in range(50):
@@ -13,18 +13,24 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from snapviewer.model.energy.carbon import carbon_of
-from snapviewer.model.energy.constants import Range
-from snapviewer.model.energy.estimate import Setting, WorkTotals, energy_model, tdp_estimate
+from snapviewer.model.energy.assumptions import Range
+from snapviewer.model.energy.estimate import (
+    EnergySetting,
+    Term,
+    WorkTotals,
+    carbon_of,
+    energy_model,
+    tdp_estimate,
+)
 from snapviewer.model.energy.gpu import GpuCounter, GpuPower
 from snapviewer.model.energy.rapl import POWERCAP, Rapl
 from snapviewer.model.energy.result import Attempt, Energy
-from snapviewer.model.energy.rungs import Measured, Rung
-from snapviewer.model.energy.watch import LADDER, Period, Watch
+from snapviewer.model.energy.sensors import Measurement, Period, Reading, Sensor
 from snapviewer.model.nvml import NoAnswerError, close_nvml, find_gpu, open_nvml
 from snapviewer.model.quantity import Quantity, Status, unavailable
 from snapviewer.model.system.cpu import processor_temperature
@@ -32,20 +38,33 @@ from snapviewer.model.system.cpu import processor_temperature
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+_GPU_SENSORS = (GpuCounter.name, GpuPower.name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Estimate:
+    """An estimated energy; `refusals` are the better ways to estimate it that did not apply."""
+
+    name: str = ""
+    joules: Range | None = None
+    source: str = ""
+    terms: tuple[Term, ...] = ()
+    refusals: tuple[tuple[str, str], ...] = ()
+
 
 class EnergyMeter:
     """Measures what happens inside a `with` block.
 
     Args:
         device: Where the work is done: `cpu`, `cuda` or `cuda:1`.
-        tdp_w: The power that the chip is built for, for an estimate where nothing is measured.
-        utilisation: The share of the chip that is busy, for that estimate; the measured share of
-            the processors' time if it is not given, and all of a GPU.
-        idle_s: How long to watch the idle machine before the run; 0 for not at all.
-        interval_s: How often a GPU's power is read.
-        model: The model of the last rung.
+        tdp_w: The thermal design power of the chip, for an estimate if no sensor works.
+        utilisation: The busy share of the chip, for that estimate; by default the measured share
+            of the processors' time, and all of a GPU.
+        idle_s: How long to watch the idle machine before the run; 0 skips it.
+        interval_s: The seconds between readings of a GPU's power.
+        model: The energy model to use if there is no sensor and no TDP.
         nvml: A module to use instead of `pynvml`.
-        powercap: Where Linux shows the processor's counters.
+        powercap: Where Linux exposes the counters of the processor.
     """
 
     def __init__(
@@ -75,7 +94,7 @@ class EnergyMeter:
         self._nvml = nvml
         self._powercap = powercap
         self._stack = ExitStack()
-        self._run: Watch | None = None
+        self._measurement: Measurement | None = None
         self._idle: Period | None = None
         self._period: Period | None = None
 
@@ -83,11 +102,11 @@ class EnergyMeter:
         self._stack = ExitStack()
         self._idle = self._period = None
         try:
-            rungs, refusals = self._rungs()
+            sensors, refusals = self._sensors()
             if self._idle_s > 0:
-                self._idle = self._watched_idle(rungs, refusals)
+                self._idle = self._measure_idle(sensors, refusals)
             self._wait_for_gpu()
-            self._run = Watch(rungs, refusals)
+            self._measurement = Measurement(sensors, refusals)
         except BaseException:  # such as Ctrl+C while the idle machine is watched
             self._stack.close()
             raise
@@ -103,9 +122,9 @@ class EnergyMeter:
             if kind is None:
                 self._wait_for_gpu()
         finally:
-            if self._run is not None:
-                self._period = self._run.end()
-            self._run = None
+            if self._measurement is not None:
+                self._period = self._measurement.end()
+            self._measurement = None
             self._stack.close()
 
     def result(
@@ -113,16 +132,16 @@ class EnergyMeter:
         *,
         runs: int = 1,
         work: WorkTotals | None = None,
-        setting: Setting | None = None,
+        setting: EnergySetting | None = None,
         carbon_intensity: float | None = None,
     ) -> Energy:
-        """Tell the energy of one of the runs in the block.
+        """Return the energy of one of the runs in the block.
 
         Args:
-            runs: How many there were, all alike.
-            work: What one of them computes, for the model of the last rung and for FLOP/J.
-            setting: Where, for that model.
-            carbon_intensity: Grams of CO2 for a kilowatt-hour; the world's average if not given.
+            runs: How many runs there were, all alike.
+            work: What one of them computes, for the energy model and for FLOP/J.
+            setting: The hardware, for the energy model.
+            carbon_intensity: Grams of CO2 per kilowatt-hour; the world average by default.
 
         Raises:
             RuntimeError: The block is not over.
@@ -134,25 +153,15 @@ class EnergyMeter:
             raise ValueError(f"a block has at least one run, not {runs}")
         period = self._period
         seconds = period.seconds / runs
-        # The processor's counters say nothing of a GPU's energy.
-        used, best = period.best(LADDER[:2] if self._is_gpu else LADDER) or ("", None)
-        estimate: Range | None = None
-        terms: tuple[tuple[str, Quantity], ...] = ()
-        unused: list[tuple[str, str]] = []
+        # The counters of the processor do not include a GPU.
+        used, best = period.best(_GPU_SENSORS if self._is_gpu else period.answers) or ("", None)
+        estimate = _Estimate()
         if best is not None:
             energy = Quantity(best.joules / runs, "J", "measured", best.source)
         else:
-            used, estimate, source, unused, terms = self._estimate(period, runs, work, setting)
-            why = "; ".join(
-                f"{name}: {said}"
-                for name, said in (*period.answers, *unused)
-                if isinstance(said, str)
-            )
-            energy = (
-                unavailable("J", why)
-                if estimate is None
-                else Quantity(estimate.usual, "J", "estimated", source)
-            )
+            estimate = self._estimate(period, runs, work, setting)
+            used = estimate.name
+            energy = _estimated(estimate, period)
         return Energy(
             seconds=Quantity(seconds, "s", "measured", f"clock, mean of {runs}"),
             energy=energy,
@@ -162,36 +171,31 @@ class EnergyMeter:
             efficiency=_efficiency(energy, work),
             idle=self._idle_power(used if best is not None else None),
             above_idle=self._above_idle(energy, used, seconds),
-            low_j=estimate.low if estimate else None,
-            high_j=estimate.high if estimate else None,
-            domains=_domains(best, runs) if best else (),
-            beside=tuple(
-                domain
-                for name, said in period.answers
-                if isinstance(said, Measured) and name == Rapl.name and self._is_gpu
-                for domain in _domains(said, runs)
-            ),
-            attempts=_attempts(period, used, unused, energy),
-            terms=terms,
+            low_j=estimate.joules.low if estimate.joules else None,
+            high_j=estimate.joules.high if estimate.joules else None,
+            domains=_domains(best, runs),
+            beside=_domains(period.answers.get(Rapl.name), runs) if self._is_gpu else (),
+            attempts=_attempts(period, used, estimate, energy),
+            model=self._model if estimate.terms else None,
+            terms=estimate.terms,
         )
 
-    def _rungs(self) -> tuple[list[Rung], list[tuple[str, str]]]:
-        """Return the rungs to try, and those that do not suit with the reason."""
+    def _sensors(self) -> tuple[list[Sensor], dict[str, str]]:
+        """Return the sensors to try, and those that do not apply with the reason."""
         rapl = Rapl(self._powercap)
-        gpu_names = (GpuCounter.name, GpuPower.name)
         if not self._is_gpu:
-            return [rapl], [(name, "the run is on the processor") for name in gpu_names]
+            return [rapl], dict.fromkeys(_GPU_SENSORS, "the run is on the processor")
         try:
             nvml = open_nvml(self._nvml)
             self._stack.callback(close_nvml, nvml)
             gpu = find_gpu(nvml, self._gpu_index)
         except NoAnswerError as error:
-            return [rapl], [(name, str(error)) for name in gpu_names]
-        return [GpuCounter(gpu), GpuPower(gpu, interval_s=self._interval_s), rapl], []
+            return [rapl], dict.fromkeys(_GPU_SENSORS, str(error))
+        return [GpuCounter(gpu), GpuPower(gpu, interval_s=self._interval_s), rapl], {}
 
-    def _watched_idle(self, rungs: Sequence[Rung], refusals: Sequence[tuple[str, str]]) -> Period:
+    def _measure_idle(self, sensors: Sequence[Sensor], refusals: dict[str, str]) -> Period:
         self._wait_for_gpu()
-        idle = Watch(rungs, refusals)
+        idle = Measurement(sensors, refusals)
         try:
             time.sleep(self._idle_s)
         finally:
@@ -199,37 +203,37 @@ class EnergyMeter:
         return period
 
     def _wait_for_gpu(self) -> None:
-        """Wait for the GPU's work, which goes on while the processor is already further."""
+        """Wait until the GPU has finished what was queued."""
         torch = sys.modules.get("torch")
         if self._is_gpu and torch is not None and torch.cuda.is_available():
             torch.cuda.synchronize(self._gpu_index)
 
     def _estimate(
-        self, period: Period, runs: int, work: WorkTotals | None, setting: Setting | None
-    ) -> tuple[str, Range | None, str, list[tuple[str, str]], tuple[tuple[str, Quantity], ...]]:
-        """Return the rung that estimates, what it says and why, those above it, and its terms."""
-        unused: list[tuple[str, str]] = []
+        self, period: Period, runs: int, work: WorkTotals | None, setting: EnergySetting | None
+    ) -> _Estimate:
+        seconds = period.seconds / runs
         if self._tdp_w is not None:
             share, share_text = self._share(period)
-            joules = tdp_estimate(self._tdp_w, share, period.seconds / runs)
+            joules = tdp_estimate(self._tdp_w, share, seconds)
             source = (
                 f"TDP {self._tdp_w:g} W as given × utilisation {share:.0%} {share_text} × time: "
                 f"{joules.low:.3g} to {joules.high:.3g} J"
             )
-            return "TDP estimate", joules, source, unused, ()
-        unused.append(("TDP estimate", "no TDP was given"))
+            return _Estimate("TDP estimate", joules, source)
+        refusals = (("TDP estimate", "no TDP was given"),)
         if work is not None:
-            where = setting or self._setting()
-            modelled = energy_model(work, period.seconds / runs, setting=where, model=self._model)
-            terms = tuple((term.name, term.quantity(self._model)) for term in modelled.terms)
-            return "energy model", modelled.range, modelled.energy.source, unused, terms
-        unused.append(("energy model", "the work of the run is not known"))
-        return "", None, "", unused, ()
+            found = energy_model(
+                work, seconds, setting=setting or self._setting(), model=self._model
+            )
+            return _Estimate(
+                "energy model", found.range, found.energy.source, found.terms, refusals
+            )
+        return _Estimate(refusals=(*refusals, ("energy model", "the work of the run is unknown")))
 
-    def _setting(self) -> Setting:
+    def _setting(self) -> EnergySetting:
         if self._is_gpu:
-            return Setting(device="gpu")
-        return Setting(temperature_c=processor_temperature().value)
+            return EnergySetting(device="gpu")
+        return EnergySetting(temperature_c=processor_temperature().value)
 
     def _share(self, period: Period) -> tuple[float, str]:
         if self._utilisation is not None:
@@ -242,14 +246,14 @@ class EnergyMeter:
     def _idle_power(self, used: str | None) -> Quantity:
         if self._idle is None:
             return unavailable("W", "the idle machine was not watched")
-        said = dict(self._idle.answers).get(used or "", "nothing measures the energy here")
-        if isinstance(said, str):
-            return unavailable("W", said)
+        answer = self._idle.answers.get(used or "", "nothing measures the energy here")
+        if isinstance(answer, str):
+            return unavailable("W", answer)
         return Quantity(
-            said.joules / self._idle.seconds,
+            answer.joules / self._idle.seconds,
             "W",
             "measured",
-            f"{said.source}, {self._idle.seconds:.3g} s before the run",
+            f"{answer.source}, {self._idle.seconds:.3g} s before the run",
         )
 
     def _above_idle(self, energy: Quantity, used: str, seconds: float) -> Quantity:
@@ -260,8 +264,16 @@ class EnergyMeter:
             energy.value - idle.value * seconds,
             "J",
             "computed",
-            "energy of the run less the idle machine's in the same time",
+            "energy of the run − idle power × time",
         )
+
+
+def _estimated(estimate: _Estimate, period: Period) -> Quantity:
+    if estimate.joules is not None:
+        return Quantity(estimate.joules.usual, "J", "estimated", estimate.source)
+    answers = (*period.answers.items(), *estimate.refusals)
+    whys = [f"{name}: {why}" for name, why in answers if isinstance(why, str)]
+    return unavailable("J", "; ".join(whys))
 
 
 def _divided(energy: Quantity, seconds: float, unit: str) -> Quantity:
@@ -272,35 +284,37 @@ def _divided(energy: Quantity, seconds: float, unit: str) -> Quantity:
     return Quantity(energy.value / seconds, unit, energy.status, f"{energy.source}, mean")
 
 
-def _peak(best: Measured | None) -> Quantity:
+def _peak(best: Reading | None) -> Quantity:
     if best is None or best.peak_w is None:
-        return unavailable("W", "only sampled power shows its peak")
+        return unavailable("W", "only sampled power has a peak")
     return Quantity(best.peak_w, "W", "measured", best.source)
 
 
 def _efficiency(energy: Quantity, work: WorkTotals | None) -> Quantity:
     if work is None:
-        return unavailable("FLOP/J", "the work of the run is not known")
+        return unavailable("FLOP/J", "the work of the run is unknown")
     if not energy.value:
         return unavailable("FLOP/J", energy.source)
     status: Status = "estimated" if energy.status == "estimated" else "computed"
     return Quantity(work.flops / energy.value, "FLOP/J", status, f"FLOPs / ({energy.source})")
 
 
-def _domains(measured: Measured, runs: int) -> tuple[tuple[str, Quantity], ...]:
+def _domains(answer: Reading | str | None, runs: int) -> tuple[tuple[str, Quantity], ...]:
+    if not isinstance(answer, Reading):
+        return ()
     return tuple(
-        (domain.name, Quantity(domain.joules / runs, "J", "measured", measured.source))
-        for domain in measured.domains
+        (domain.name, Quantity(domain.joules / runs, "J", "measured", answer.source))
+        for domain in answer.domains
     )
 
 
 def _attempts(
-    period: Period, used: str, unused: Sequence[tuple[str, str]], energy: Quantity
+    period: Period, used: str, estimate: _Estimate, energy: Quantity
 ) -> tuple[Attempt, ...]:
     attempts = [
-        Attempt(name, name == used, said if isinstance(said, str) else said.source)
-        for name, said in (*period.answers, *unused)
+        Attempt(name, name == used, answer if isinstance(answer, str) else answer.source)
+        for name, answer in (*period.answers.items(), *estimate.refusals)
     ]
-    if used and not any(attempt.is_used for attempt in attempts):
+    if estimate.name:
         attempts.append(Attempt(used, True, energy.source))
     return tuple(attempts)

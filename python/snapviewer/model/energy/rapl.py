@@ -1,11 +1,11 @@
-"""The third rung: the processor's own energy counters, which Linux shows as files.
+"""The energy counters of the processor (RAPL), which Linux exposes as files.
 
-Packages are summed, and the memory where it has a counter of its own. The zones `core` and
-`uncore` are parts of a package, `psys` overlaps it, and `intel-rapl-mmio` shows the same package a
-second time, so they are left out. AMD's processors appear under the same names.
+The energy is the sum of the packages, and of the memory if it has a counter of its own. The zones
+`core` and `uncore` are parts of a package, `psys` overlaps it, and `intel-rapl-mmio` repeats a
+package, so they are left out. AMD processors use the same names.
 
-A counter begins again at 0 after `max_energy_range_uj`, with 200 W after some twenty minutes, so
-it is also read now and then during a run.
+A counter wraps at `max_energy_range_uj`, at 200 W after some twenty minutes, so it is also read
+during a run.
 """
 
 from __future__ import annotations
@@ -15,21 +15,22 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from snapviewer.model.energy.rungs import Domain, Measured, NoMeasureError
+from snapviewer.model.energy.sensors import Domain, NoReadingError, Reading
 from snapviewer.model.sampling import Sampler
+from snapviewer.text.units import count_of
 
 POWERCAP = Path("/sys/class/powercap")
 
 _PACKAGE = re.compile(r"intel-rapl:\d+")
 _PART = re.compile(r"intel-rapl:\d+:\d+")
 
-# The smallest range in use is about 65 kJ: at 2 kW a counter is back where it was after 32 s.
+# The smallest range in use is about 65 kJ: at 2 kW a counter wraps after 32 s.
 _POLL_S = 10.0
 
 
 @dataclass(slots=True)
 class WrappingCounter:
-    """A counter that begins again at 0 after its range.
+    """A counter that wraps to 0 at the end of its range.
 
     >>> counter = WrappingCounter(range_uj=100)
     >>> for reading_uj in (90, 95, 5, 30):
@@ -41,11 +42,11 @@ class WrappingCounter:
     range_uj: int | None
     total_uj: int = 0
     dropped: int = 0
-    """How many times it went back and its range was not known."""
+    """How often it decreased with no known range."""
     _last_uj: int | None = None
 
     def add(self, reading_uj: int) -> None:
-        """Take a reading."""
+        """Add a reading."""
         if self._last_uj is not None:
             used_uj = reading_uj - self._last_uj
             if used_uj < 0 and self.range_uj is not None and self.range_uj >= self._last_uj:
@@ -68,11 +69,11 @@ class _Zone:
 
 
 class Rapl:
-    """The energy of all processor packages and, where it is told, of the memory.
+    """The energy of all processor packages and, if available, of the memory.
 
     Args:
-        powercap: Where the zones are.
-        poll_s: How often the counters are read during a run.
+        powercap: The directory of the zones.
+        poll_s: The seconds between readings during a run.
     """
 
     name = "RAPL"
@@ -89,18 +90,22 @@ class Rapl:
         self._sampler = Sampler(self._sample, interval_s=self._poll_s)
         self._sampler.__enter__()
 
-    def stop(self) -> Measured:
+    def stop(self) -> Reading:
         if self._sampler is not None:
             self._sampler.__exit__(None, None, None)
         self._sampler = None
         if not any(zone.counter.total_uj for zone in self._zones):
-            raise NoMeasureError("the counters did not move: the run is shorter than their step")
+            raise NoReadingError("the counters did not change: the run is too short")
         dropped = sum(zone.counter.dropped for zone in self._zones)
-        return Measured(
+        return Reading(
             tuple(Domain(zone.name, zone.counter.total_uj / 1e6) for zone in self._zones),
             f"RAPL of {', '.join(zone.name for zone in self._zones)} (all programs together)"
             + (f", without {', '.join(self._left_out)}" if self._left_out else "")
-            + (f", at least: {dropped} readings went back and were left out" if dropped else ""),
+            + (
+                f", lower bound: {count_of(dropped, 'reading')} decreased and left out"
+                if dropped
+                else ""
+            ),
         )
 
     def _sample(self) -> None:
@@ -109,12 +114,12 @@ class Rapl:
                 zone.read()
 
     def _open(self) -> tuple[list[_Zone], list[str]]:
-        """Find the zones and read each once; a package that cannot be read ends it."""
+        """Find the zones and read each once; every package must be readable."""
         try:
             paths = sorted(self._powercap.iterdir())
         except OSError as error:
             usual = " (usual in virtual machines)" if isinstance(error, FileNotFoundError) else ""
-            raise NoMeasureError(f"no {self._powercap}{usual}") from None
+            raise NoReadingError(f"no {self._powercap}{usual}") from None
         zones: list[_Zone] = []
         left_out: list[str] = []
         for path in paths:
@@ -131,12 +136,12 @@ class Rapl:
                 zone.read()
             except (OSError, ValueError) as error:
                 if is_package:
-                    raise NoMeasureError(_why(zone.file, error)) from None
+                    raise NoReadingError(_why(zone.file, error)) from None
                 left_out.append(f"{zone.name} ({_why(zone.file, error)})")
             else:
                 zones.append(zone)
         if not any(zone.name.startswith("package") for zone in zones):
-            raise NoMeasureError(f"{self._powercap} shows no processor package")
+            raise NoReadingError(f"no processor package in {self._powercap}")
         return zones, left_out
 
 
@@ -146,7 +151,7 @@ def _package_of(part: Path) -> str:
 
 def _text(file: Path) -> str:
     try:
-        # Zones' names are a few letters; what is longer is not one.
+        # Names of zones are short.
         return file.read_text(encoding="ascii", errors="replace")[:64].strip()
     except OSError:
         return ""
@@ -159,7 +164,7 @@ def _range_uj(file: Path) -> int | None:
 
 def _why(file: Path, error: OSError | ValueError) -> str:
     if isinstance(error, PermissionError):
-        return f"not permitted to read {file}: most systems allow it to root only"
+        return f"no permission to read {file}: most systems allow it to root only"
     if isinstance(error, OSError):
         return f"{error.strerror or type(error).__name__}: {file}"
     return f"no number in {file}"

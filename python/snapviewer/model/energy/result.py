@@ -1,20 +1,20 @@
-"""The energy of a run, and what each rung of the ladder said."""
+"""The energy of a run, and the ways in which it was looked for."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from snapviewer.model.quantity import Quantity
+from snapviewer.model.energy.estimate import Term, WorkTotals, carbon_of, energy_model
+from snapviewer.model.quantity import Quantity, unavailable
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A rung of the ladder: whether it gave the energy, and what it says."""
+    """A way to find the energy: whether it was used, and what it reported or why it failed."""
 
-    rung: str
+    name: str
     is_used: bool
-    says: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +22,10 @@ class Energy:
     """The energy of a run.
 
     `low_j` and `high_j` bound an estimate and are None for a measured energy. `idle` is the power
-    of the machine before the run and `above_idle` the energy that the run added to it, where that
-    was asked for. `beside` is what other rungs measured at the same time, such as the processor
-    during a run on a GPU; it is not part of `energy`.
+    of the machine before the run and `above_idle` the energy that the run added to it, if the idle
+    machine was watched. `beside` is what other sensors measured at the same time, such as the
+    processor during a run on a GPU; it is not part of `energy`. `terms` are the parts of an energy
+    that `model` estimated.
     """
 
     seconds: Quantity
@@ -35,37 +36,39 @@ class Energy:
     efficiency: Quantity
     idle: Quantity
     above_idle: Quantity
-    low_j: float | None
-    high_j: float | None
-    domains: tuple[tuple[str, Quantity], ...]
-    beside: tuple[tuple[str, Quantity], ...]
-    attempts: tuple[Attempt, ...]
-    terms: tuple[tuple[str, Quantity], ...] = ()
-    """The parts of a modelled energy, each with what it assumes."""
+    low_j: float | None = None
+    high_j: float | None = None
+    domains: tuple[tuple[str, Quantity], ...] = ()
+    beside: tuple[tuple[str, Quantity], ...] = ()
+    attempts: tuple[Attempt, ...] = ()
+    model: str | None = None
+    terms: tuple[Term, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as the documents have it."""
-        return {
-            **{
-                name: getattr(self, name).to_dict()
-                for name in (
-                    "seconds",
-                    "energy",
-                    "power",
-                    "peak_power",
-                    "carbon",
-                    "efficiency",
-                    "idle",
-                    "above_idle",
-                )
-            },
-            "low_j": self.low_j,
-            "high_j": self.high_j,
-            "domains": {name: quantity.to_dict() for name, quantity in self.domains},
-            "terms": {name: quantity.to_dict() for name, quantity in self.terms},
-            "beside": {name: quantity.to_dict() for name, quantity in self.beside},
-            "attempts": [
-                {"rung": attempt.rung, "is_used": attempt.is_used, "says": attempt.says}
-                for attempt in self.attempts
-            ],
-        }
+
+def energy_without_run(
+    work: WorkTotals | None, why: str, *, model: str, carbon_intensity: float | None
+) -> Energy:
+    """Estimate the energy of the work alone, for a model that was not run.
+
+    Args:
+        work: What a run computes and moves; None if that is not known.
+        why: Why there is no measured energy.
+        model: The energy model.
+        carbon_intensity: Grams of CO2 per kilowatt-hour; the world average if None.
+    """
+    estimate = energy_model(work, 0.0, model=model) if work is not None else None
+    energy = estimate.energy if estimate else unavailable("J", why)
+    return Energy(
+        seconds=unavailable("s", why),
+        energy=energy,
+        power=unavailable("W", why),
+        peak_power=unavailable("W", why),
+        carbon=carbon_of(energy, carbon_intensity),
+        efficiency=estimate.efficiency if estimate else unavailable("FLOP/J", why),
+        idle=unavailable("W", why),
+        above_idle=unavailable("J", why),
+        low_j=estimate.range.low if estimate else None,
+        high_j=estimate.range.high if estimate else None,
+        model=estimate.model if estimate else None,
+        terms=estimate.terms if estimate else (),
+    )

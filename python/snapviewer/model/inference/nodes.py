@@ -12,8 +12,7 @@ from snapviewer.model.inference.listening import Recorded, TimedRun
 from snapviewer.model.inference.timing import Timing, ratio, timing_of
 from snapviewer.model.quantity import Quantity, unavailable
 from snapviewer.model.roofline import Bound, Roof, bound_of
-from snapviewer.model.system.plain import document_of
-from snapviewer.model.work import Uncounted, kind_of, work_of
+from snapviewer.model.work import Uncounted, work_of
 
 _FORMULA = "formula on the shapes of the run"
 
@@ -45,24 +44,6 @@ class NodeProfile:
     of_roof: Quantity
     allocations: Quantity
     allocated: Quantity
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as the documents have it."""
-        document: dict[str, Any] = {
-            "number": self.node.number,
-            "graph_number": self.graph_number,
-            "op": self.node.op,
-            "type": kind_of(self.node.op),
-            "module": self.module,
-            "module_type": self.node.module_type,
-            "line": self.line,
-            "bound": self.bound,
-        }
-        for name in ("time", "share", "macs", "flops", "read", "written", "rate", "bandwidth"):
-            document[name] = document_of(getattr(self, name))
-        for name in ("intensity", "of_roof", "allocations", "allocated"):
-            document[name] = document_of(getattr(self, name))
-        return document
 
 
 def node_profiles(

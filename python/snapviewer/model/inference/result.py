@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from snapviewer.model.energy import Energy
 from snapviewer.model.inference.allocations import Memory
@@ -15,7 +14,6 @@ from snapviewer.model.inference.timing import Timing
 from snapviewer.model.quantity import Quantity
 from snapviewer.model.roofline import Roof
 from snapviewer.model.system import SystemUse
-from snapviewer.model.system.plain import document_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,28 +54,3 @@ class Profile:
     """Runs with other batches, if these were asked for."""
     notes: tuple[str, ...]
     """What could not be done, and why, in sentences."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as the documents have it."""
-        document: dict[str, Any] = {
-            "device": self.device,
-            "threads": self.threads,
-            "level": self.level,
-            "warmups": [time.to_dict() for time in self.warmups],
-        }
-        for name in ("plain", "profiled", "in_nodes", "outside", "overhead", "accounted"):
-            document[name] = document_of(getattr(self, name))
-        for name in ("flops", "moved", "rate", "bandwidth", "intensity"):
-            document[name] = document_of(getattr(self, name))
-        return {
-            **document,
-            "nodes": [node.to_dict() for node in self.nodes],
-            "roof": self.roof.to_dict() if self.roof else None,
-            "thread_runs": [document_of(run) for run in self.thread_runs],
-            "memory": document_of(self.memory) if self.memory else None,
-            "energy": self.energy.to_dict() if self.energy else None,
-            "system": self.system.to_dict() if self.system else None,
-            "layouts": document_of(self.layouts) if self.layouts else None,
-            "batches": document_of(self.batches) if self.batches else None,
-            "notes": list(self.notes),
-        }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from snapviewer.model.graph import Graph
 from snapviewer.model.nodes import NodeFacts
@@ -38,18 +38,6 @@ class Recommendation:
     evidence: str
     share_of: str = "the parameters"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as the documents have it."""
-        return {
-            "topic": self.topic,
-            "title": self.title,
-            "subjects": list(self.subjects),
-            "gain": self.gain.to_dict(),
-            "share": self.share,
-            "share_of": self.share_of,
-            "evidence": self.evidence,
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class Advice:
@@ -58,10 +46,6 @@ class Advice:
     topic: str
     title: str
     evidence: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as the documents have it."""
-        return {"topic": self.topic, "title": self.title, "evidence": self.evidence}
 
 
 @dataclass(frozen=True, slots=True)

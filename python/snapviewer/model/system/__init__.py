@@ -13,7 +13,6 @@ from snapviewer.model.system.cpu import Cpu, read_cpu, read_temperatures
 from snapviewer.model.system.gpu import Gpu, read_gpus
 from snapviewer.model.system.memory import Memory, read_memory
 from snapviewer.model.system.monitor import GpuUse, SystemMonitor, SystemUse
-from snapviewer.model.system.plain import document_of
 
 __all__ = [
     "Cpu",
@@ -37,11 +36,6 @@ class System:
     gpus: tuple[Gpu, ...]
     gpu_note: str
     temperatures: tuple[tuple[str, Quantity], ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as the documents have it."""
-        document: dict[str, Any] = document_of(self)
-        return document
 
 
 def read_system(*, nvml: Any = None) -> System:

@@ -23,7 +23,6 @@ from snapviewer.model.system.cache_hits import CacheCounters
 from snapviewer.model.system.counters import Counters, busy_share, change, read_counters
 from snapviewer.model.system.cpu import frequency, processor_temperature, usable_cpus
 from snapviewer.model.system.memory import resident
-from snapviewer.model.system.plain import document_of
 from snapviewer.model.system.watched import BusyShare, Watched
 
 if TYPE_CHECKING:
@@ -78,11 +77,6 @@ class SystemUse:
         """Whether other programs took more than a quarter of the processors."""
         busy, own, cpus = self.cpu_utilisation.value, self.program_cpus.value, os.cpu_count() or 1
         return busy is not None and own is not None and busy / 100 - own / cpus > _SHARED
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as the documents have it."""
-        document: dict[str, Any] = document_of(self)
-        return document
 
 
 class SystemMonitor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from snapviewer.model.quantity import Quantity, unavailable
-from snapviewer.model.sampling import Course
+from snapviewer.model.sampling import TimeIntegral
 from snapviewer.model.system.counters import Processors, busy_share, read_processors
 
 
@@ -18,7 +18,7 @@ class Watched:
 
     def __init__(self, read: Callable[[], Quantity]) -> None:
         self._read = read
-        self._course = Course()
+        self._course = TimeIntegral()
         self._highest: Quantity | None = None
         self._last = unavailable("", "it was not read")
 

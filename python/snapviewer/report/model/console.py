@@ -9,19 +9,19 @@ from snapviewer.model.analysis import ModelAnalysis
 from snapviewer.model.compute import compute_of
 from snapviewer.model.nodes import NodeFacts
 from snapviewer.model.parameters import Parameter
+from snapviewer.model.quantity import Quantity
 from snapviewer.model.work import Uncounted
 from snapviewer.report.model.figures import (
     how,
     inputs_said,
-    is_quantity,
+    machine,
     number,
+    parts_of,
     per_second,
-    quantity_of,
     said,
     share_said,
     uncounted_said,
 )
-from snapviewer.report.model.json import energy_document, system_document
 from snapviewer.text.sanitize import sanitize, shorten_middle
 
 if TYPE_CHECKING:
@@ -96,9 +96,9 @@ def summary(analysis: ModelAnalysis) -> Iterator[str]:
     if analysis.profile is not None:
         yield from _block("[PERFORMANCE ANALYSIS]", performance(analysis.profile))
     yield from _block("[ENERGY ANALYSIS]", _energy(analysis))
-    system = system_document(analysis)
+    system = dict(machine(analysis))
     if system:
-        yield from _block("[SYSTEM]", _system(system))
+        yield from _block("[SYSTEM]", _tree(system))
     yield from _block("[OPTIMIZATION RECOMMENDATIONS]", _recommendations(analysis))
     if analysis.notes:
         yield from _block("[NOTES]", (f"- {sanitize(note)}" for note in analysis.notes[:20]))
@@ -249,14 +249,13 @@ def _bound(node: NodeProfile) -> str:
 
 
 def _energy(analysis: ModelAnalysis) -> Iterator[str]:
-    energy = energy_document(analysis)
-    for name, key, form, unit in (
-        ("Energy Consumption", "energy", ".3e", "J"),
-        ("Power Consumption", "power", ".3f", "W"),
-        ("Energy Efficiency", "efficiency", ".3e", "FLOPs/J"),
-        ("Carbon Footprint Estimate", "carbon", ".6f", "g CO2"),
+    energy = analysis.energy
+    for name, found, form, unit in (
+        ("Energy Consumption", energy.energy, ".3e", "J"),
+        ("Power Consumption", energy.power, ".3f", "W"),
+        ("Energy Efficiency", energy.efficiency, ".3e", "FLOPs/J"),
+        ("Carbon Footprint Estimate", energy.carbon, ".6f", "g CO2"),
     ):
-        found = quantity_of(energy[key])
         if found.value is None:
             yield f"{name}: {said(found)}"
         else:
@@ -265,12 +264,11 @@ def _energy(analysis: ModelAnalysis) -> Iterator[str]:
             yield f"{name}: {found.value:{'.3e' if is_tiny else form}} {unit}"
             yield f"    {how(found)}"
     yield from _temperature(analysis)
-    attempts = energy.get("attempts", [])
-    if attempts:
-        yield "Ways to know the energy, the best first:"
-    for attempt in attempts:
-        used = " (used)" if attempt["is_used"] else ""
-        yield f"    {sanitize(attempt['rung'])}{used}: {sanitize(attempt['says'], 300)}"
+    if energy.attempts:
+        yield "Ways to find the energy, in order of preference:"
+    for attempt in energy.attempts:
+        used = " (used)" if attempt.is_used else ""
+        yield f"    {sanitize(attempt.name)}{used}: {sanitize(attempt.message, 300)}"
 
 
 def _temperature(analysis: ModelAnalysis) -> Iterator[str]:
@@ -281,22 +279,18 @@ def _temperature(analysis: ModelAnalysis) -> Iterator[str]:
         yield f"Thermal Throttling: {said(use.slowed_for_heat)}"
 
 
-def _system(document: dict[str, Any], depth: int = 0) -> Iterator[str]:
-    """Yield a tree of quantities, one a line."""
-    indent = "    " * depth
-    for key, value in document.items():
-        name = sanitize(key.replace("_", " "), 60)
-        if is_quantity(value):
-            yield f"{indent}{name}: {said(quantity_of(value))}"
-        elif isinstance(value, dict):
-            yield f"{indent}{name}:"
-            yield from _system(value, depth + 1)
-        elif isinstance(value, list):
-            for place, item in enumerate(value):
-                yield f"{indent}{name} {place}:"
-                yield from _system(item, depth + 1)
-        elif value not in ("", None):
-            yield f"{indent}{name}: {sanitize(str(value), 160)}"
+def _tree(record: Any, depth: int = 0) -> Iterator[str]:
+    """Yield the parts of a record as an indented tree."""
+    for label, value in parts_of(record):
+        name = f"{'    ' * depth}{sanitize(label, 60)}"
+        if isinstance(value, Quantity):
+            yield f"{name}: {said(value)}"
+        elif isinstance(value, str):
+            if value:
+                yield f"{name}: {sanitize(value, 160)}"
+        else:
+            yield f"{name}:"
+            yield from _tree(value, depth + 1)
 
 
 def _recommendations(analysis: ModelAnalysis) -> Iterator[str]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import fields
 from typing import Any
 
+from snapviewer.model.analysis import ModelAnalysis
 from snapviewer.model.graph import Graph, TensorSpec, Unknown, Value
 from snapviewer.model.quantity import Quantity
 from snapviewer.model.work import Totals, kind_of
@@ -118,14 +120,27 @@ def how(quantity: Quantity) -> str:
     return f"{quantity.status}: {sanitize(quantity.source, _MOST_SOURCE)}"
 
 
-def quantity_of(document: dict[str, Any]) -> Quantity:
-    """Return the quantity that a document holds."""
-    return Quantity(document["value"], document["unit"], document["status"], document["source"])
+def parts_of(record: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the parts of a record or a dict with their labels; each item of a list by itself."""
+    if isinstance(record, dict):
+        yield from record.items()
+        return
+    for field in fields(record):
+        name, value = field.name.replace("_", " "), getattr(record, field.name)
+        if not isinstance(value, tuple):
+            yield name, value
+        elif value and isinstance(value[0], tuple):
+            yield name, dict(value)
+        else:
+            yield from ((f"{name} {place}", item) for place, item in enumerate(value))
 
 
-def is_quantity(value: Any) -> bool:
-    """Tell whether a part of a document is a quantity."""
-    return isinstance(value, dict) and {"value", "unit", "status", "source"} <= set(value)
+def machine(analysis: ModelAnalysis) -> Iterator[tuple[str, Any]]:
+    """Yield the parts of the machine, and what the runs used of it, with their labels."""
+    if analysis.system is not None:
+        yield from parts_of(analysis.system)
+    if analysis.profile is not None and analysis.profile.system is not None:
+        yield "during runs", analysis.profile.system
 
 
 def wrapped(lines: Iterable[str], width: int | None) -> Iterator[str]:

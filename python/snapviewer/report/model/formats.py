@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from xml.etree import ElementTree
 
 from snapviewer.model.analysis import ModelAnalysis
+from snapviewer.report.model.json import to_json
 from snapviewer.report.model.page import page_of
 from snapviewer.report.model.text import as_text
 from snapviewer.report.writers.html import as_html
@@ -52,7 +53,7 @@ report_format(".txt")(as_text)
 
 @report_format(".json")
 def _json(analysis: ModelAnalysis) -> str:
-    return f"{json_outline(analysis.to_dict())}\n"
+    return f"{json_outline(to_json(analysis))}\n"
 
 
 @report_format(".html", ".htm")
@@ -74,7 +75,7 @@ def _pdf(analysis: ModelAnalysis) -> bytes:
 def _xml(analysis: ModelAnalysis) -> str:
     """Return the document with an element for each key, and `item` for those of lists."""
     root = ElementTree.Element("model")
-    _add(root, analysis.to_dict())
+    _add(root, to_json(analysis))
     ElementTree.indent(root)
     return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(root, "unicode")}\n'
 

@@ -34,12 +34,10 @@ from snapviewer.report.blocks import (
 from snapviewer.report.model.figures import (
     inputs_said,
     prefix_of,
-    quantity_of,
     said,
     uncounted_said,
 )
-from snapviewer.report.model.json import energy_document
-from snapviewer.report.model.page_runs import energy, performance, system
+from snapviewer.report.model.page_runs import energy_blocks, performance, system
 from snapviewer.text.units import format_bytes
 
 _MOST_ROWS = 40
@@ -61,7 +59,7 @@ def _blocks(analysis: ModelAnalysis) -> Iterator[Block]:
     yield from _recommendations(analysis)
     yield from _computation(analysis)
     yield from performance(analysis)
-    yield from energy(analysis)
+    yield from energy_blocks(analysis)
     yield from _parameters(analysis)
     yield from _nodes(analysis)
     yield from system(analysis)
@@ -97,9 +95,10 @@ def _summary(analysis: ModelAnalysis) -> Iterator[Block]:
         if profile.memory is not None:
             rows.append(_quantity("Peak of memory beside the parameters", profile.memory.peak))
         rows.append(_quantity("Rate", profile.rate))
-    document = energy_document(analysis)
-    for name, key in (("Energy of a run", "energy"), ("Power", "power"), ("Carbon", "carbon")):
-        rows.append(_quantity(name, quantity_of(document[key])))
+    energy = analysis.energy
+    rows.append(_quantity("Energy of a run", energy.energy))
+    rows.append(_quantity("Power", energy.power))
+    rows.append(_quantity("Carbon", energy.carbon))
     yield Table(
         (Column("Figure"), Column("Value", is_number=True), Column("Status"), Column("Source")),
         tuple(rows),

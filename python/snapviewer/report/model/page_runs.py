@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from snapviewer.model.analysis import ModelAnalysis
@@ -23,13 +23,12 @@ from snapviewer.report.blocks import (
 )
 from snapviewer.report.model.console import layout_lines
 from snapviewer.report.model.figures import (
-    is_quantity,
+    machine,
+    parts_of,
     per_second,
-    quantity_of,
     said,
     share_said,
 )
-from snapviewer.report.model.json import energy_document, system_document
 from snapviewer.text.units import count_of
 
 if TYPE_CHECKING:
@@ -178,53 +177,67 @@ def _trials(profile: Profile) -> Iterator[Block]:
         )
 
 
-def energy(analysis: ModelAnalysis) -> Iterator[Block]:
-    """Yield the energy, its terms, and what each rung of the ladder said."""
+def energy_blocks(analysis: ModelAnalysis) -> Iterator[Block]:
+    """Yield the energy, its parts, and the ways in which it was looked for."""
     yield Heading(2, "Energy")
-    document = energy_document(analysis)
-    yield _quantities(_flat(document))
-    is_measured = document["energy"]["status"] == "measured"
-    if not is_measured and document["energy"]["value"] is not None:
+    energy = analysis.energy
+    rows = [
+        ("Energy", energy.energy),
+        ("Power", energy.power),
+        ("Efficiency", energy.efficiency),
+        ("Carbon", energy.carbon),
+    ]
+    if analysis.profile is not None:
+        rows += [
+            ("Duration", energy.seconds),
+            ("Peak power", energy.peak_power),
+            ("Idle power", energy.idle),
+            ("Energy above idle", energy.above_idle),
+        ]
+    rows += [(f"Domain {name}", joules) for name, joules in energy.domains]
+    rows += [(f"Term {term.name}", term.quantity(energy.model or "")) for term in energy.terms]
+    rows += [(f"Measured beside: {name}", joules) for name, joules in energy.beside]
+    yield _quantities(rows)
+    if energy.energy.status == "estimated":
         yield Paragraph(
             text(
-                "Nothing on this machine measured the energy of these runs: the figures are "
-                "estimates from stated assumptions, good for comparing models, not for a bill."
+                "No sensor measured the energy of these runs: the figures are estimates from "
+                "stated assumptions, for comparing models."
                 if analysis.profile
-                else "The model was not run: the energy is an estimate of its work alone."
+                else "The model was not run: the energy is an estimate from its work alone."
             ),
             "warning",
         )
-    attempts = document.get("attempts", [])
-    if attempts:
+    if energy.attempts:
         yield Table(
-            (Column("Way to know the energy, the best first"), Column("Used"), Column("It says")),
+            (
+                Column("Way to find the energy, in order of preference"),
+                Column("Used"),
+                Column("Answer"),
+            ),
             tuple(
-                (text(item["rung"]), text("yes" if item["is_used"] else "no"), text(item["says"]))
-                for item in attempts
+                (text(item.name), text("yes" if item.is_used else "no"), text(item.message))
+                for item in energy.attempts
             ),
         )
 
 
 def system(analysis: ModelAnalysis) -> Iterator[Block]:
     """Yield the machine, and what the runs used of it."""
-    document = system_document(analysis)
-    if document:
+    rows = _flat(machine(analysis))
+    if rows:
         yield Heading(2, "System")
-        yield _quantities(_flat(document)[:_MOST_ROWS])
+        yield _quantities(rows[:_MOST_ROWS])
 
 
-def _flat(document: dict[str, Any], above: str = "") -> list[tuple[str, Quantity]]:
-    """Return the quantities of a document with the ways to them."""
+def _flat(parts: Iterable[tuple[str, Any]], above: str = "") -> list[tuple[str, Quantity]]:
+    """Return the quantities inside the parts of a record, each labelled with its path."""
     rows: list[tuple[str, Quantity]] = []
-    for key, value in document.items():
-        name = f"{above}{key.replace('_', ' ')}"
-        if is_quantity(value):
-            rows.append((name, quantity_of(value)))
-        elif isinstance(value, dict):
-            rows += _flat(value, f"{name}: ")
-        elif isinstance(value, list):
-            for place, item in enumerate(value):
-                rows += _flat(item, f"{name} {place}: ") if isinstance(item, dict) else []
+    for label, value in parts:
+        if isinstance(value, Quantity):
+            rows.append((f"{above}{label}", value))
+        elif not isinstance(value, str):
+            rows += _flat(parts_of(value), f"{above}{label}: ")
     return rows
 
 

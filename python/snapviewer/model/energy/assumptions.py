@@ -1,11 +1,10 @@
-"""All numbers that the model of energy assumes, each with what it stands for.
+"""The numbers that the energy model assumes, with their basis.
 
-They are assumptions, not measurements: of the size that data sheets and the literature give.
+They are assumptions, not measurements, of the magnitude that data sheets and the literature give.
 Energy per operation differs by a factor of ten between machines of one year, so each number is a
-range: what a good machine of the present needs, what is usual, what an old or small one needs.
-They are whole-chip numbers, which hold fetching and moving of operands on the chip; the arithmetic
-alone is far below (at 45 nm, 0.9 pJ for a float32 addition and 3.7 pJ for a multiplication;
-Horowitz, ISSCC 2014).
+range: a good current machine, a usual one, an old or small one. The numbers are for the whole
+chip, including fetching and moving operands; the arithmetic alone takes far less (at 45 nm, 0.9 pJ
+for a float32 addition and 3.7 pJ for a multiplication; Horowitz, ISSCC 2014).
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ NumberClass: TypeAlias = Literal["float64", "float32", "half", "int8"]
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A number of which only the size is known.
+    """A number of which only the magnitude is known.
 
     >>> Range(1.0, 2.0, 4.0) * 3
     Range(low=3.0, usual=6.0, high=12.0)
@@ -38,7 +37,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """A number of the model, its unit, and what it rests on."""
+    """A number of the model, its unit and its basis."""
 
     range: Range
     unit: str
@@ -105,13 +104,13 @@ THERMAL = Assumption(
 )
 REFERENCE_C = 50.0
 ASSUMED_C = 65.0
-"""The temperature of a busy chip, where no sensor tells it."""
+"""The temperature of a busy chip without a sensor."""
 
-LEFT_OUT = "power supply, fans, disks and the cooling of the room are not part of it"
+LEFT_OUT = "without power supply, fans, disks and cooling of the room"
 
 
 def number_class(dtype: str) -> NumberClass:
-    """Tell which row of the table a dtype belongs to.
+    """Return the row of the table that a dtype belongs to.
 
     >>> number_class("torch.bfloat16"), number_class("int8"), number_class("")
     ('half', 'int8', 'float32')
