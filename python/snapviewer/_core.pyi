@@ -643,6 +643,14 @@ class Value:
     def size_bytes(self) -> int:
         """What it takes in 64-bit CPython, contents included; what occurs twice counts once."""
     @property
+    def value(self) -> bool | int | float | complex | str | bytes | None:
+        """The plain value itself.
+
+        Raises:
+            ValueError: It is a collection, a tensor or an object, or an integer of more than 512
+                bits.
+        """
+    @property
     def preview(self) -> str | None:
         """The repr of a plain value, shortened."""
     @property
@@ -653,6 +661,8 @@ class Value:
         """Whether it has items."""
     def items(self, start: int = 0, stop: int | None = None) -> list[tuple[str, Value]]:
         """Some of its items: keys of a dict as text, `[0]` in a sequence, names of attributes."""
+    def entries(self, start: int = 0, stop: int | None = None) -> list[tuple[Value, Value]]:
+        """Some of a dict's items: keys and values."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     def __hash__(self, /) -> int: ...
@@ -912,11 +922,37 @@ class Checkpoint:
     def metadata(self) -> dict[str, str]:
         """What a safetensors file says of itself."""
     @property
+    def members(self) -> dict[str, int]:
+        """The files in an archive, by their names in its folder: their sizes when unpacked."""
+    def member(self, name: str, limit: int) -> bytes:
+        """Read a file in the archive, unpacked.
+
+        Raises:
+            SnapshotError: It is not there, is damaged, or has more than `limit` bytes.
+            OSError: The file cannot be read.
+        """
+    def open_member(self, name: str, limit: int) -> Checkpoint:
+        """Read a file in the archive that is a checkpoint itself, or a pickle.
+
+        Raises:
+            SnapshotError: As for `member`, or it is neither.
+            OSError: The file cannot be read.
+        """
+    @property
     def value_bytes(self) -> int:
         """What the parts of `root` take in memory; what occurs twice is counted once."""
     @property
     def root(self) -> Value:
         """What torch.load would return, inert."""
+    def elements(self, index: int, *, limit: int = 64) -> tuple[float, ...]:
+        """Return the elements of `tensors[index]`, the last dimension the fastest.
+
+        Integers and truth values come as such.
+
+        Raises:
+            SnapshotError: It has more than `limit`, or they are quantized, complex, of less than a
+                byte each, or not in the file.
+        """
     def stats(
         self,
         index: int,

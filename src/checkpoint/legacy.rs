@@ -71,10 +71,9 @@ pub(super) fn read(bytes: &[u8], file: u32, progress: &Progress<'_>) -> Result<C
         stretches: stream.stretches,
         tensors,
         trees: vec![Tree { values, root, tensor_of, pickle: at }],
-        root_tree: 0,
         imports: stream.imports,
         warnings: table.warnings,
-        metadata: Vec::new(),
+        ..Content::default()
     })
 }
 

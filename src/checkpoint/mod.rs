@@ -24,10 +24,12 @@ pub mod index;
 mod json;
 pub mod ledger;
 mod legacy;
+mod members;
 mod numbers;
 mod numpy;
 pub mod open;
 pub mod parts;
+pub mod plain;
 mod plain_pickle;
 pub mod preview;
 mod pt2;
@@ -41,6 +43,7 @@ mod torch_zip;
 pub mod values;
 pub mod walk;
 
+use self::archive::Member;
 use self::imports::Imports;
 use self::values::Values;
 use self::walk::TensorOf;
@@ -230,4 +233,6 @@ pub(crate) struct Content {
     pub imports: Imports,
     pub warnings: Vec<String>,
     pub metadata: Vec<(String, String)>,
+    /// The members of the archive, by their names in its folder.
+    pub members: Vec<Member>,
 }

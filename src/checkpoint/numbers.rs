@@ -6,12 +6,13 @@ use std::sync::{Mutex, PoisonError};
 
 use super::files::{CheckpointFile, Window};
 use super::open::Checkpoint;
-use super::values::{Node, Values};
-use super::{InPickle, PickleAt, Quantized, Storage, Tensor, View};
+use super::plain::latin1;
+use super::values::Node;
+use super::{InPickle, Quantized, Storage, Tensor, View};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::progress::Progress;
-use crate::stats::{self, Bytes, Elements, Quality, Quantization, Stats};
+use crate::stats::{self, Bytes, Elements, Number, Quality, Quantization, Stats};
 use crate::strided::Strided;
 
 /// The most channels that a quantized tensor may have.
@@ -34,6 +35,12 @@ impl Checkpoint {
     ) -> Result<Quality> {
         let numbers = self.numbers(tensor)?;
         stats::quality(&numbers.elements(), with_spectrum, progress)
+            .map_err(|error| error.in_file(self.files[0].path()))
+    }
+
+    /// The elements of a tensor one by one, at most `limit`.
+    pub fn elements(&self, tensor: usize, limit: u64) -> Result<Vec<Number>> {
+        stats::list(&self.numbers(tensor)?.elements(), limit)
             .map_err(|error| error.in_file(self.files[0].path()))
     }
 
@@ -84,22 +91,12 @@ impl Checkpoint {
         let tree = self.trees.get(place.tree as usize).ok_or_else(gone)?;
         let bytes = if place.is_latin1 {
             let text = tree.values.as_text(place.value).ok_or_else(gone)?;
-            let bytes = text.chars().map(|letter| u8::try_from(u32::from(letter)).ok());
-            Cow::Owned(bytes.collect::<Option<Vec<u8>>>().ok_or_else(gone)?)
+            latin1(text).ok_or_else(gone)?
         } else if let Some(text) = tree.values.as_text(place.value) {
             Cow::Borrowed(text.as_bytes())
         } else {
             let Some(Node::Bytes(at)) = tree.values.node(place.value) else { return Err(gone()) };
-            let pickle = match &tree.pickle {
-                PickleAt::File { file, start, bytes } => {
-                    let all = self.files[*file as usize].map()?;
-                    all.get(*start as usize..).and_then(|rest| rest.get(..*bytes as usize))
-                }
-                PickleAt::Unpacked(bytes) => Some(bytes.as_slice()),
-                PickleAt::Nowhere => None,
-            };
-            let content = pickle.and_then(|pickle| Values::content(pickle, &at));
-            Cow::Borrowed(content.ok_or_else(gone)?)
+            Cow::Borrowed(self.content(tree, &at)?.ok_or_else(gone)?)
         };
         let mut layout = Strided::contiguous(tensor.shape.clone()).ok_or_else(gone)?;
         if place.is_fortran {

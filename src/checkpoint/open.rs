@@ -5,7 +5,7 @@ use std::path::Path;
 
 use hashbrown::HashMap;
 
-use super::archive::looks_like_pickle;
+use super::archive::{Member, looks_like_pickle};
 use super::describe::Sizes;
 use super::files::CheckpointFile;
 use super::imports::Imports;
@@ -53,6 +53,8 @@ pub struct Checkpoint {
     pub warnings: Vec<String>,
     /// What the file says about itself.
     pub metadata: Vec<(String, String)>,
+    /// The members of an archive in their order, by their names in its folder.
+    pub members: Vec<Member>,
 }
 
 /// What a storage is used for.
@@ -204,13 +206,14 @@ fn zip(
     progress: &Progress<'_>,
 ) -> Result<Content> {
     let zip = TorchZip::open(file, within)?;
-    if zip.text("archive_format").is_some_and(|format| format == "pt2") {
-        return pt2::content(&zip, number, progress);
-    }
-    if pt2::is_older(&zip) {
-        return pt2::older(&zip, number, progress);
-    }
-    torch_zip::read(&zip, number, "", progress)
+    let content = if zip.text("archive_format").is_some_and(|format| format == "pt2") {
+        pt2::content(&zip, number, progress)
+    } else if pt2::is_older(&zip) {
+        pt2::older(&zip, number, progress)
+    } else {
+        torch_zip::read(&zip, number, "", progress)
+    };
+    Ok(Content { members: zip.into_members(), ..content? })
 }
 
 /// Reads an index and the shards that it names.
@@ -325,6 +328,7 @@ fn settle(
         imports,
         mut warnings,
         metadata,
+        members,
     } = content;
     let mut more = 0;
     let uses = uses(&storages, &tensors, progress, |warning| {
@@ -354,6 +358,7 @@ fn settle(
         ledger,
         warnings,
         metadata,
+        members,
     })
 }
 

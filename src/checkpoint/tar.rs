@@ -54,10 +54,9 @@ pub(super) fn read(bytes: &[u8], file: u32, progress: &Progress<'_>) -> Result<C
         stretches,
         tensors,
         trees: vec![Tree { values, root, tensor_of, pickle }],
-        root_tree: 0,
         imports,
         warnings: table.warnings,
-        metadata: Vec::new(),
+        ..Content::default()
     })
 }
 

@@ -49,6 +49,15 @@ impl<'f> TorchZip<'f> {
         Ok(Self { archive, prefix })
     }
 
+    /// The members in the archive's folder, by their names in it.
+    pub fn into_members(self) -> Vec<Member> {
+        let named = |member: Member| {
+            let name = member.name.strip_prefix(&self.prefix)?.to_owned();
+            Some(Member { name, ..member })
+        };
+        self.archive.into_members().into_iter().filter_map(named).collect()
+    }
+
     /// The member of this name in the archive's folder.
     pub fn member(&self, name: &str) -> Option<&Member> {
         let index = self.archive.find(&format!("{}{name}", self.prefix))?;
@@ -116,7 +125,7 @@ pub(super) fn read(
         root_tree: 0,
         imports,
         warnings,
-        metadata: Vec::new(),
+        ..Content::default()
     })
 }
 

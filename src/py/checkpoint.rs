@@ -5,8 +5,9 @@
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
+use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use super::calls::{Caller, SnapshotError};
 use super::numbers::{PyDifference, PyStats};
@@ -17,6 +18,7 @@ use crate::checkpoint::describe::Sizes;
 use crate::checkpoint::open::Checkpoint;
 use crate::checkpoint::{Ledger, Tree, View};
 use crate::error::Error;
+use crate::stats::Number;
 
 /// Reads the structure of a checkpoint.
 #[pyfunction]
@@ -28,8 +30,7 @@ pub(super) fn read_checkpoint(
     cancel: Option<Py<PyAny>>,
 ) -> PyResult<PyCheckpoint> {
     let caller = Caller::new(progress, cancel);
-    let checkpoint = caller.run(py, |progress| Checkpoint::open(&path, progress))?;
-    Ok(PyCheckpoint { read: Arc::new(Read { checkpoint, sizes: OnceLock::new() }) })
+    Ok(PyCheckpoint::new(caller.run(py, |progress| Checkpoint::open(&path, progress))?))
 }
 
 /// A checkpoint, and what is worked out when somebody asks.
@@ -143,6 +144,31 @@ impl PyCheckpoint {
     }
 
     #[getter]
+    fn members<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let members = PyDict::new(py);
+        for member in &self.read.checkpoint.members {
+            members.set_item(&member.name, member.bytes)?;
+        }
+        Ok(members)
+    }
+
+    fn member<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        limit: u64,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = py.detach(|| self.read.checkpoint.member(name, limit))?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    fn open_member(&self, py: Python<'_>, name: &str, limit: u64) -> PyResult<Self> {
+        let caller = Caller::new(None, None);
+        let checkpoint = &self.read.checkpoint;
+        Ok(Self::new(caller.run(py, |progress| checkpoint.open_member(name, limit, progress))?))
+    }
+
+    #[getter]
     fn value_bytes(&self) -> u64 {
         self.read.sizes().parts
     }
@@ -150,6 +176,24 @@ impl PyCheckpoint {
     #[getter]
     fn root(&self) -> PyValue {
         PyValue { read: self.read.clone(), value: self.read.tree().root }
+    }
+
+    #[pyo3(signature = (index, *, limit=64))]
+    fn elements<'py>(
+        &self,
+        py: Python<'py>,
+        index: usize,
+        limit: u64,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        self.check(index)?;
+        let elements = said(self.read.checkpoint.elements(index, limit))??;
+        let elements = elements.into_iter().map(|number| match number {
+            Number::Bool(value) => value.into_bound_py_any(py),
+            Number::Int(value) => value.into_bound_py_any(py),
+            Number::Uint(value) => value.into_bound_py_any(py),
+            Number::Float(value) => value.into_bound_py_any(py),
+        });
+        PyTuple::new(py, elements.collect::<PyResult<Vec<_>>>()?)
     }
 
     #[pyo3(signature = (index, *, bins=64, progress=None, cancel=None))]
@@ -206,6 +250,10 @@ impl PyCheckpoint {
 }
 
 impl PyCheckpoint {
+    fn new(checkpoint: Checkpoint) -> Self {
+        Self { read: Arc::new(Read { checkpoint, sizes: OnceLock::new() }) }
+    }
+
     fn check(&self, index: usize) -> PyResult<()> {
         let count = self.read.checkpoint.tensors.len();
         if index < count {

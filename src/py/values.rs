@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
+use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
+use pyo3::types::{IntoPyDict, PyBytes, PyComplex, PyInt};
 
 use super::checkpoint::Read;
 use crate::checkpoint::describe;
+use crate::checkpoint::parts::{Label, Parts};
+use crate::checkpoint::plain::Plain;
 use crate::checkpoint::preview::preview;
 use crate::pickle::{Handle, Value};
 
@@ -23,6 +27,19 @@ impl PyValue {
             Handle { kind: crate::checkpoint::values::kind::TENSOR, id } => Some(id),
             _ => self.read.tree().tensor_of.get(&handle).copied(),
         }
+    }
+
+    /// Another value of the same file.
+    fn beside(&self, value: Value) -> Self {
+        Self { read: self.read.clone(), value }
+    }
+
+    fn parts(&self, start: usize, stop: Option<usize>) -> impl Iterator<Item = (Label, Value)> {
+        let values = &self.read.tree().values;
+        let is_shown = self.is_container();
+        let parts = if is_shown { describe::shown(values, self.value) } else { Parts::default() };
+        let stop = stop.unwrap_or(usize::MAX).min(parts.len());
+        (start..stop).filter_map(move |index| parts.get(values, index))
     }
 }
 
@@ -58,6 +75,26 @@ impl PyValue {
     }
 
     #[getter]
+    fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match self.read.checkpoint.plain(self.read.tree(), self.value)? {
+            Plain::None => Ok(py.None().into_bound(py)),
+            Plain::Bool(value) => value.into_bound_py_any(py),
+            Plain::Int(number) => number.into_bound_py_any(py),
+            Plain::Uint(number) => number.into_bound_py_any(py),
+            Plain::Long(bytes) => {
+                let signed = [("signed", true)].into_py_dict(py)?;
+                py.get_type::<PyInt>().call_method("from_bytes", (bytes, "little"), Some(&signed))
+            }
+            Plain::Float(number) => number.into_bound_py_any(py),
+            Plain::Complex(real, imaginary) => {
+                Ok(PyComplex::from_doubles(py, real, imaginary).into_any())
+            }
+            Plain::Text(text) => text.into_bound_py_any(py),
+            Plain::Bytes(bytes) => Ok(PyBytes::new(py, &bytes).into_any()),
+        }
+    }
+
+    #[getter]
     fn preview(&self) -> Option<String> {
         let is_shown = !self.is_container() && self.index().is_none();
         is_shown.then(|| preview(&self.read.tree().values, self.value))
@@ -75,18 +112,18 @@ impl PyValue {
 
     #[pyo3(signature = (start=0, stop=None))]
     fn items(&self, start: usize, stop: Option<usize>) -> Vec<(String, Self)> {
-        if !self.is_container() {
-            return Vec::new();
-        }
         let values = &self.read.tree().values;
-        let parts = describe::shown(values, self.value);
-        let stop = stop.unwrap_or(usize::MAX).min(parts.len());
-        (start..stop)
-            .filter_map(|index| parts.get(values, index))
-            .map(|(label, value)| {
-                (describe::label(values, label), Self { read: self.read.clone(), value })
-            })
-            .collect()
+        let named = |(label, value)| (describe::label(values, label), self.beside(value));
+        self.parts(start, stop).map(named).collect()
+    }
+
+    #[pyo3(signature = (start=0, stop=None))]
+    fn entries(&self, start: usize, stop: Option<usize>) -> Vec<(Self, Self)> {
+        let keyed = |(label, value)| match label {
+            Label::Key(key) => Some((self.beside(key), self.beside(value))),
+            _ => None,
+        };
+        self.parts(start, stop).filter_map(keyed).collect()
     }
 
     fn __eq__(&self, other: &Self) -> bool {

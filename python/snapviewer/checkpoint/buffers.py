@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from os import PathLike
 
 from snapviewer import Checkpoint, SnapshotError
 from snapviewer._core import Tensor, Value
-from snapviewer.checkpoint.code import Archive, open_archive
+from snapviewer.checkpoint.code import Archive, archive_of
 
 # How torch writes a class: its name, then the names of its parameters and buffers.
 _CLASS = re.compile(
@@ -35,7 +34,7 @@ def is_sample(checkpoint: Checkpoint, name: str) -> bool:
     return checkpoint.format == "pt2" and _SAMPLES.match(name) is not None
 
 
-def buffers_of(checkpoint: Checkpoint, path: str | PathLike[str]) -> frozenset[str]:
+def buffers_of(checkpoint: Checkpoint) -> frozenset[str]:
     """Return the names of the tensors that a model keeps and does not learn."""
     by_name = {
         tensor.name
@@ -49,7 +48,7 @@ def buffers_of(checkpoint: Checkpoint, path: str | PathLike[str]) -> frozenset[s
         by_name |= {tensor.name for tensor in checkpoint.tensors if _is_of_code(tensor)}
         try:
             names = {tensor.name for tensor in checkpoint.tensors}
-            return frozenset(by_name | names.intersection(_in_code(open_archive(path))))
+            return frozenset(by_name | names.intersection(_in_code(archive_of(checkpoint))))
         except (SnapshotError, OSError):
             return frozenset(by_name)
     return frozenset(by_name)

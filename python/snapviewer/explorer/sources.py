@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from snapviewer import SnapshotError
-from snapviewer.checkpoint.code import open_archive
+from snapviewer.checkpoint.code import archive_of
 from snapviewer.text.sanitize import replace_unprintable, sanitize
 
 from .guarded import Refused, asked
@@ -130,7 +130,7 @@ def _of_archive(subject: Subject, node: ModuleNode) -> Codes:
         return Codes(reason="The archive has no module of this name.")
     where, _, kind = value.type.rpartition(".")
     try:
-        archive = open_archive(checkpoint.path)
+        archive = archive_of(checkpoint)
         if where not in archive.code:
             return Codes(reason=f"The archive has no code of {sanitize(value.type, 200)}.")
         source = archive.source(where)

@@ -113,7 +113,7 @@ def analyze_file(
     """
     options = options or RunOptions()
     checkpoint = read_checkpoint(path, cancel=cancel)
-    graph, notes = _graph_of(checkpoint, path, inputs)
+    graph, notes = _graph_of(checkpoint, inputs)
     is_small = checkpoint.logical_bytes <= _READ_UP_TO_BYTES
     if has_stats is None:
         has_stats = is_small or bool(has_quality)
@@ -326,14 +326,14 @@ def analyze(
 
 
 def _graph_of(
-    checkpoint: Checkpoint, path: str | PathLike[str], inputs: Sequence[TensorSpec] | None
+    checkpoint: Checkpoint, inputs: Sequence[TensorSpec] | None
 ) -> tuple[Graph | None, list[str]]:
     """Return the graph of a file that has one, and what to say of it."""
     try:
         if checkpoint.format == "torchscript":
-            return read_torchscript(path, inputs=inputs), []
+            return read_torchscript(checkpoint, inputs=inputs), []
         if checkpoint.format == "pt2":
-            return _pt2_graph(path, inputs)
+            return _pt2_graph(checkpoint, inputs)
     except SnapshotError as error:
         return None, [f"the graph could not be read: {error}"]
     return None, [
@@ -343,12 +343,12 @@ def _graph_of(
 
 
 def _pt2_graph(
-    path: str | PathLike[str], inputs: Sequence[TensorSpec] | None
+    checkpoint: Checkpoint, inputs: Sequence[TensorSpec] | None
 ) -> tuple[Graph, list[str]]:
     """Return the graph for these inputs; if the program does not take them, for its own."""
     if inputs:
         try:
-            return read_pt2(path, inputs=inputs), []
+            return read_pt2(checkpoint, inputs=inputs), []
         except SnapshotError as error:
-            return read_pt2(path), [f"the inputs that were given are not used: {error}"]
-    return read_pt2(path), []
+            return read_pt2(checkpoint), [f"the inputs that were given are not used: {error}"]
+    return read_pt2(checkpoint), []

@@ -111,7 +111,7 @@ def parameters_of(
         for storage in checkpoint.storages
         if storage.packed_bytes == storage.bytes  # what is packed has no place of its own
     }
-    buffers = buffers_of(checkpoint, checkpoint.path)
+    buffers = buffers_of(checkpoint)
     passes = 1 + has_quality
     total = max(1, passes * sum(tensor.logical_bytes for _, tensor in tensors))
     seen: dict[tuple[object, ...], str] = {}

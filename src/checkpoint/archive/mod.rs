@@ -27,6 +27,7 @@ use std::io::Read;
 use std::ops::Range;
 
 use super::files::CheckpointFile;
+use super::json::shortened;
 use super::{Class, Stretch};
 use crate::error::{Error, Result};
 use crate::source::{ALWAYS_ALLOWED, MAX_RATIO};
@@ -46,6 +47,41 @@ pub struct Member {
     pub bytes: u64,
     /// Whether they are packed.
     pub is_deflated: bool,
+}
+
+impl Member {
+    /// All of it, unpacked, if that is at most `limit` bytes and no bomb. `file` is the archive's.
+    pub fn contents<'f>(&self, file: &'f CheckpointFile, limit: u64) -> Result<Cow<'f, [u8]>> {
+        let bytes = self.bytes;
+        if bytes > limit {
+            return self.wrong(&format!("has {bytes} bytes, and at most {limit} are read"));
+        }
+        if !self.is_deflated {
+            return file.part(self.start, bytes);
+        }
+        if bytes > self.packed_bytes.saturating_mul(MAX_RATIO).max(ALWAYS_ALLOWED) {
+            return self.wrong(&format!("unpacks to more than {MAX_RATIO} times its size"));
+        }
+        let unpacked = self.unpack(file, bytes.saturating_add(1))?;
+        if unpacked.len() as u64 != bytes {
+            return self.wrong(&format!("does not unpack to the {bytes} bytes it should have"));
+        }
+        Ok(Cow::Owned(unpacked))
+    }
+
+    /// Inflates the data, up to so many bytes.
+    fn unpack(&self, file: &CheckpointFile, max: u64) -> Result<Vec<u8>> {
+        let mut into = Vec::new();
+        match file.inflate(self.start, self.packed_bytes).take(max).read_to_end(&mut into) {
+            Ok(_) => Ok(into),
+            Err(error) => self.wrong(&format!("is damaged: {error}")),
+        }
+    }
+
+    fn wrong<T>(&self, what: &str) -> Result<T> {
+        let reason = format!("the member {} {what}", shortened(&self.name));
+        Err(Error::checkpoint(reason, self.header_start))
+    }
 }
 
 /// The members of a zip archive, and what lies around them.
@@ -105,6 +141,12 @@ impl<'f> Archive<'f> {
         &self.members
     }
 
+    /// The same, for whoever needs no more than them.
+    #[must_use]
+    pub fn into_members(self) -> Vec<Member> {
+        self.members
+    }
+
     /// The index of the member of this name.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<usize> {
@@ -115,48 +157,17 @@ impl<'f> Archive<'f> {
     }
 
     /// The first bytes of a member, unpacked: at most so many.
-    pub fn head(&self, member: &Member, most: usize) -> Result<Vec<u8>> {
+    pub fn head(&self, member: &Member, max: usize) -> Result<Vec<u8>> {
         if !member.is_deflated {
-            let bytes = member.packed_bytes.min(most as u64);
+            let bytes = member.packed_bytes.min(max as u64);
             return Ok(self.file.part(member.start, bytes)?.into_owned());
         }
-        let mut bytes = Vec::new();
-        self.unpack(member, &mut bytes, most as u64)?;
-        Ok(bytes)
+        member.unpack(self.file, max as u64)
     }
 
     /// A member as a whole, unpacked, if that is at most `limit` bytes and no bomb.
     pub fn contents(&self, member: &Member, limit: u64) -> Result<Cow<'f, [u8]>> {
-        let wrong = |reason: String| Err(Error::checkpoint(reason, member.header_start));
-        let Member { bytes, packed_bytes, .. } = *member;
-        if bytes > limit {
-            return wrong(format!(
-                "a member has {bytes} bytes; more than {limit} are not read here"
-            ));
-        }
-        if !member.is_deflated {
-            return self.file.part(member.start, bytes);
-        }
-        if bytes > packed_bytes.saturating_mul(MAX_RATIO).max(ALWAYS_ALLOWED) {
-            return wrong(format!("a member unpacks to more than {MAX_RATIO} times its size"));
-        }
-        let mut unpacked = Vec::new();
-        self.unpack(member, &mut unpacked, bytes.saturating_add(1))?;
-        if unpacked.len() as u64 != bytes {
-            return wrong(format!("a member does not unpack to the {bytes} bytes it should have"));
-        }
-        Ok(Cow::Owned(unpacked))
-    }
-
-    fn unpack(&self, member: &Member, into: &mut Vec<u8>, most: u64) -> Result<()> {
-        let read = if member.is_deflated {
-            self.file.inflate(member.start, member.packed_bytes).take(most).read_to_end(into)
-        } else {
-            self.file.window(member.start, member.packed_bytes).take(most).read_to_end(into)
-        };
-        read.map(|_| ()).map_err(|error| {
-            Error::checkpoint(format!("a member is damaged: {error}"), member.header_start)
-        })
+        member.contents(self.file, limit)
     }
 
     /// Every byte of the archive, in order. `class` says what a member's data are for, by its index.

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any
 
-from snapviewer._core import SnapshotError
+from snapviewer._core import Checkpoint, SnapshotError, read_checkpoint
 from snapviewer.model.graph import Graph, TensorSpec, Value
 from snapviewer.model.pt2.archive import read_description
 from snapviewer.model.pt2.nodes import Follower
@@ -15,13 +14,15 @@ from snapviewer.model.pt2.symbols import NotWorkedOutError, solved, symbol_of, w
 from snapviewer.model.pt2.values import Scope, Sizes, items_in, mapping_in, text_in
 
 
-def read_pt2(path: str | PathLike[str], *, inputs: Sequence[TensorSpec] | None = None) -> Graph:
+def read_pt2(
+    file: str | PathLike[str] | Checkpoint, *, inputs: Sequence[TensorSpec] | None = None
+) -> Graph:
     """Read the graph of a file that `torch.export.save` wrote.
 
     Sizes that the program lets vary are those of the sample input, unless others are asked for.
 
     Args:
-        path: The file.
+        file: The file, or what `read_checkpoint` returned for it.
         inputs: The tensors that the model shall be given, in the order of its inputs; what the
             program does not let vary must be as it is.
 
@@ -29,11 +30,12 @@ def read_pt2(path: str | PathLike[str], *, inputs: Sequence[TensorSpec] | None =
         SnapshotError: The file is no such program, or does not take these inputs.
         OSError: The file cannot be read.
     """
-    program, notes = read_description(path)
+    checkpoint = file if isinstance(file, Checkpoint) else read_checkpoint(file)
+    program, notes = read_description(checkpoint)
     try:
         return _graph(program, inputs, notes)
     except RecursionError:
-        raise SnapshotError(f"the program is nested too deeply: {os.fspath(path)}") from None
+        raise SnapshotError(f"the program is nested too deeply: {checkpoint.path}") from None
 
 
 def _graph(

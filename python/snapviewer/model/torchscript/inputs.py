@@ -74,13 +74,12 @@ def _kind(annotation: ast.expr | None) -> str:
 def traced_inputs(archive: Archive) -> list[Any] | None:
     """Return what the model was traced with; None if it was not, or the file does not say."""
     try:
-        checkpoint = archive.traced()
+        checkpoint = archive.traced_inputs()
     except (SnapshotError, OSError):
         return None
     if checkpoint is None:
         return None
-    bare = Archive(archive.path, checkpoint, {}, None, archive.is_little_endian)
-    methods = Tree(bare, is_bare=True).root()
+    methods = Tree(checkpoint, is_bare=True).root()
     found = methods.get("forward") if isinstance(methods, dict) else None
     return found if isinstance(found, list) and found else None
 

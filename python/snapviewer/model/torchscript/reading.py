@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, Literal
 
-from snapviewer._core import SnapshotError
-from snapviewer.checkpoint.code import Archive, open_archive
+from snapviewer._core import Checkpoint, SnapshotError, read_checkpoint
+from snapviewer.checkpoint.code import Archive, archive_of
 from snapviewer.model.graph import Graph, TensorSpec, Unknown, Value
 from snapviewer.model.torchscript.follow import Follower
 from snapviewer.model.torchscript.inputs import (
@@ -44,7 +44,7 @@ class _Model:
     def follow(self, arguments: Sequence[Any]) -> tuple[Run, bool]:
         """Follow the model for some inputs; also say whether it came to its end."""
         run = Run()
-        tree = Tree(self.archive)
+        tree = Tree(self.archive.checkpoint)
         root = tree.root()
         assert isinstance(root, Instance)
         follower = Follower(self.program, tree, run)
@@ -70,12 +70,12 @@ class _Model:
 
 
 def read_torchscript(
-    path: str | PathLike[str], *, inputs: Sequence[TensorSpec] | None = None
+    file: str | PathLike[str] | Checkpoint, *, inputs: Sequence[TensorSpec] | None = None
 ) -> Graph:
     """Say what a TorchScript archive computes; its code is followed, and not run.
 
     Args:
-        path: The file, scripted, traced or frozen.
+        file: The file, scripted, traced or frozen, or what `read_checkpoint` returned for it.
         inputs: The tensors that `forward` is called with. If left out, those that the model was
             traced with, or else what its first layers suggest.
 
@@ -83,7 +83,7 @@ def read_torchscript(
         SnapshotError: The file is no TorchScript archive, or has no code that can be followed.
         OSError: The file cannot be read.
     """
-    model = _open(path)
+    model = _open(file)
     source: Literal["given", "traced", "inferred", "none"]
     notes: list[str] = []
     if inputs is not None:
@@ -133,10 +133,10 @@ def _shown(arguments: Sequence[Any]) -> tuple[Value, ...]:
         return tuple(Unknown("a value that is too large to be shown") for _ in arguments)
 
 
-def _open(path: str | PathLike[str]) -> _Model:
-    archive = open_archive(path)
+def _open(file: str | PathLike[str] | Checkpoint) -> _Model:
+    archive = archive_of(file if isinstance(file, Checkpoint) else read_checkpoint(file))
     program = Program(frozenset(archive.code), archive.source)
-    root = Tree(archive).root()
+    root = Tree(archive.checkpoint).root()
     if not isinstance(root, Instance):
         raise SnapshotError("the archive holds no module")
     found = program.find_class(root.class_name)

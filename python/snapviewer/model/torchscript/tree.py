@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import ast
 from typing import Any
 
+from snapviewer._core import Checkpoint, SnapshotError
 from snapviewer._core import Value as FileValue
-from snapviewer.checkpoint.code import Archive
 from snapviewer.model.graph import TensorSpec, Unknown
 from snapviewer.model.shapes.dtypes import is_integral
 from snapviewer.model.torchscript.numbers import LONGEST_ROW
 from snapviewer.model.torchscript.values import Instance, Tensor, within_64_bits
 
-_MOST_ITEMS = 100_000
-_MOST_DEPTH = 30
-_MOST_PACKED = 1000  # values in a packed weight; it has about ten
+_MAX_ITEMS = 100_000
+_MAX_DEPTH = 30
+_MAX_PACKED = 1000  # values in a packed weight; it has about ten
 _PACKED = "__torch__.torch.classes.quantized."
 _PICKLED = "torch.jit._pickle."
 _PLAIN = ("int", "float", "bool", "str", "NoneType")
@@ -23,11 +22,11 @@ _PLAIN = ("int", "float", "bool", "str", "NoneType")
 class Tree:
     """Turns the inert values of a file into what the code works on; the same one each time."""
 
-    def __init__(self, archive: Archive, *, is_bare: bool = False) -> None:
+    def __init__(self, checkpoint: Checkpoint, *, is_bare: bool = False) -> None:
         # What is bare are values for the model, without elements: their names are none of its own.
-        self._archive = archive
+        self._checkpoint = checkpoint
         self._is_bare = is_bare
-        self._tensors = archive.checkpoint.tensors
+        self._tensors = checkpoint.tensors
         self._made: dict[FileValue, Any] = {}
         self._made_tensors: dict[int, Tensor] = {}
         self._constants = {
@@ -43,14 +42,14 @@ class Tree:
 
     def root(self) -> Any:
         """Return the model."""
-        return self.value(self._archive.checkpoint.root, "")
+        return self.value(self._checkpoint.root, "")
 
     def constant(self, number: int) -> Any:
         """Return `CONSTANTS.c…` of the code."""
         name = f"constants[{number}]"
         if name in self._constants:
             return self._tensor(self._constants[name])
-        return self._packed(self._in_constants.get(name, [])[:_MOST_PACKED])
+        return self._packed(self._in_constants.get(name, [])[:_MAX_PACKED])
 
     def attribute(self, owner: Instance, name: str) -> Any:
         """Return an attribute of an object; KeyError if it has none of this name."""
@@ -65,7 +64,7 @@ class Tree:
             return self._tensor(value.tensor)
         if value.type in _PLAIN:
             return _plain(value)
-        if depth > _MOST_DEPTH or (value.count or 0) > _MOST_ITEMS:
+        if depth > _MAX_DEPTH or (value.count or 0) > _MAX_ITEMS:
             return Unknown("a value of the file is too large or too deep")
         if value in self._made:
             return self._made[value]
@@ -81,7 +80,7 @@ class Tree:
             items = [self.value(item, f"{path}{key}", depth) for key, item in value.items()]
             return tuple(items) if kind == "tuple" else items
         if kind in ("dict", "OrderedDict"):
-            return {key: self.value(item, f"{path}.{key}", depth) for key, item in value.items()}
+            return self._dict(value, path, depth)
         if kind.startswith(_PACKED):
             return self._packed(_tensors_in(value))
         if kind.startswith("__torch__."):
@@ -91,15 +90,17 @@ class Tree:
         return Unknown(f"a value of type {kind[:100]}")
 
     def _tagged(self, value: FileValue, path: str, depth: int) -> Any:
-        """A collection with the type of its items beside it; keys come as text."""
+        """Return a collection that has the type of its items beside it."""
         items = dict(value.items())
-        made = self.value(items["[0]"], path, depth) if "[0]" in items else Unknown("nothing")
-        tag = (items["[1]"].preview or "").strip("'\"") if "[1]" in items else ""
-        if isinstance(made, dict) and tag.startswith(("Dict[int", "Dict[float", "Dict[bool")):
-            try:
-                return {within_64_bits(ast.literal_eval(key)): item for key, item in made.items()}
-            except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return self.value(items["[0]"], path, depth) if "[0]" in items else Unknown("nothing")
+
+    def _dict(self, value: FileValue, path: str, depth: int) -> Any:
+        made = {}
+        for key, item in value.entries():
+            known = _plain(key)
+            if isinstance(known, Unknown):
                 return Unknown("a dictionary with keys that cannot be read")
+            made[known] = self.value(item, f"{path}.{known}", depth)
         return made
 
     def _packed(self, indexes: list[int]) -> Any:
@@ -112,8 +113,15 @@ class Tree:
         if len(weight.spec.shape) == 2:
             return (weight, bias)
         settings = next((i for i in indexes if self._tensors[i].dtype == "int16"), None)
-        numbers = None if settings is None else self._archive.numbers(self._tensors[settings])
+        numbers = () if settings is None else self._numbers(settings)
         return _convolution(weight, bias, numbers)
+
+    def _numbers(self, index: int) -> tuple[float, ...]:
+        """Return the elements of a tensor that has only a few; none if they cannot be had."""
+        try:
+            return self._checkpoint.elements(index)
+        except SnapshotError:
+            return ()
 
     def _tensor(self, index: int) -> Tensor:
         if index not in self._made_tensors:
@@ -124,7 +132,7 @@ class Tree:
             is_short = len(tensor.shape) == 1 and 0 < tensor.shape[0] <= LONGEST_ROW
             is_row = is_short and is_integral(tensor.dtype)
             if not self._is_bare and (is_row or not tensor.shape):
-                numbers = self._archive.numbers(tensor) or ()
+                numbers = self._numbers(index)
                 if is_row:
                     made.row = numbers
                 elif numbers:
@@ -133,10 +141,10 @@ class Tree:
         return self._made_tensors[index]
 
 
-def _convolution(weight: Tensor, bias: Any, numbers: tuple[float, ...] | None) -> Any:
+def _convolution(weight: Tensor, bias: Any, numbers: tuple[float, ...]) -> Any:
     """Spread out the settings: dimensions, stride, padding, dilation, output padding, groups, …."""
     count = len(weight.spec.shape) - 2
-    if numbers is None or len(numbers) != 3 + 4 * count or numbers[0] != count:
+    if len(numbers) != 3 + 4 * count or numbers[0] != count:
         return Unknown("a packed convolution whose settings cannot be read")
     whole = [int(number) for number in numbers[1:]]
     stride, padding, dilation, extra = (whole[n * count : (n + 1) * count] for n in range(4))
@@ -146,7 +154,7 @@ def _convolution(weight: Tensor, bias: Any, numbers: tuple[float, ...] | None) -
 def _tensors_in(value: FileValue) -> list[int]:
     """Return the tensors in a value in their order; it may hold the same ones without end."""
     found: list[int] = []
-    waiting, left = [value], _MOST_PACKED
+    waiting, left = [value], _MAX_PACKED
     while waiting:
         item = waiting.pop()
         if item.tensor is not None:
@@ -159,12 +167,7 @@ def _tensors_in(value: FileValue) -> list[int]:
 
 
 def _plain(value: FileValue) -> Any:
-    text = value.preview or ""
     try:
-        if value.type == "float":
-            return float(text)
-        if value.type == "str" and text[-2:-1] == "…":
-            return Unknown("a long text")
-        return within_64_bits(ast.literal_eval(text))
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return Unknown(f"a value of type {value.type}")
+        return within_64_bits(value.value)
+    except ValueError:
+        return Unknown(f"a value of type {value.type[:100]}")
