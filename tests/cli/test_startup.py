@@ -26,7 +26,6 @@ sys.exit(code)
 # Each takes a noticeable part of the time of a command on a small file.
 _HEAVY = {
     "asyncio",
-    "typst",
     "http",
     "logging",
     "multiprocessing",
@@ -38,6 +37,7 @@ _HEAVY = {
     "textual",
     "tkinter",
     "torch",
+    "typst",
     "unittest",
 }
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from snapviewer.report.picture.ticks import Piece, Ticks, byte_ticks, event_ticks, time_ticks
+from snapviewer.report.ticks import Piece, Ticks, byte_ticks, number_ticks, time_ticks
 from snapviewer.text.units import BYTE_UNITS
 
 MOST_BYTES = 2**64 - 1
@@ -42,7 +42,7 @@ def _spans(draw: st.DrawFn, most: int) -> tuple[int, int]:
 def test_marks_of_bytes_are_few_even_and_within_the_axis(span: tuple[int, int], most: int) -> None:
     low, high = span
 
-    ticks = byte_ticks(low, high, most=most)
+    ticks = byte_ticks(low, high, max_ticks=most)
 
     assert len(ticks.marks) <= most
     assert all(low <= mark.value <= high for mark in ticks.marks)
@@ -52,7 +52,7 @@ def test_marks_of_bytes_are_few_even_and_within_the_axis(span: tuple[int, int], 
 
 @given(_spans(MOST_BYTES), st.integers(2, 40))
 def test_a_label_of_bytes_says_exactly_where_it_is(span: tuple[int, int], most: int) -> None:
-    ticks = byte_ticks(*span, most=most)
+    ticks = byte_ticks(*span, max_ticks=most)
 
     unit = 1024 ** BYTE_UNITS.index(ticks.unit)
     for mark in ticks.marks:
@@ -63,25 +63,22 @@ def test_a_label_of_bytes_says_exactly_where_it_is(span: tuple[int, int], most: 
 
 @given(st.integers(1, MOST_BYTES), st.integers(4, 40))
 def test_an_axis_of_bytes_from_zero_has_some_marks(high: int, most: int) -> None:
-    ticks = byte_ticks(0, high, most=most)
+    ticks = byte_ticks(0, high, max_ticks=most)
 
     assert ticks.marks[0].label == "0"
     assert high == 1 or len(ticks.marks) >= 2
 
 
 def test_bytes_are_said_in_the_unit_of_the_peak() -> None:
-    said = {
-        high: (byte_ticks(0, high, most=10).unit, byte_ticks(0, high, most=10).marks[-1].label)
-        for high in (900, 2**20, 800 * 2**20, 3 * 2**30, 70 * 2**30)
-    }
-
-    assert said == {
+    for high, expected in {
         900: ("B", "900"),
         2**20: ("MiB", "1.00"),
         800 * 2**20: ("MiB", "800"),
         3 * 2**30: ("GiB", "3.0"),
         70 * 2**30: ("GiB", "64"),
-    }
+    }.items():
+        marks, unit = byte_ticks(0, high, max_ticks=10)
+        assert (unit, marks[-1].label) == expected
 
 
 @given(_spans(2**40), st.integers(100, 8000))
@@ -90,7 +87,7 @@ def test_marks_of_events_are_even_and_their_labels_stand_apart(
 ) -> None:
     low, high = span
 
-    ticks = event_ticks(low, high, length_px, _width_of)
+    ticks = number_ticks(low, high, length_px, _width_of)
 
     assert all(low <= mark.value <= high for mark in ticks.marks)
     assert all(mark.label == f"{mark.value:,}" for mark in ticks.marks)
@@ -103,7 +100,7 @@ def test_a_long_axis_of_events_has_enough_marks(span: tuple[int, int], length_px
     low, high = span
     assume(high - low >= 10)
 
-    assert len(event_ticks(low, high, length_px, _width_of).marks) >= 2
+    assert len(number_ticks(low, high, length_px, _width_of).marks) >= 2
 
 
 @given(
@@ -114,7 +111,7 @@ def test_a_long_axis_of_events_has_enough_marks(span: tuple[int, int], length_px
 def test_a_view_between_events_has_marks_at_whole_events_only(
     low: float, length: float, length_px: int
 ) -> None:
-    ticks = event_ticks(low, low + length, length_px, _width_of)
+    ticks = number_ticks(low, low + length, length_px, _width_of)
 
     assert all(low <= mark.value <= low + length for mark in ticks.marks)
     _assert_labels_stand_apart(ticks, low, low + length, length_px)

@@ -133,7 +133,7 @@ class TimeAxis(Axis):
     def show(self, scales: Scales) -> None:
         width, gap = self.winfo_width(), px(self, 6)
         # "min:s" and the like are said by the labels themselves.
-        unit = {"event": "events"}.get(scales.x_unit, scales.x_unit)
+        unit = scales.x_unit
         unit_width = round(self._width_of(unit)) + 2 * gap
         items = [(unit, width - px(self, 2), gap, "ne")] if unit else []
         for x, label in scales.x:

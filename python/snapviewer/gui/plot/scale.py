@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from snapviewer.gui.state import State
-from snapviewer.report.picture.ticks import Ticks, WidthOf, byte_ticks, event_ticks, time_ticks
 from snapviewer.report.picture.view import pieces_of
+from snapviewer.report.ticks import Ticks, WidthOf, byte_ticks, number_ticks, time_ticks
 
 _BYTE_TICK_PX = 44
 
@@ -34,7 +34,7 @@ def scales_of(state: State, width_of: WidthOf, factor: float) -> Scales:
         return Scales((), (), "", "")
     view = state.view
     low, high = view.byte_span
-    y = byte_ticks(low, high, most=max(2, int(height / (_BYTE_TICK_PX * factor))))
+    y = byte_ticks(low, high, max_ticks=max(2, int(height / (_BYTE_TICK_PX * factor))))
     x = _x_ticks(state, width, width_of)
     return Scales(
         x=tuple((int(state.pixel_of(mark.value, 0)[0]), mark.label) for mark in x.marks),
@@ -49,5 +49,5 @@ def _x_ticks(state: State, width: int, width_of: WidthOf) -> Ticks:
     if state.trace is None or state.trace.events == 0:
         return Ticks((), "")
     if clock is None:
-        return event_ticks(view.left, view.right, width, width_of)
+        return number_ticks(view.left, view.right, width, width_of)._replace(unit="events")
     return time_ticks(view.left, view.right, width, width_of, pieces=pieces_of(clock))

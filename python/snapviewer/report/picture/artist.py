@@ -11,8 +11,8 @@ from PIL import Image
 from snapviewer import Device
 from snapviewer import Image as TimelineImage
 from snapviewer.report.picture import marks
-from snapviewer.report.picture.ticks import Ticks
 from snapviewer.report.theme import THEMES, Color
+from snapviewer.report.ticks import Ticks
 
 from . import words
 from .canvas import Align, Canvas, shortened, text_width, wrapped
@@ -123,7 +123,7 @@ class Artist:
         """Put the plot's pixels in, with grid and lines."""
         scale, theme, plot = self.scale, self.theme, scene.plot
         size = (plot.width, plot.height)
-        rows = [scene.row(tick.value) - scale for tick in y_ticks.marks]
+        rows = [scene.row(int(tick.value)) - scale for tick in y_ticks.marks]
         columns = [scene.column(tick.value) for tick in x_ticks.marks if scene.view.last]
         painted = marks.grid(size, rows, columns, scale, theme)
         if len(ooms := scene.ooms()) <= _MOST_OOM_LINES:
@@ -137,7 +137,7 @@ class Artist:
         self.canvas.box(plot.left - scale, plot.top, scale, plot.height + scale, theme.grid)
         right = plot.left - (TICK + 4) * scale
         for tick in ticks.marks:
-            y = plot.top + scene.row(tick.value)
+            y = plot.top + scene.row(int(tick.value))
             self.canvas.box(plot.left - TICK * scale, y - scale, TICK * scale, scale, theme.grid)
             self._label((right, y + 4 * scale), tick.label, align="right")
         self._label((right, plot.top - 10 * scale), ticks.unit, align="right")

@@ -11,7 +11,7 @@ from PIL import Image, PngImagePlugin
 
 from snapviewer import Device, Snapshot
 from snapviewer.files.atomic_write import atomic_write
-from snapviewer.report.picture.ticks import byte_ticks
+from snapviewer.report.ticks import byte_ticks
 
 from . import words
 from .artist import Artist, Scene
@@ -111,7 +111,7 @@ def draw(snapshot: Snapshot, device: Device, options: PictureOptions, *, file: s
 
     outer = layout.plot.scaled(options.scale)
     byte_span = options.byte_span or (0, _above(view.peak_bytes, outer.height, options.scale))
-    y_ticks = byte_ticks(*byte_span, most=artist.most_byte_ticks(outer.height))
+    y_ticks = byte_ticks(*byte_span, max_ticks=artist.most_byte_ticks(outer.height))
     plot = artist.beside_labels(outer, y_ticks)
     image = view.image(byte_span, (plot.width, plot.height), dim=dim, **how)
     # After the picture, which refuses a range that is too long to be marked.

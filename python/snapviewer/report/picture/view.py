@@ -9,7 +9,7 @@ import numpy as np
 
 from snapviewer import Device, SnapshotError
 from snapviewer._core import Clock, Image, Timeline
-from snapviewer.report.picture.ticks import Piece, Ticks, WidthOf, event_ticks, time_ticks
+from snapviewer.report.ticks import Piece, Ticks, WidthOf, number_ticks, time_ticks
 from snapviewer.snapshot.clock import shown_us
 from snapviewer.text.units import format_duration
 
@@ -49,7 +49,7 @@ class View:
     def ticks(self, length_px: int, width_of: WidthOf) -> Ticks:
         """Mark the axis of events or time."""
         if self.clock is None:
-            return event_ticks(self.low, self.high, length_px, width_of)
+            return number_ticks(self.low, self.high, length_px, width_of)
         pieces = pieces_of(self.clock)
         return time_ticks(self.low, self.high, length_px, width_of, pieces=pieces)
 

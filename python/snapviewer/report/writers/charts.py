@@ -9,9 +9,9 @@ import math
 from collections.abc import Iterator, Sequence
 
 from snapviewer.report.blocks import Bar, BarChart, LineChart, Series
+from snapviewer.report.ticks import Scale, drawable, number_scale, number_ticks
 from snapviewer.report.writers.colors import series_ink
 from snapviewer.report.writers.lettering import fitted, width_px
-from snapviewer.report.writers.scales import Scale, place_scale, sane, value_scale
 from snapviewer.report.writers.shapes import Dot, Drawing, Label, Line, Polyline, Rect, Shape
 
 WIDTH_PX = 760.0
@@ -50,7 +50,7 @@ def _bars(chart: BarChart, frame_px: float) -> Drawing:
     # Room for usual notes beside the longest bar; longer ones go into it.
     note = max(width_px(fitted(bar.note, 110, LABEL_PX), LABEL_PX) for bar in chart.bars)
     high = max(_length(bar) for bar in chart.bars)
-    last = width_px(value_scale(0, high).marks[-1].label, SMALL_PX) / 2
+    last = _label_px(number_scale(0, high).marks[-1].label) / 2
     right = frame_px - max(note + 1.5 * _GAP_PX, last, 40.0)
     scale = _bar_scale(high, right - left)
     row_px = _ROW_PX if len(chart.bars) <= _FEW_BARS else _LOW_ROW_PX
@@ -81,15 +81,15 @@ def _bars(chart: BarChart, frame_px: float) -> Drawing:
 def _bar_scale(high: float, room_px: float) -> Scale:
     """Choose the axis of bars: as many marks as stand apart."""
     for most in (6, 5, 4, 3, 2, 1):
-        scale = value_scale(0, high, most=most)
-        widest = max(width_px(mark.label, SMALL_PX) for mark in scale.marks)
+        scale = number_scale(0, high, max_steps=most)
+        widest = max(_label_px(mark.label) for mark in scale.marks)
         if (widest + 2 * _GAP_PX) * (len(scale.marks) - 1) <= room_px:
             break
     return scale
 
 
 def _length(bar: Bar) -> float:
-    return max(0.0, sane(bar.value))
+    return max(0.0, drawable(bar.value))
 
 
 def _note(bar: Bar, start: float, end: float, frame_px: float, base: float) -> Label:
@@ -108,28 +108,27 @@ def _base(middle: float) -> float:
 
 def _lines(chart: LineChart, frame_px: float) -> Drawing:
     """Lay out lines over a common axis: unit and legend on top, the title of the axis below."""
-    lines = [_sane_points(series) for series in chart.series]
+    lines = [finite_points(series) for series in chart.series]
     xs = [x for points in lines for x, _ in points]
     ys = [y for points in lines for _, y in points]
     if not xs:
         return _nothing(frame_px)
     y_scale = line_scale(ys)
-    labels_px = max(width_px(mark.label, SMALL_PX) for mark in y_scale.marks)
+    labels_px = max(_label_px(mark.label) for mark in y_scale.marks)
     left = labels_px + _GAP_PX
+    low, high = min(xs), max(xs)
+    low, high = (low, high) if low < high else (low - 0.5, high + 0.5)
     # Half of the last label stands to the right of the axis.
-    right = frame_px - max(12.0, _widest(min(xs), max(xs)) / 2)
+    right = frame_px - max(12.0, *(_label_px(f"{x:,.0f}") / 2 for x in (low, high)))
     legend = list(_legend(chart.series, frame_px)) if len(chart.series) > 1 else []
     head = max((shape.y_px + 18 for shape in legend if isinstance(shape, Label)), default=4.0)
     unit = fitted(chart.unit, frame_px / 2, SMALL_PX)
     top = head + (24 if unit else 6)
     bottom = top + _PLOT_PX
 
-    def has_room(step: float, label: str) -> bool:
-        return step * (right - left) >= max(width_px(label, SMALL_PX) + 2 * _GAP_PX, 40)
-
-    x_scale = place_scale(
-        min(xs), max(xs), are_whole=all(x == int(x) for x in xs), has_room=has_room
-    )
+    are_whole = all(x == int(x) for x in xs)
+    x_ticks = number_ticks(low, high, right - left, _label_px, are_whole=are_whole)
+    x_scale = Scale(low, high, x_ticks.marks)
     shapes: list[Shape] = [*legend]
     if unit:
         shapes.append(Label(0, head + 8, unit, SMALL_PX, "start", "secondary"))
@@ -162,20 +161,22 @@ def line_scale(ys: Sequence[float]) -> Scale:
     """Choose the axis of lines: it begins at zero, unless all values are far from it.
 
     >>> line_scale([3, 20]).low, line_scale([23.0, 23.9]).low, line_scale([-3, 5]).low
-    (0.0, 23.0, -4.0)
+    (0, 23.0, -4)
     """
     low, high = min(ys), max(ys)
     is_far = abs(low + high) > 3 * (high - low)
     # A thousandth is enough to look at: below it, an axis would show noise.
     if low * high > 0 and is_far and high - low > 1e-3 * max(abs(low), abs(high)):
-        return value_scale(low, high)
-    return value_scale(min(low, 0.0), max(high, 0.0))
+        return number_scale(low, high)
+    return number_scale(min(low, 0.0), max(high, 0.0))
 
 
-def _sane_points(series: Series) -> tuple[tuple[float, float], ...]:
+def finite_points(series: Series) -> tuple[tuple[float, float], ...]:
     """Return the points that are numbers; a log may hold others."""
     return tuple(
-        (sane(x), sane(y)) for x, y in series.points if math.isfinite(x) and math.isfinite(y)
+        (drawable(x), drawable(y))
+        for x, y in series.points
+        if math.isfinite(x) and math.isfinite(y)
     )
 
 
@@ -208,6 +209,10 @@ def _legend(all_series: Sequence[Series], frame_px: float) -> Iterator[Polyline 
         x += wide + _LEGEND_GAP_PX
 
 
+def _label_px(label: str) -> float:
+    return width_px(label, SMALL_PX)
+
+
 def _across(scale: Scale, left: float, right: float, base: float) -> Iterator[Label]:
     """Set the labels of an axis that runs to the right."""
     for mark in scale.marks:
@@ -218,12 +223,6 @@ def _across(scale: Scale, left: float, right: float, base: float) -> Iterator[La
 def _centred(text: str, left: float, right: float, base: float) -> Label:
     shown = fitted(text, right - left, SMALL_PX)
     return Label((left + right) / 2, base, shown, SMALL_PX, "middle", "secondary")
-
-
-def _widest(low: float, high: float) -> float:
-    """Estimate the widest label of an axis between two numbers."""
-    always = place_scale(low, high, are_whole=False, has_room=lambda step, label: step > 0.1)
-    return max((width_px(mark.label, SMALL_PX) for mark in always.marks), default=0.0)
 
 
 def _nothing(frame_px: float) -> Drawing:

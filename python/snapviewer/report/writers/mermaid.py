@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from snapviewer.report.blocks import BarChart, LineChart, Series
-from snapviewer.report.writers.charts import line_scale
+from snapviewer.report.ticks import drawable, number_scale
+from snapviewer.report.writers.charts import finite_points, line_scale
 from snapviewer.report.writers.colors import SERIES_HEX
 from snapviewer.report.writers.lettering import fitted
-from snapviewer.report.writers.scales import sane, value_scale
 from snapviewer.text.sanitize import sanitize
 
 MOST_POINTS = 60
@@ -34,10 +34,10 @@ Points: TypeAlias = tuple[tuple[float, float], ...]
 def bar_fence(chart: BarChart) -> str:
     """Render bars as a fence of Mermaid."""
     labels = _distinct([fitted(bar.label, 220, 13) for bar in chart.bars])
-    values = [max(0.0, sane(bar.value)) for bar in chart.bars]
+    values = [max(0.0, drawable(bar.value)) for bar in chart.bars]
     if not values:
         return ""
-    scale = value_scale(0, max(values))
+    scale = number_scale(0, max(values))
     return _fence(
         chart.title,
         f"x-axis [{', '.join(labels)}]",
@@ -57,7 +57,7 @@ def line_fences(chart: LineChart, names: Sequence[str]) -> str:
     lines = [
         (series, points, name)
         for series, name in zip(chart.series, names, strict=True)
-        if (points := _points(series))
+        if (points := tuple(sorted(finite_points(series))))
     ]
     if not lines:
         return ""
@@ -92,11 +92,6 @@ def _line_fence(chart: LineChart, title: str, lines: Sequence[tuple[Series, Poin
         f"y-axis {_quoted(chart.unit)} {_number(scale.low)} --> {_number(scale.high)}",
         [f"line [{', '.join(map(_number, row))}]" for row in values],
     )
-
-
-def _points(series: Series) -> Points:
-    points = ((x, y) for x, y in series.points if math.isfinite(x) and math.isfinite(y))
-    return tuple(sorted((sane(x), sane(y)) for x, y in points))
 
 
 def _places(xs: Sequence[float]) -> list[float]:

@@ -1,67 +1,78 @@
-"""Where an axis has its marks, and what they say. Knows nothing of how they are drawn.
+"""Ticks of axes: where they stand and how they are labelled, whatever draws them.
 
-Steps are what people count in: 1, 2 and 5 for events and seconds, and for bytes also the powers of
-two that memory comes in, always of one binary unit. The labels of an axis have one unit and as
-many decimals, and never touch each other.
+Steps are 1, 2 and 5 times a power of ten for numbers and seconds; for bytes also powers of two, in
+one binary unit. The labels of an axis have one unit and the same decimals, and never touch.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from snapviewer.text.units import BYTE_UNITS
 
 WidthOf = Callable[[str], float]
 """How wide a label is on the screen."""
 
+# Beyond these powers of ten a label is written with an exponent.
+_PLAIN_POWERS = range(-6, 13)
 
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """A mark on an axis: where, in the axis's own measure, and what it says."""
 
-    value: int
+class Tick(NamedTuple):
+    """A tick: its place in the axis's own measure, and its label."""
+
+    value: float
     label: str
 
 
-@dataclass(frozen=True, slots=True)
-class Ticks:
-    """The marks of an axis, in ascending order, and the unit of their labels."""
+class Ticks(NamedTuple):
+    """The ticks of an axis, in ascending order, and the unit of their labels."""
 
     marks: tuple[Tick, ...]
-    unit: str
+    unit: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A part of a time axis on which time runs evenly: from, to, and the real time at its start."""
+class Scale(NamedTuple):
+    """An axis from `low` to `high`."""
+
+    low: float
+    high: float
+    marks: tuple[Tick, ...]
+
+    def share(self, value: float) -> float:
+        """Return how far along the axis a value is: 0 at its beginning, 1 at its end."""
+        return min(1.0, max(0.0, (value - self.low) / (self.high - self.low)))
+
+
+class Piece(NamedTuple):
+    """A part of a time axis where time runs evenly: from, to, and the real time at its start."""
 
     start: float
     end: float
     real: float
 
 
-def byte_ticks(low: int, high: int, *, most: int) -> Ticks:
+def byte_ticks(low: int, high: int, *, max_ticks: int) -> Ticks:
     """Mark an axis of bytes.
 
     Args:
         low: Where the axis begins.
         high: Where it ends.
-        most: How many marks there is room for, at least 1.
+        max_ticks: How many ticks there is room for, at least 1.
 
-    >>> axis = byte_ticks(0, 7 * 2**30, most=5)
+    >>> axis = byte_ticks(0, 7 * 2**30, max_ticks=5)
     >>> [mark.label for mark in axis.marks], axis.unit
     (['0', '2', '4', '6'], 'GiB')
-    >>> axis = byte_ticks(0, 3 * 2**29, most=8)
+    >>> axis = byte_ticks(0, 3 * 2**29, max_ticks=8)
     >>> [mark.label for mark in axis.marks], axis.unit
     (['0', '0.25', '0.50', '0.75', '1.00', '1.25', '1.50'], 'GiB')
     """
     step, power = next(
         (step, power)
         for step, power in _byte_steps(high)
-        if high // step - -(-low // step) + 1 <= most
+        if high // step - -(-low // step) + 1 <= max_ticks
     )
     unit = 1024**power
     decimals = 0 if step >= unit else 1 if 2 * step == unit else 2
@@ -74,7 +85,7 @@ def byte_ticks(low: int, high: int, *, most: int) -> Ticks:
 
 
 def _byte_steps(high: int) -> Iterator[tuple[int, int]]:
-    """Yield steps in ascending order, each with the power of 1,024 to say it in."""
+    """Yield steps in ascending order, each with the power of 1,024 of its unit."""
     last = len(BYTE_UNITS) - 1
     for power in range(len(BYTE_UNITS)):
         reaches_next = power < last and high >= 1024 ** (power + 1)
@@ -89,25 +100,65 @@ def _byte_steps(high: int) -> Iterator[tuple[int, int]]:
         step *= 2
 
 
-def event_ticks(low: float, high: float, length_px: float, width_of: WidthOf) -> Ticks:
-    """Mark an axis of events.
+def number_ticks(
+    low: float, high: float, length_px: float, width_of: WidthOf, *, are_whole: bool = True
+) -> Ticks:
+    """Mark an axis of numbers, such as events.
 
     Args:
         low: Where the axis begins.
         high: Where it ends.
         length_px: How long it is on the screen.
         width_of: How wide a label is there.
+        are_whole: Whether there is nothing between two whole numbers.
 
-    >>> axis = event_ticks(0, 2500, 500, lambda label: 8.0 * len(label))
+    >>> axis = number_ticks(0, 2500, 500, lambda label: 8.0 * len(label))
     >>> [mark.label for mark in axis.marks]
     ['0', '500', '1,000', '1,500', '2,000', '2,500']
     """
     px_each = length_px / (high - low)
-    for step in _decimal_steps(_least_apart(width_of) / px_each):
-        marks = tuple(Tick(value, f"{value:,}") for value in _multiples(low, high, step))
+    least = _least_apart(width_of) / px_each
+    for factor, power in _round_steps(max(least, 1) if are_whole else least):
+        marks = tuple(
+            _round_tick(count * factor, power) for count in _counts(low, high, factor, power)
+        )
         if _have_room(marks, px_each, width_of):
             break
-    return Ticks(marks, "event")
+    return Ticks(marks)
+
+
+def number_scale(low: float, high: float, *, max_steps: int = 6) -> Scale:
+    """Make an axis that begins and ends with a tick, at or around two values.
+
+    Args:
+        low: The least value.
+        high: The greatest value.
+        max_steps: How many steps from tick to tick there may be.
+
+    >>> [mark.label for mark in number_scale(0, 10.58).marks]
+    ['0', '2', '4', '6', '8', '10', '12']
+    >>> [mark.label for mark in number_scale(-0.3, 0.8).marks]
+    ['−0.4', '−0.2', '0', '0.2', '0.4', '0.6', '0.8']
+    """
+    low, high = _apart(low, high)
+    for factor, power in _round_steps((high - low) / max_steps):
+        first = math.floor(low / _number(factor, power) + 1e-9)
+        last = math.ceil(high / _number(factor, power) - 1e-9)
+        if last - first <= max_steps:
+            break
+    marks = tuple(_round_tick(count * factor, power) for count in range(first, last + 1))
+    return Scale(min(marks[0].value, low), max(marks[-1].value, high), marks)
+
+
+def drawable(value: float) -> float:
+    """Return a value within what `number_scale` can mark: up to ±10^15, and NaN as zero.
+
+    >>> drawable(2.5), drawable(1e300), drawable(float("nan"))
+    (2.5, 1000000000000000.0, 0.0)
+    """
+    if math.isnan(value) or abs(value) < 1e-12:
+        return 0.0
+    return min(max(value, -1e15), 1e15)
 
 
 def time_ticks(
@@ -125,7 +176,7 @@ def time_ticks(
         high: Where it ends.
         length_px: How long it is on the screen.
         width_of: How wide a label is there.
-        pieces: If idle times are shortened on the axis, the parts where they are not. Marks stand
+        pieces: If idle times are shortened on the axis, the parts where they are not. Ticks stand
             at even real times within these; their `value` is the place on the axis.
 
     >>> axis = time_ticks(0, 2_500_000, 500, lambda label: 8.0 * len(label))
@@ -141,9 +192,9 @@ def time_ticks(
     for step in _time_steps(_least_apart(width_of) / px_each, latest):
         label, unit = _time_label(latest, step)
         marks = tuple(
-            Tick(round(piece.start + time - piece.real), label(time))
+            Tick(round(piece.start + count * step - piece.real), label(count * step))
             for piece in shown
-            for time in _multiples(piece.real, piece.real + piece.end - piece.start, step)
+            for count in _counts(piece.real, piece.real + piece.end - piece.start, step, 0)
         )
         if len(shown) > 1:
             marks = tuple(_thinned(marks, px_each, width_of))
@@ -161,14 +212,6 @@ def _within(low: float, high: float, pieces: Sequence[Piece]) -> list[Piece]:
     return [piece for piece in cut if piece.end >= piece.start]
 
 
-def _decimal_steps(least: float) -> Iterator[int]:
-    """Yield 1, 2 and 5 times the powers of ten from about `least` on."""
-    power = 10 ** max(0, math.floor(math.log10(max(least, 1))))
-    while True:
-        yield from (power, 2 * power, 5 * power)
-        power *= 10
-
-
 _SECOND = 1_000_000
 _CLOCK_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200)
 
@@ -176,7 +219,8 @@ _CLOCK_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 1
 def _time_steps(least: float, latest: float) -> Iterator[int]:
     """Yield steps in microseconds: decimal ones, but minutes and hours for what is that long."""
     has_minutes = latest >= 120 * _SECOND
-    for step in _decimal_steps(least):
+    for factor, power in _round_steps(max(least, 1)):
+        step = factor * 10**power
         if has_minutes and step >= _SECOND:
             break
         yield step
@@ -187,8 +231,8 @@ def _time_steps(least: float, latest: float) -> Iterator[int]:
         step *= 2
 
 
-def _time_label(latest: float, step: int) -> tuple[Callable[[int | float], str], str]:
-    """Choose how to say the times of an axis that goes up to `latest`, and in what unit."""
+def _time_label(latest: float, step: int) -> tuple[Callable[[int], str], str]:
+    """Choose a format and a unit for the times of an axis that goes up to `latest`."""
     if latest >= 120 * _SECOND and step >= _SECOND:
         return (_hours, "h:min:s") if latest >= 3600 * _SECOND else (_minutes, "min:s")
     size, unit = next(
@@ -200,27 +244,64 @@ def _time_label(latest: float, step: int) -> tuple[Callable[[int | float], str],
     return (lambda time: f"{time / size:,.{decimals}f}"), unit
 
 
-def _minutes(time_us: float) -> str:
+def _minutes(time_us: int) -> str:
     minutes, seconds = divmod(round(time_us / _SECOND), 60)
     return f"{minutes}:{seconds:02}"
 
 
-def _hours(time_us: float) -> str:
+def _hours(time_us: int) -> str:
     minutes, seconds = divmod(round(time_us / _SECOND), 60)
     return f"{minutes // 60:,}:{minutes % 60:02}:{seconds:02}"
 
 
-def _multiples(low: float, high: float, step: int) -> range:
-    """Return the multiples of a step from `low` to `high`, both included."""
-    first, last = math.ceil(low / step) * step, math.floor(high / step) * step
-    # A quotient may have been rounded past a whole number.
-    first += step if first < low else 0
-    last -= step if last > high else 0
-    return range(first, last + 1, step)
+def _apart(low: float, high: float) -> tuple[float, float]:
+    """Widen what is (nearly) a point; a value and zero make an axis together."""
+    if high - low > 1e-9 * max(abs(low), abs(high)):
+        return low, high
+    return (0.0, 1.0) if low == high == 0 else (min(low, 0.0), max(high, 0.0))
+
+
+def _round_steps(least: float) -> Iterator[tuple[int, int]]:
+    """Yield steps as a factor (1, 2 or 5) and a power of ten, from about `least` on."""
+    power = math.floor(math.log10(least))
+    while True:
+        for factor in (1, 2, 5):
+            yield factor, power
+        power += 1
+
+
+def _number(count: int, power: int) -> float:
+    """Return count × 10^power: exactly if whole, else rounded once, so that 3 × 10^-1 is 0.3."""
+    ten: int = 10 ** abs(power)
+    return count * ten if power >= 0 else count / ten
+
+
+def _counts(low: float, high: float, factor: int, power: int) -> range:
+    """Return which multiples of a step lie from `low` to `high`, both included."""
+    step = _number(factor, power)
+    # Fractions are rounded: one that is off by a little is meant to be there.
+    slack = 0 if power >= 0 else 1e-9
+    first, last = math.ceil(low / step - slack), math.floor(high / step + slack)
+    if power >= 0:
+        # A quotient may have been rounded past a whole number.
+        first += first * step < low
+        last -= last * step > high
+    return range(first, last + 1)
+
+
+def _round_tick(count: int, power: int) -> Tick:
+    value = _number(count, power)
+    if count == 0:
+        return Tick(value, "0")
+    if power not in _PLAIN_POWERS:
+        label = f"{value:.3g}"
+    else:
+        label = f"{value:,}" if power >= 0 else f"{value:,.{-power}f}"
+    return Tick(value, label.replace("-", "−"))
 
 
 def _have_room(marks: Sequence[Tick], px_each: float, width_of: WidthOf) -> bool:
-    """Tell whether labels that are centred on their marks stand apart."""
+    """Return whether labels that are centred on their ticks stand apart."""
     return all(_are_apart(one, other, px_each, width_of) for one, other in pairwise(marks))
 
 
@@ -235,7 +316,7 @@ def _least_apart(width_of: WidthOf) -> float:
 
 
 def _thinned(marks: Sequence[Tick], px_each: float, width_of: WidthOf) -> Iterator[Tick]:
-    """Leave out marks too near to the one before: across a shortened time they come unevenly."""
+    """Leave out ticks too near to the one before: across a shortened time they come unevenly."""
     kept: Tick | None = None
     for mark in marks:
         if kept is None or _are_apart(kept, mark, px_each, width_of):
