@@ -1,21 +1,23 @@
-"""What the steps of a run say: levels or increments, and whether memory grows.
+"""The steps of a run: whether their values are levels or increments, and whether memory grows.
 
 A step's `incremental_memory` is meant to be the level above one base, taken before the first step.
-Some recorders write the change since the step before instead. Adding levels up means nothing, and
-reading changes as levels hides growth, so we ask the numbers first (`meaning_of`).
+Some recorders write the change since the step before instead. The sum of levels means nothing, and
+changes read as levels hide growth, so the numbers decide (`meaning_of`).
 
-Growth is the median of the slopes between all pairs of steps (Theil and Sen): a few odd steps do
-not move it. Long runs are put into groups of neighbours first, each with its median, so that the
-cost stays linear: at most `_PAIRS` pairs in all. Chance makes slopes, too: growth is called a leak
-only if more of the pairs rise than chance would have it (Mann and Kendall).
+Growth is the median of the slopes between all pairs of steps (Theil and Sen), which a few outliers
+do not move. Long runs are first grouped into medians of neighbours, so that the cost stays linear:
+at most `_MAX_PAIRS` pairs in all. Noise has slopes, too, so growth counts only if it is
+significant: by the number of rising pairs (Mann and Kendall), or with few steps, where that says
+little, by how close they are to a line (Student's t).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from math import isqrt, sqrt
+from statistics import fmean as mean
 from statistics import median
 from typing import Literal, TypeAlias
 
@@ -42,15 +44,17 @@ Verdict: TypeAlias = Literal[
 ]
 
 MIB = 2**20
-_PAIRS = 200_000
-# Growth that is less than this, or than three times the noise, is none.
-_LEAST_GROWTH_BYTES = MIB
-# Nor is what moves by less than this share of the measured peak.
+_MAX_PAIRS = 200_000
+# Growth below this, or below three times the noise, does not count.
+_MIN_GROWTH_BYTES = MIB
+# Nor does movement below this share of the measured peak.
 _JITTER_SHARE = 0.005
-# From so many steps on, growth is a leak rather than the signature of one.
+# From this many steps on, growth is a leak; with fewer it only looks like one.
 ENOUGH_STEPS = 8
-# How many standard deviations rising pairs must be beyond chance: once in 200 runs of pure noise.
-_BEYOND_CHANCE = 2.6
+# Pure noise passes once in 200 runs: the deviations from the expected number of rising pairs, and
+# Student's t by the degrees of freedom, which are 5 or fewer with fewer than 8 steps.
+_MIN_DEVIATIONS = 2.6
+_MIN_T = (math.inf, 63.66, 9.925, 5.841, 4.604, 4.032)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +73,11 @@ class Growth:
     verdict: Verdict
     per_step_bytes: float | None
     late_per_step_bytes: float | None
-    """The same in the second half of each run: what lasts once a run is warm."""
+    """The same in the second half of each run, after it has warmed up."""
     noise_bytes: float | None
-    """How far a step is from the line, in the middle of all."""
+    """The median distance of a step from the line."""
     per_run_bytes: float | None = None
-    """By how much the middle of a run is above that of the run before; None with one run."""
+    """By how much the median of a run is above that of the run before; None with one run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,17 +93,17 @@ class Steps:
 
     @property
     def runs(self) -> int:
-        """How many times the numbers of the steps begin anew."""
+        """The number of runs."""
         return self.steps[-1].run + 1
 
     @property
     def values(self) -> list[int]:
-        """What the log has, as it has it."""
+        """The values as they are in the log."""
         return [step.value_bytes for step in self.steps]
 
     @property
     def longest_run(self) -> int:
-        """How many steps the longest run has, also those that were not recorded in between."""
+        """The number of steps of the longest run, including those missing in the log."""
         numbers: dict[int, list[int]] = {}
         for step in self.steps:
             numbers.setdefault(step.run, []).append(step.number)
@@ -107,7 +111,7 @@ class Steps:
 
     @property
     def growth_bytes(self) -> float | None:
-        """By how much memory grows a step: over all steps, or lately if it began late."""
+        """The growth per step: over all steps, or in the second half if it began late."""
         growth = self.growth
         if growth.verdict == "leak" and growth.late_per_step_bytes and growth.per_step_bytes == 0:
             return growth.late_per_step_bytes
@@ -115,15 +119,15 @@ class Steps:
 
     @property
     def highest_bytes(self) -> int:
-        """The highest level that a step reached above its base."""
+        """The highest level of a step above its base."""
         return max(self.levels)
 
 
 def split_runs(numbered: Sequence[tuple[int, int]]) -> tuple[Step, ...]:
-    """Put the (number, value) of steps into runs.
+    """Split the (number, value) of steps into runs.
 
-    Steps that all have numbers of their own are one run, in whatever order they were written. A
-    number that comes again begins another run.
+    Steps whose numbers are all different are one run, in any order. Otherwise a number that is not
+    above the one before begins another run.
 
     >>> [step.run for step in split_runs([(0, 5), (1, 6), (0, 5), (1, 7)])]
     [0, 0, 1, 1]
@@ -148,18 +152,18 @@ def examine(
     peak_bytes: int | None = None,
     peak_rise_bytes: int | None = None,
 ) -> Steps | None:
-    """Tell what the steps of a log mean and how memory moves.
+    """Analyze the steps of a log.
 
     Args:
         steps: Of all runs, in order.
-        without_value: How many more steps there were.
-        asked: What the user says the values are.
-        declared: What the recorder says they are.
+        without_value: The number of steps that recorded no memory.
+        asked: What the values are according to the user.
+        declared: What they are according to the recorder.
         peak_bytes: The highest measured memory.
         peak_rise_bytes: By how much the measured peak rose from before the steps to after them.
 
     Returns:
-        The answer, or None if no step recorded its memory.
+        The result, or None if no step recorded its memory.
     """
     if not steps:
         return None
@@ -199,12 +203,11 @@ def meaning_of(
     peak_bytes: int | None = None,
     peak_rise_bytes: int | None = None,
 ) -> tuple[Meaning, Reason]:
-    """Tell whether values are levels or increments, and why.
+    """Decide whether values are levels or increments, and why.
 
-    In this order: what the user or the recorder says; increments cannot add up to more than the
-    measured peak; increments that add up to what the peak rose by are some; a curve whose steps
-    are smaller than its height is one of levels, one that jumps about zero is one of increments.
-    Values that are never below zero do not jump about it: memory that goes up and down is a level.
+    In this order: what the user or the recorder says; the sum of increments cannot exceed the
+    measured peak; values whose sum is the rise of the peak are increments; values that change less
+    than they are large are levels; values on both sides of zero are increments, others levels.
     """
     if asked is not None:
         return asked, "asked-for"
@@ -240,43 +243,49 @@ def meaning_of(
 def growth_of(
     runs: Sequence[Sequence[tuple[int, int]]], *, peak_bytes: int | None = None
 ) -> Growth:
-    """Tell how levels move.
+    """Decide how levels move.
 
     Args:
         runs: The (number, level) of the steps of each run, in order.
-        peak_bytes: The highest measured memory; what is tiny beside it is no movement.
+        peak_bytes: The highest measured memory; movement that is tiny beside it does not count.
     """
     count = sum(map(len, runs))
     if max(map(len, runs), default=0) < 3:
         return Growth("too-few", None, None, None)
-    most = max(4, isqrt(2 * _PAIRS // len(runs)))
-    grouped = [_grouped(run, most) for run in runs]
+    max_points = max(4, math.isqrt(2 * _MAX_PAIRS // len(runs)))
+    grouped = [_grouped(run, max_points) for run in runs]
     whole = _trend(grouped)
     late = _trend([run[len(run) // 2 :] for run in grouped]) if count >= 6 else None
-    jitter = max(_LEAST_GROWTH_BYTES, _JITTER_SHARE * (peak_bytes or 0))
+    jitter = max(_MIN_GROWTH_BYTES, _JITTER_SHARE * (peak_bytes or 0))
     verdict = _verdict(runs, whole, late, jitter)
-    middles = [median(level for _, level in run) for run in runs]
-    per_run = median(after - before for before, after in pairwise(middles)) if runs[1:] else None
-    if verdict not in ("leak", "leak-signature") and _is_staircase(middles, jitter):
-        verdict = "leak-between-runs"
+    medians = [median(level for _, level in run) for run in runs]
+    per_run = median(after - before for before, after in pairwise(medians)) if runs[1:] else None
+    is_enough = len(runs) >= 3 and count >= ENOUGH_STEPS
+    if verdict not in ("leak", "leak-signature") and is_enough:
+        # Each run must be above the one before by more than the noise within them; without the
+        # middle points, which would make the noise of short runs too small.
+        noise = median(n for run in grouped for n in _distances(run, whole.slope)[1:])
+        min_rise = max(jitter, 3 * noise)
+        if all(after - before > min_rise for before, after in pairwise(medians)):
+            verdict = "leak-between-runs"
     return Growth(verdict, whole.slope, late.slope if late else None, whole.noise_bytes, per_run)
 
 
 @dataclass(frozen=True, slots=True)
 class _Trend:
-    """The line through the points of runs: how steep it is, and whether it is more than noise."""
+    """The line through the points of runs."""
 
     slope: float
     noise_bytes: float
     growth_bytes: float
-    """From the first to the last step of the longest run; 0 if it may be chance."""
+    """From the first to the last step of the longest run; 0 if many points make it noise."""
     is_long: bool
-    """Whether there are enough points to tell from them alone."""
+    """Whether there are enough points to call growth a leak."""
 
     @property
-    def least_bytes(self) -> float:
-        """What growth must be to count."""
-        return max(_LEAST_GROWTH_BYTES, 3 * self.noise_bytes)
+    def min_bytes(self) -> float:
+        """The growth from which on it counts."""
+        return max(_MIN_GROWTH_BYTES, 3 * self.noise_bytes)
 
 
 def _trend(runs: Sequence[Sequence[tuple[float, float]]]) -> _Trend:
@@ -284,43 +293,38 @@ def _trend(runs: Sequence[Sequence[tuple[float, float]]]) -> _Trend:
     slope = median(slopes) if slopes else 0.0
     longest = max(runs, key=len)
     is_long = sum(map(len, runs)) >= ENOUGH_STEPS
-    is_sure = not is_long or _is_beyond_chance(slopes, runs)
-    growth = slope * (longest[-1][0] - longest[0][0]) if is_sure else 0.0
-    return _Trend(slope, _noise(runs, slope), growth, is_long)
-
-
-def _is_staircase(middles: Sequence[float], jitter: float) -> bool:
-    """Tell whether each of three runs or more is clearly above the one before."""
-    return len(middles) >= 3 and all(after - before > jitter for before, after in pairwise(middles))
+    is_noise = is_long and not _rises_or_falls(slopes, runs)
+    growth = 0.0 if is_noise else slope * (longest[-1][0] - longest[0][0])
+    noise = median(distance for run in runs for distance in _distances(run, slope))
+    return _Trend(slope, noise, growth, is_long)
 
 
 def _verdict(
     runs: Sequence[Sequence[tuple[int, int]]], whole: _Trend, late: _Trend | None, jitter: float
 ) -> Verdict:
     count = sum(map(len, runs))
-    if whole.growth_bytes >= whole.least_bytes:
-        # It was the beginning that grew, if what came later is slow, and little.
+    if whole.growth_bytes >= whole.min_bytes:
+        # Only the beginning grew, if later growth is slow and small.
         if (
             late
             and late.slope < 0.2 * whole.slope
-            and late.growth_bytes < max(jitter, late.least_bytes)
+            and late.growth_bytes < max(jitter, late.min_bytes)
         ):
             return "warm-up"
         if count >= ENOUGH_STEPS:
             return "leak"
-        if all(after > before for run in runs for (_, before), (_, after) in pairwise(run)):
-            return "leak-signature"
-        return "unsteady"
-    if late and late.is_long and late.growth_bytes >= max(jitter, late.least_bytes):
+        rises = all(after > before for run in runs for (_, before), (_, after) in pairwise(run))
+        return "leak-signature" if rises and _is_a_line(runs) else "unsteady"
+    if late and late.is_long and late.growth_bytes >= max(jitter, late.min_bytes):
         return "leak"  # it began late
-    if whole.growth_bytes <= -whole.least_bytes:
+    if whole.growth_bytes <= -whole.min_bytes:
         return "falling"
     levels = [level for run in runs for _, level in run]
     spread = max(levels) - min(levels)
     calm = max(jitter, 0.02 * abs(median(levels)))
     if spread <= calm:
         return "stable"
-    # Nothing moves any more in the second half: what moved was the beginning.
+    # Only the beginning moved, if the second half does not.
     rest = [level for run in runs for _, level in run[len(run) // 2 :]]
     if max(rest) - min(rest) <= max(calm, 0.1 * spread):
         return "warm-up" if median(run[0][1] for run in runs) < min(rest) else "stable"
@@ -336,9 +340,9 @@ def _runs(steps: Sequence[Step]) -> list[list[Step]]:
     return runs
 
 
-def _grouped(run: Sequence[tuple[int, int]], most: int) -> list[tuple[float, float]]:
-    """Put neighbours together, so that there are no more than so many points."""
-    size = -(-len(run) // most)
+def _grouped(run: Sequence[tuple[int, int]], max_points: int) -> list[tuple[float, float]]:
+    """Replace groups of neighbours by their medians, so that there are few points."""
+    size = -(-len(run) // max_points)
     groups = [run[start : start + size] for start in range(0, len(run), size)]
     return [
         (median(number for number, _ in group), median(level for _, level in group))
@@ -356,17 +360,28 @@ def _slopes(runs: Sequence[Sequence[tuple[float, float]]]) -> list[float]:
     ]
 
 
-def _is_beyond_chance(slopes: Sequence[float], runs: Sequence[Sequence[object]]) -> bool:
-    """Tell whether so many more pairs rise than fall, or fall than rise, that it is no chance."""
+def _rises_or_falls(slopes: Sequence[float], runs: Sequence[Sequence[object]]) -> bool:
+    """Return whether more pairs rise than fall, or fall than rise, than by chance."""
     excess = sum((slope > 0) - (slope < 0) for slope in slopes)
     variance = sum(len(run) * (len(run) - 1) * (2 * len(run) + 5) / 18 for run in runs)
-    return abs(excess) > _BEYOND_CHANCE * sqrt(variance)
+    return abs(excess) > _MIN_DEVIATIONS * math.sqrt(variance)
 
 
-def _noise(runs: Sequence[Sequence[tuple[float, float]]], slope: float) -> float:
-    distances: list[float] = []
+def _is_a_line(runs: Sequence[Sequence[tuple[float, float]]]) -> bool:
+    """Return whether few points are closer to a sloping line, with runs apart, than by chance."""
+    xx = xy = yy = 0.0
     for run in runs:
-        rests = [level - slope * number for number, level in run]
-        middle = median(rests)
-        distances += [abs(rest - middle) for rest in rests]
-    return median(distances)
+        x_mean, y_mean = mean(x for x, _ in run), mean(y for _, y in run)
+        xx += sum((x - x_mean) ** 2 for x, _ in run)
+        xy += sum((x - x_mean) * (y - y_mean) for x, y in run)
+        yy += sum((y - y_mean) ** 2 for _, y in run)
+    freedom = max(0, sum(map(len, runs)) - len(runs) - 1)
+    residue = max(0.0, yy - xy**2 / xx) if xx else 0.0
+    return xy**2 * freedom > _MIN_T[freedom] ** 2 * residue * xx
+
+
+def _distances(run: Sequence[tuple[float, float]], slope: float) -> list[float]:
+    """Return how far points are from the line of this slope through their middle, sorted."""
+    rests = [level - slope * number for number, level in run]
+    middle = median(rests)
+    return sorted(abs(rest - middle) for rest in rests)
