@@ -1,7 +1,7 @@
-"""What to do, from the numbers of a log: each piece says how many bytes it saves and why.
+"""Recommendations that follow from the numbers of a log, with the bytes that each would save.
 
-Savings are of the peak and at most what the numbers allow. They do not add up: what was released
-cannot be quantized as well. The words are the reports'.
+Savings are upper bounds, of the peak. They do not add up: what was released cannot be quantized as
+well. The reports phrase them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from .components import use_of
+from .names import use_of
 from .peaks import Parts, Peak
 from .rating import LEAKS
 from .steps import Steps
@@ -29,15 +29,15 @@ AdviceKind: TypeAlias = Literal[
     "shard",
 ]
 
-# What is smaller than this share of the peak is not worth a piece of advice.
-_LEAST_SHARE = 0.01
-# How many steps a video is often generated with.
+# Savings below this share of the peak are not recommended.
+MIN_SHARE = 0.01
+# A usual number of steps for a video.
 _USUAL_STEPS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Advice:
-    """Something to do; `subject` is the component it is about."""
+class Saving:
+    """A way to save memory; `subject` is the component it is about."""
 
     kind: AdviceKind
     term: Term
@@ -52,28 +52,26 @@ def advise(
     steps: Steps | None,
     *,
     is_device: bool,
-) -> tuple[Advice, ...]:
-    """Return what follows from the numbers, what saves most first.
+) -> tuple[Saving, ...]:
+    """Return what follows from the numbers, the largest savings first.
 
-    Of the memory of a process we only know that it leaks: the rest is about cards.
+    For the memory of a process that is only whether it leaks: the rest is about GPUs.
     """
-    found: list[Advice] = []
+    found: list[Saving] = []
     if is_device:
         is_offloaded = parts is not None and parts.unaccounted_bytes < 0
         found += [*_on_components(components, is_offloaded), *_on_parts(parts)]
     if peak is not None:
         found = [replace(item, saved_bytes=_saved(item, components, peak)) for item in found]
-        found = [
-            item for item in found if item.saved_bytes >= _LEAST_SHARE * max(1, peak.size_bytes)
-        ]
+        found = [item for item in found if item.saved_bytes >= MIN_SHARE * max(1, peak.size_bytes)]
     return tuple(sorted([*_on_steps(steps), *found], key=lambda item: -item.saved_bytes))
 
 
-def _saved(item: Advice, components: Mapping[str, int], peak: Peak) -> int:
-    """Return what a piece of advice takes off the peak.
+def _saved(item: Saving, components: Mapping[str, int], peak: Peak) -> int:
+    """Return by how much a recommendation lowers the peak.
 
-    What works alone, before or after the rest, must still fit: the peak does not fall below it.
-    Nor does anything take off more than there is beside the largest component that stays.
+    A component that is released or loaded late must still fit alone, and quantizing one does not
+    lower the peak below the largest component that stays.
     """
     size = components.get(item.subject, 0)
     if item.kind in ("release-encoder", "load-late"):
@@ -84,49 +82,49 @@ def _saved(item: Advice, components: Mapping[str, int], peak: Peak) -> int:
 
 
 def projected_steps(steps: Steps) -> int:
-    """Return for how many steps to tell what a leak adds up to: as many as there were, or usual."""
+    """Return the number of steps that a leak is projected to: recorded or usual, the larger."""
     return max(_USUAL_STEPS, steps.longest_run)
 
 
-def _on_components(components: Mapping[str, int], is_offloaded: bool) -> Iterator[Advice]:
-    """Advise on what is loaded; if it was not there all at once, only on what must be there."""
+def _on_components(components: Mapping[str, int], is_offloaded: bool) -> Iterator[Saving]:
+    """Yield what can be done about components; if they are offloaded, only about the core."""
     for name, size in components.items():
         if size <= 0:
             continue
         use = use_of(name)
         if use == "core":
-            yield Advice("block-swap", "medium", name, size // 2)
-            yield Advice("int8", "medium", name, size // 2)
+            yield Saving("block-swap", "medium", name, size // 2)
+            yield Saving("int8", "medium", name, size // 2)
         elif is_offloaded:
             continue
         elif use == "encoder":
-            yield Advice("release-encoder", "short", name, size)
-            yield Advice("int8", "medium", name, size // 2)
-            yield Advice("four-bit", "long", name, size * 3 // 4)
-        else:  # a decoder in 8 bits is seen in what it decodes
-            yield Advice("load-late", "short", name, size)
+            yield Saving("release-encoder", "short", name, size)
+            yield Saving("int8", "medium", name, size // 2)
+            yield Saving("four-bit", "long", name, size * 3 // 4)
+        else:  # quantizing a decoder shows in what it decodes
+            yield Saving("load-late", "short", name, size)
     total = sum(size for size in components.values() if size > 0)
     if total and not is_offloaded:
-        yield Advice("shard", "long", "", total // 2)
+        yield Saving("shard", "long", "", total // 2)
 
 
-def _on_parts(parts: Parts | None) -> Iterator[Advice]:
+def _on_parts(parts: Parts | None) -> Iterator[Saving]:
     if parts is None:
         return
     if parts.unaccounted_bytes > 0:
-        yield Advice("find-unaccounted", "short", "", parts.unaccounted_bytes)
+        yield Saving("find-unaccounted", "short", "", parts.unaccounted_bytes)
     if parts.generation_bytes > 0:
-        yield Advice("activations", "short", "", parts.generation_bytes)
+        yield Saving("activations", "short", "", parts.generation_bytes)
     for part in parts.parts:
         if part.kind == "kv-cache" and part.size_bytes > 0:
-            yield Advice("kv-cache", "medium", part.subject, part.size_bytes // 2)
+            yield Saving("kv-cache", "medium", part.subject, part.size_bytes // 2)
 
 
-def _on_steps(steps: Steps | None) -> Iterator[Advice]:
+def _on_steps(steps: Steps | None) -> Iterator[Saving]:
     if steps is None or steps.growth.verdict not in LEAKS:
         return
     growth = steps.growth
     saved = (steps.growth_bytes or 0.0) * projected_steps(steps)
     if growth.verdict == "leak-between-runs":
         saved = (growth.per_run_bytes or 0.0) * (steps.runs - 1)
-    yield Advice("fix-leak", "short", "", round(saved))
+    yield Saving("fix-leak", "short", "", round(saved))

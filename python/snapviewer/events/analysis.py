@@ -1,7 +1,7 @@
-"""What a log of memory events says, as one frozen result that all reports render.
+"""The analysis of a log of memory events: one frozen result that all reports render.
 
 A peak is a high-water mark that a recorder read; an increment is what a component, a cache or a
-step added. What was computed says from what, and what was not recorded is None.
+step added. What was not recorded is None.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .advice import Advice, advise
+from .advice import Saving, advise
 from .cards import Need, need_of
 from .gather import (
     Component,
     Environment,
     Failure,
+    Labelled,
     Other,
     Phase,
     Stage,
-    Told,
     by_phase,
     caches_of,
     components_of,
@@ -40,12 +40,12 @@ from .peaks import Parts, Peak, reconcile
 from .rating import Rating, rate
 from .steps import Meaning, Steps, examine, split_runs
 
-MOST_OTHERS = 1000  # names of events that no rule knows
+MAX_LISTED = 1000  # unknown events, and failures
 
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """All that the reports say."""
+    """The result."""
 
     path: str
     event_count: int
@@ -69,13 +69,13 @@ class Analysis:
     steps: Steps | None
     need: Need | None
     rating: Rating
-    advice: tuple[Advice, ...]
+    advice: tuple[Saving, ...]
     oddities: tuple[Oddity, ...]
     odd_count: int
 
     @property
     def components_bytes(self) -> int | None:
-        """All components together; None if none was recorded. What is below zero is none."""
+        """The size of all components, negative ones as 0; None if none was recorded."""
         sizes = [item.size_bytes for item in self.components if item.size_bytes is not None]
         return sum(max(0, size) for size in sizes) if sizes else None
 
@@ -84,8 +84,8 @@ def analyze(log: Log, *, steps_are: Meaning | None = None) -> Analysis:
     """Analyze a log.
 
     Args:
-        log: What was read.
-        steps_are: What the values of steps are; if None, their numbers decide.
+        log: With at least one event.
+        steps_are: What the values of steps are; if None, the numbers decide.
 
     Raises:
         ValueError: The log has no events.
@@ -121,9 +121,9 @@ def analyze(log: Log, *, steps_are: Meaning | None = None) -> Analysis:
         components=components,
         phases=phases_of(events, after),
         stages=stages_of(events),
-        others=tuple(others[:MOST_OTHERS]),
+        others=tuple(others[:MAX_LISTED]),
         other_count=len(others),
-        failures=tuple(failures_of(events)[:MOST_OTHERS]),
+        failures=tuple(failures_of(events)[:MAX_LISTED]),
         is_ended=is_ended(events),
         lost_count=lost_of(events),
         peak=peak,
@@ -141,7 +141,7 @@ def analyze(log: Log, *, steps_are: Meaning | None = None) -> Analysis:
 
 
 def _steps(
-    events: Told,
+    events: Labelled,
     asked: Meaning | None,
     environment: Environment,
     peak: Peak | None,
@@ -153,22 +153,19 @@ def _steps(
         for number, event in steps
         if event.incremental_bytes is not None
     ]
-    said = dict(environment.facts).get("steps_are")
-    declared: Meaning | None = "levels" if said == "levels" else None
-    if said == "increments":
-        declared = "increments"
+    meanings: dict[str | None, Meaning] = {"levels": "levels", "increments": "increments"}
     return examine(
         split_runs(valued),
         without_value=len(steps) - len(valued),
         asked=asked,
-        declared=declared,
+        declared=meanings.get(dict(environment.facts).get("steps_are")),
         peak_bytes=peak.size_bytes if peak else None,
         peak_rise_bytes=rise,
     )
 
 
 def _parts(
-    events: Told,
+    events: Labelled,
     components: Sequence[Component],
     peak: Peak | None,
     steps: Steps | None,

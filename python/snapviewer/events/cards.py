@@ -1,7 +1,7 @@
-"""Real graphics cards, and which of them a run fits on.
+"""GPUs, and which of them a run fits on.
 
-The memory of a card is what its driver says it has, which is less than its name says where error
-correction takes its part. Figures are `nvidia-smi`'s, in MiB.
+The memory of a GPU is what `nvidia-smi` shows, in MiB: less than in its name where error correction
+takes a part.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Literal, TypeAlias
 
 Fit: TypeAlias = Literal["fits", "tight", "too-small"]
 
-# What CUDA's context and libraries take beside PyTorch's own memory, if the log does not say.
+# For CUDA's context and libraries, if the log does not say.
 ASSUMED_CONTEXT_BYTES = 512 * 2**20
 HEADROOM = 0.10
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A card by the name it is sold under."""
+    """A GPU."""
 
     name: str
     memory_mib: int
@@ -27,7 +27,7 @@ class Card:
 
     @property
     def memory_bytes(self) -> int:
-        """What a program may use of it at most."""
+        """Its memory in bytes."""
         return self.memory_mib * 2**20
 
 
@@ -55,21 +55,21 @@ CARDS = (
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """How much memory a card must have for a run."""
+    """How much memory a GPU must have for a run."""
 
     used_bytes: int
-    """What was in use at the peak, with all that is not PyTorch's."""
+    """In use at the peak, including what is not PyTorch's."""
     is_context_assumed: bool
     needed_bytes: int
     """The same with headroom."""
 
 
 def need_of(peak_bytes: int, device_peak_bytes: int | None = None) -> Need:
-    """Tell what a run needs.
+    """Return what a run needs.
 
     Args:
         peak_bytes: The measured peak of PyTorch's memory.
-        device_peak_bytes: The measured peak of all memory in use on the card, if known.
+        device_peak_bytes: The measured peak of all memory in use on the GPU, if known.
     """
     is_assumed = device_peak_bytes is None or device_peak_bytes < peak_bytes
     used = peak_bytes + ASSUMED_CONTEXT_BYTES if is_assumed else device_peak_bytes or 0
@@ -77,14 +77,14 @@ def need_of(peak_bytes: int, device_peak_bytes: int | None = None) -> Need:
 
 
 def fit_of(card: Card, need: Need) -> Fit:
-    """Tell whether a run fits on a card: with headroom, just so, or not at all."""
+    """Return whether a run fits on a GPU with headroom, without, or not at all."""
     if need.needed_bytes <= card.memory_bytes:
         return "fits"
     return "tight" if need.used_bytes <= card.memory_bytes else "too-small"
 
 
 def smallest(need: Need, cards: Iterable[Card] = CARDS) -> Card | None:
-    """Return the card with the least memory that a run fits on, or None if there is none.
+    """Return the smallest GPU that a run fits on, or None if there is none.
 
     >>> smallest(need_of(10 * 2**30)).name
     'RTX 4070 (12GB)'

@@ -1,4 +1,4 @@
-"""The figures of a run that two runs are compared by, and the checks that a build can fail on."""
+"""The figures by which runs are compared, and the checks of the `--fail-…` options."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Unit: TypeAlias = Literal["bytes", "bytes a step", "seconds"]
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
-    """What a figure is of: `subject` is a component's, phase's or stage's name."""
+class FigureKey:
+    """What a figure is about; `subject` is the name of the component, phase or stage."""
 
     kind: Literal[
         "peak",
@@ -31,34 +31,34 @@ class Key:
 
     @property
     def unit(self) -> Unit:
-        """What its numbers are."""
+        """The unit of its values."""
         if self.kind == "growth":
             return "bytes a step"
         return "seconds" if self.kind == "stage" else "bytes"
 
 
-def figures_of(analysis: Analysis) -> dict[Key, float | None]:
-    """Return the figures of a run, in the order in which they are shown."""
+def figures_of(analysis: Analysis) -> dict[FigureKey, float | None]:
+    """Return the figures of a run, in the order of a report."""
     parts, steps = analysis.parts, analysis.steps
-    figures: dict[Key, float | None] = {
-        Key("peak"): analysis.peak.size_bytes if analysis.peak else None,
-        Key("components"): analysis.components_bytes,
+    figures: dict[FigureKey, float | None] = {
+        FigureKey("peak"): analysis.peak.size_bytes if analysis.peak else None,
+        FigureKey("components"): analysis.components_bytes,
     }
     for component in analysis.components:
-        figures[Key("component", component.name)] = component.size_bytes
+        figures[FigureKey("component", component.name)] = component.size_bytes
     for phase in analysis.phases:
-        figures[Key("phase", phase.name)] = phase.peak_bytes
-    figures[Key("unaccounted")] = parts.unaccounted_bytes if parts else None
-    figures[Key("generation")] = parts.generation_bytes if parts else None
-    figures[Key("highest-step")] = steps.highest_bytes if steps else None
-    figures[Key("growth")] = steps.growth.per_step_bytes if steps else None
+        figures[FigureKey("phase", phase.name)] = phase.peak_bytes
+    figures[FigureKey("unaccounted")] = parts.unaccounted_bytes if parts else None
+    figures[FigureKey("generation")] = parts.generation_bytes if parts else None
+    figures[FigureKey("highest-step")] = steps.highest_bytes if steps else None
+    figures[FigureKey("growth")] = steps.growth.per_step_bytes if steps else None
     for stage in analysis.stages:
-        figures[Key("stage", stage.name)] = stage.duration_s
+        figures[FigureKey("stage", stage.name)] = stage.duration_s
     return figures
 
 
-def common_keys(all_figures: Sequence[dict[Key, float | None]]) -> list[Key]:
-    """Return what at least one run recorded, each once, in a sensible order."""
+def common_keys(all_figures: Sequence[dict[FigureKey, float | None]]) -> list[FigureKey]:
+    """Return the figures that at least one run recorded, ordered by kind."""
     found = dict.fromkeys(key for figures in all_figures for key in figures)
     kinds = list(dict.fromkeys(key.kind for key in found))
     recorded = [
@@ -69,7 +69,7 @@ def common_keys(all_figures: Sequence[dict[Key, float | None]]) -> list[Key]:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A limit, and whether a run kept to it; a run without a measured peak does not."""
+    """A limit, and the peak of a run; a run without a measured peak fails."""
 
     kind: Literal["over", "regression"]
     path: str
@@ -81,7 +81,7 @@ class Check:
 
     @property
     def without_peak(self) -> str:
-        """The log that has no measured peak, if one of them has none."""
+        """The log without a measured peak, if there is one."""
         if self.peak_bytes is None:
             return self.path
         return self.baseline if self.limit_bytes is None else ""
@@ -102,7 +102,7 @@ def check_over(analysis: Analysis, limit_bytes: int) -> Check:
 def check_regression(baseline: Analysis, analysis: Analysis, percent: float) -> Check:
     """Check that the peak of a run is not above the baseline's by more than a part of it."""
     before = _peak_of(baseline)
-    # As people write it: 100 and 15 % are 115, though 100 * 1.15 is a little less.
+    # Exact: 100 and 15 % are 115, though 100 * 1.15 is a little less.
     limit = None if before is None else int(before * (1 + Fraction(repr(percent)) / 100))
     return Check("regression", analysis.path, _peak_of(analysis), limit, percent, baseline.path)
 

@@ -1,7 +1,4 @@
-"""Gathers what the events of a log say, by what they are about.
-
-Nothing is made up: what was not recorded is None.
-"""
+"""What the events of a log say, by role. What was not recorded is None."""
 
 from __future__ import annotations
 
@@ -9,23 +6,22 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar
 
-from .components import EXPECTED, OTHER_COMPONENTS, OTHERS
 from .log import Event
-from .names import GENERATION_BEGINS, Role, normal
+from .names import EXPECTED, GENERATION_BEGINS, OTHER_COMPONENTS, OTHERS, Role, normal
 from .peaks import Peak
 
 Source: TypeAlias = Literal["device", "process"]
-Told: TypeAlias = Sequence[tuple[Event, Role]]
+Labelled: TypeAlias = Sequence[tuple[Event, Role]]
 T = TypeVar("T")
 
-# Components and caches that a report has room for; the smallest beyond these are put together.
-MOST_NAMED = 40
-_MOST_FACTS = 40
+# Components and caches that a report has room for; the smallest beyond these are summed up.
+MAX_NAMED = 40
+_MAX_FACTS = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """A part of the model; loaded several times, it has the largest size that was seen."""
+    """A part of the model; if it was loaded several times, with its largest size."""
 
     name: str
     size_bytes: int | None
@@ -35,7 +31,7 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A point of the run whose peak was recorded, or should have been."""
+    """A point of the run, and the peak that was recorded there."""
 
     name: str
     peak_bytes: int | None
@@ -44,7 +40,7 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A stretch of the run between its `_start` and its `_end`."""
+    """A part of the run, from its `_start` to its `_end`."""
 
     name: str
     times: int
@@ -55,7 +51,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """Events that no rule knows."""
+    """The events of a name that no rule knows."""
 
     name: str
     times: int
@@ -65,7 +61,7 @@ class Other:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """How a run ended that failed: the event, what it says, and whether another ended well."""
+    """How a run failed: the event, its message, and whether a later run ended well."""
 
     event: str
     about: str
@@ -74,12 +70,12 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What a log says of the run itself."""
+    """What a log says about the run itself."""
 
     model_names: tuple[str, ...]
     source: Source
     is_recorded_here: bool
-    """Whether our own recorder wrote the log."""
+    """Whether `EventRecorder` wrote the log."""
     facts: tuple[tuple[str, str], ...]
     first_s: float | None
     last_s: float | None
@@ -90,12 +86,12 @@ def _size(peak: Peak) -> int:
 
 
 def largest(numbers: Iterable[int | None]) -> int | None:
-    """Return the largest of the numbers that there are."""
+    """Return the largest number, or None if there is none."""
     return max((number for number in numbers if number is not None), default=None)
 
 
-def highest_of(events: Told, value: Callable[[Event], int | None]) -> Peak | None:
-    """Return the largest of what events recorded, and the first event that has it."""
+def highest_of(events: Labelled, value: Callable[[Event], int | None]) -> Peak | None:
+    """Return the largest value of the events, and the first event that has it."""
     best: Peak | None = None
     for event, _ in events:
         size = value(event)
@@ -104,16 +100,15 @@ def highest_of(events: Told, value: Callable[[Event], int | None]) -> Peak | Non
     return best
 
 
-def peaks_around(events: Told) -> tuple[Peak | None, Peak | None]:
-    """Return the highest peaks before the generation begins and from there on.
+def peaks_around(events: Labelled) -> tuple[Peak | None, Peak | None]:
+    """Return the highest peaks before and since the generation began.
 
-    What `init` says is from before anything was loaded: it is no peak of the run, unless the log
-    has nothing else.
+    The peak of `init` is from before anything was loaded, and counts only if there is no other.
     """
     begin = generation_begin(events)
     init = Role("phase", "init")
-    early = [told for told in events[:begin] if told[1] != init]
-    late = [told for told in events[begin:] if told[1] != init]
+    early = [(event, role) for event, role in events[:begin] if role != init]
+    late = [(event, role) for event, role in events[begin:] if role != init]
     if not early and not late:
         early = list(events)
     return (
@@ -122,15 +117,15 @@ def peaks_around(events: Told) -> tuple[Peak | None, Peak | None]:
     )
 
 
-def loaded_peak(events: Told) -> Peak | None:
-    """Return the highest peak when the model was loaded, and nothing generated yet.
+def loaded_peak(events: Labelled) -> Peak | None:
+    """Return the peak of the loaded model, before the generation.
 
-    It is what `model_loaded` says. Without that it is the highest from the last component on: what
-    was measured before, when some of them were not there yet, says nothing of all of them.
+    It is that of `model_loaded`, or else the highest since the last component was loaded: before,
+    some components were missing.
     """
-    said = largest(event.peak_bytes for event in by_phase(events).get("model_loaded", []))
-    if said is not None:
-        return Peak("model_loaded", said)
+    recorded = largest(event.peak_bytes for event in by_phase(events).get("model_loaded", []))
+    if recorded is not None:
+        return Peak("model_loaded", recorded)
     begin = generation_begin(events)
     first = 0
     for place, (_, role) in enumerate(events[:begin]):
@@ -141,8 +136,8 @@ def loaded_peak(events: Told) -> Peak | None:
     return highest_of(events[first:begin], lambda event: event.peak_bytes)
 
 
-def caches_of(events: Told) -> tuple[dict[str, int], dict[str, int]]:
-    """Return the largest of each cache: of those from before the model was loaded, and after."""
+def caches_of(events: Labelled) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the largest size of each cache: made before the model was loaded, and after."""
     loaded = 0
     for place, (_, role) in enumerate(events):
         if role.kind == "component" or role == Role("phase", "model_loaded"):
@@ -160,14 +155,14 @@ def caches_of(events: Told) -> tuple[dict[str, int], dict[str, int]]:
 
 def _few_caches(caches: dict[str, int]) -> dict[str, int]:
     by_size = sorted(caches.items(), key=lambda item: -item[1])
-    few = dict(by_size[: MOST_NAMED - 1])
-    rest = sum(size for _, size in by_size[MOST_NAMED - 1 :])
+    few = dict(by_size[: MAX_NAMED - 1])
+    rest = sum(size for _, size in by_size[MAX_NAMED - 1 :])
     return few | ({OTHERS: few.get(OTHERS, 0) + rest} if rest else {})
 
 
-def generation_begin(events: Told) -> int:
-    """Return the place of the first event of the generation, or of the end if there is none."""
-    return next((place for place, told in enumerate(events) if _is_generation(*told)), len(events))
+def generation_begin(events: Labelled) -> int:
+    """Return the index of the first event of the generation; of the end if there is none."""
+    return next((place for place, pair in enumerate(events) if _is_generation(*pair)), len(events))
 
 
 def _is_generation(event: Event, role: Role) -> bool:
@@ -181,7 +176,7 @@ def _is_generation(event: Event, role: Role) -> bool:
     )
 
 
-def by_phase(events: Told) -> dict[str, list[Event]]:
+def by_phase(events: Labelled) -> dict[str, list[Event]]:
     """Return the events of each phase, in order."""
     found: dict[str, list[Event]] = {}
     for event, role in events:
@@ -190,11 +185,11 @@ def by_phase(events: Told) -> dict[str, list[Event]]:
     return found
 
 
-def environment_of(events: Told) -> Environment:
-    """Return what a log says of the run itself."""
+def environment_of(events: Labelled) -> Environment:
+    """Return what a log says about the run itself."""
     facts: dict[str, str] = {}
     for event in by_phase(events).get("init", []):
-        if len(facts) < _MOST_FACTS:
+        if len(facts) < _MAX_FACTS:
             facts |= dict(event.more)
     times = [event.time_s for event, _ in events if event.time_s is not None]
     return Environment(
@@ -211,8 +206,8 @@ def _unique(items: Iterable[T | None]) -> tuple[T, ...]:
     return tuple(dict.fromkeys(item for item in items if item is not None))
 
 
-def components_of(events: Told, environment: Environment) -> tuple[Component, ...]:
-    """Return the components that a log names, and those that it should have named."""
+def components_of(events: Labelled, environment: Environment) -> tuple[Component, ...]:
+    """Return the components of a log, and those that are missing."""
     durations = {stage.name: stage.duration_s for stage in stages_of(events)}
     found: dict[str, list[Event]] = {}
     for event, role in events:
@@ -236,10 +231,10 @@ def components_of(events: Told, environment: Environment) -> tuple[Component, ..
 
 
 def _with_few_names(components: Sequence[Component]) -> tuple[Component, ...]:
-    if len(components) <= MOST_NAMED:
+    if len(components) <= MAX_NAMED:
         return tuple(components)
     by_size = sorted(components, key=lambda item: -abs(item.size_bytes or 0))
-    kept = {item.name for item in by_size[: MOST_NAMED - 1]}
+    kept = {item.name for item in by_size[: MAX_NAMED - 1]}
     rest = [item for item in components if item.name not in kept]
     sizes = [item.size_bytes for item in rest if item.size_bytes is not None]
     times = sum(item.times for item in rest)
@@ -247,18 +242,18 @@ def _with_few_names(components: Sequence[Component]) -> tuple[Component, ...]:
     return (*(item for item in components if item.name in kept), others)
 
 
-# Every report has these; others only if they were recorded.
+# Other phases are shown only if they were recorded.
 _ALWAYS_SHOWN = ("init", "model_loaded", "forward_pass")
 
 
-def phases_of(events: Told, generation: Peak | None) -> tuple[Phase, ...]:
+def phases_of(events: Labelled, generation: Peak | None) -> tuple[Phase, ...]:
     """Return the peaks of the phases; `generation` is the highest since it began."""
     phases = []
     found = by_phase(events)
     early = by_phase(events[: generation_begin(events)])
     for name in _ALWAYS_SHOWN:
         same = found.get(name, [])
-        # A peak is the most so far: what says it again, for another prompt, has the first one's.
+        # Peaks never fall: when a phase comes again, for another prompt, it has the first's peak.
         shown = early.get(name) or same[:1]
         phases.append(Phase(name, largest(event.peak_bytes for event in shown), len(same)))
     phases.append(
@@ -272,8 +267,8 @@ def phases_of(events: Told, generation: Peak | None) -> tuple[Phase, ...]:
     return tuple(phases)
 
 
-def stages_of(events: Told) -> tuple[Stage, ...]:
-    """Pair the beginnings and ends of stages; whatever has a duration of its own is one, too."""
+def stages_of(events: Labelled) -> tuple[Stage, ...]:
+    """Pair the beginnings and ends of stages; an event with a duration is a stage, too."""
     open_since: dict[str, float | None] = {}
     found: dict[str, list[tuple[float | None, Event]]] = {}
     for event, role in events:
@@ -302,16 +297,16 @@ def stages_of(events: Told) -> tuple[Stage, ...]:
     return tuple(stages)
 
 
-def failures_of(events: Told) -> list[Failure]:
-    """Return how the run failed, as the log tells."""
+def failures_of(events: Labelled) -> list[Failure]:
+    """Return the failures in a log."""
     failures = []
     ends = [place for place, (_, role) in enumerate(events) if _is_end(role)]
     for place, (event, role) in enumerate(events):
         if role.kind == "failure":
             more = dict(event.more)
-            said = [more[key] for key in ("error_type", "message", "failed_in") if more.get(key)]
+            about = [more[key] for key in ("error_type", "message", "failed_in") if more.get(key)]
             is_recovered = bool(ends) and ends[-1] > place
-            failures.append(Failure(event.name, ": ".join(said), is_recovered))
+            failures.append(Failure(event.name, ": ".join(about), is_recovered))
     return failures
 
 
@@ -319,19 +314,19 @@ def _is_end(role: Role) -> bool:
     return role.kind == "phase" and role.subject in ("inference_end", "total_generation")
 
 
-def is_ended(events: Told) -> bool:
-    """Tell whether the log goes on to an end, good or bad."""
+def is_ended(events: Labelled) -> bool:
+    """Return whether the log has an end, good or bad."""
     return _is_end(events[-1][1]) or events[-1][1].kind == "failure"
 
 
-def lost_of(events: Told) -> int:
-    """Return how many events the recorder could not write, as it says itself."""
+def lost_of(events: Labelled) -> int:
+    """Return how many events the recorder could not write, according to itself."""
     counts = [dict(event.more).get("lost_events", "") for event, _ in events if event.more]
     return sum(int(count) for count in counts if count.isdecimal() and len(count) < 10)
 
 
-def others_of(events: Told) -> list[Other]:
-    """Return the events that no rule knows, each name once."""
+def others_of(events: Labelled) -> list[Other]:
+    """Return the events that no rule knows, by name."""
     found: dict[str, list[Event]] = {}
     for event, role in events:
         if role.kind == "other":

@@ -1,7 +1,7 @@
-"""What the name of an event says: a component, a phase, a step, the beginning or end of a stage.
+"""The roles of events by their names: component, phase, step, beginning or end of a stage.
 
-Names are compared in lower case with `_` between words: `Model Loaded` is `model_loaded`. What no
-rule knows is kept as it is, and listed.
+Names are compared in lower case with `_` between words: `Model Loaded` is `model_loaded`. Events
+that no rule knows have the role `other`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ Kind: TypeAlias = Literal[
     "component", "kv-cache", "phase", "stage-start", "stage-end", "step", "failure", "other"
 ]
 
-# In the order in which a run passes through them.
+Use: TypeAlias = Literal["encoder", "core", "decoder"]
+
+# In the order of a run.
 PHASES = (
     "init",
     "model_loaded",
@@ -24,8 +26,16 @@ PHASES = (
     "inference_end",
     "total_generation",
 )
-# From here on a run generates: peaks of these and of what follows them are the generation's.
+# Peaks from these events on belong to the generation.
 GENERATION_BEGINS = ("before_generate", "generate_start")
+
+# Components that logs of video models always have; a missing one is reported.
+EXPECTED = ("t5", "vae", "dit")
+# The names of what is summed up because a report has no room for it.
+OTHER_COMPONENTS, OTHERS = "other_components", "others"
+
+_ENCODERS = ("t5", "clip", "text", "encoder", "tokenizer", "embedder")
+_DECODERS = ("vae", "decoder", "vocoder", "upsampler")
 
 _SEPARATORS = re.compile(r"[\s\-.]+")
 _STEP = re.compile(r"step_?(\d{1,9})")
@@ -33,7 +43,7 @@ _STEP = re.compile(r"step_?(\d{1,9})")
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What an event is about: the component, phase or stage, or the number of a step."""
+    """What an event is about; `subject` is the component, phase, stage or number of the step."""
 
     kind: Kind
     subject: str
@@ -45,23 +55,23 @@ class Role:
 
 
 def normal(name: str) -> str:
-    """Return a name in the form in which names are compared.
+    """Return a name in the form that is compared.
 
     >>> normal("Model Loaded"), normal("t5-encode  start")
     ('model_loaded', 't5_encode_start')
     """
     word = name.strip().lower()
-    # Most names are words already, and looking for what separates them would take most of the time.
+    # Most names have no separators, and looking for them would take most of the time.
     return word if word.isidentifier() else _SEPARATORS.sub("_", word)
 
 
 def role_of(name: str, model_name: str | None = None) -> Role:
-    """Tell what an event is about.
+    """Return what an event is about.
 
     Args:
-        name: What the log calls it.
-        model_name: The model that the log names with it, if any: who was loaded, if the event
-            itself does not say.
+        name: Of the event.
+        model_name: Of the model that the event names, if any: what was loaded, if the event's name
+            does not say.
 
     >>> [role_of(name).kind for name in ("t5_loaded", "step_12", "vae_decode_end", "checkpoint")]
     ['component', 'step', 'stage-end', 'other']
@@ -89,3 +99,25 @@ _ENDINGS: tuple[tuple[str, Kind], ...] = (
     ("_start", "stage-start"),
     ("_end", "stage-end"),
 )
+
+
+def is_component(name: str) -> bool:
+    """Return whether a name is that of a part of a model rather than of a whole one.
+
+    >>> is_component("t5"), is_component("wan2_1_t2v")
+    (True, False)
+    """
+    return name in (*EXPECTED, "clip", "unet", "transformer") or name.endswith("coder")
+
+
+def use_of(component: str) -> Use:
+    """Return when a component works: before the steps, in them, or after them.
+
+    >>> [use_of(name) for name in ("t5", "dit", "vae", "image_encoder")]
+    ['encoder', 'core', 'decoder', 'encoder']
+    """
+    if any(word in component for word in _DECODERS):
+        return "decoder"
+    if any(word in component for word in _ENCODERS):
+        return "encoder"
+    return "core"

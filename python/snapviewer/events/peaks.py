@@ -1,8 +1,7 @@
-"""The measured peak, reconciled with the parts that the log names.
+"""The measured peak, split into the parts that the log names.
 
-Parts add up to the peak exactly: what no event explains is a part of its own. Where the named parts
-are more than was measured (some were not there at the same time, or are counted twice), that part
-is negative.
+Parts add up to the peak exactly: what no event explains is a part, too. It is negative where the
+named parts are more than was measured: they were not loaded together, or were recorded twice.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ PartKind: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """The highest memory that was measured, and the event that recorded it first."""
+    """The highest measured memory, and the first event that recorded it."""
 
     event: str
     size_bytes: int
@@ -26,7 +25,7 @@ class Peak:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of the peak: `subject` is the component's or the cache's name."""
+    """A part of the peak; `subject` is the name of the component or cache."""
 
     kind: PartKind
     subject: str
@@ -39,12 +38,12 @@ class Parts:
 
     peak: Peak
     loaded: Peak | None
-    """The peak when the model was loaded, which the components are compared with."""
+    """The peak of the loaded model, which the components are compared with."""
     parts: tuple[Part, ...]
 
     @property
     def unaccounted_bytes(self) -> int:
-        """What no event explains of the memory of the loaded model; negative if parts overlap."""
+        """What no event explains in the loaded model's peak; negative if parts overlap."""
         return sum(part.size_bytes for part in self.parts if part.kind == "unaccounted")
 
     @property
@@ -54,7 +53,7 @@ class Parts:
 
     @property
     def generation_bytes(self) -> int:
-        """What generating added to the peak: steps, caches made meanwhile, and the rest."""
+        """What the generation added to the peak: steps, new caches, and the rest."""
         if self.loaded is not None:
             return self.peak.size_bytes - self.loaded.size_bytes
         return sum(part.size_bytes for part in self.parts if part.kind == "steps")
@@ -70,15 +69,15 @@ def reconcile(
     late_caches: Mapping[str, int],
     highest_step_bytes: int | None,
 ) -> Parts:
-    """Put the peak together from its parts.
+    """Split the peak into parts.
 
     Args:
         peak: The highest of all.
-        loaded: The peak when the model was loaded.
+        loaded: The peak of the loaded model.
         initial_bytes: The peak before anything was loaded.
-        components: What each added.
-        caches: What each cache added that was there when the model was loaded.
-        late_caches: What each cache added that was made later.
+        components: Their sizes.
+        caches: The sizes of caches that were made before the model was loaded.
+        late_caches: The sizes of caches that were made later.
         highest_step_bytes: The highest level of a step above its base.
     """
     parts = [Part("initial", "", initial_bytes)] if initial_bytes else []
@@ -89,13 +88,13 @@ def reconcile(
         parts += later
     named = sum(part.size_bytes for part in parts)
     if loaded is None:
-        # Nothing says what the model took when it was loaded, so steps share in the one peak.
+        # The peak of the loaded model is unknown, so steps are a part of the one peak.
         steps = max(0, min(highest_step_bytes or 0, peak.size_bytes - named))
         parts.append(Part("unaccounted", "", peak.size_bytes - named - steps))
         parts += [Part("steps", "", steps)] if steps else []
     else:
         parts.append(Part("unaccounted", "", loaded.size_bytes - named))
-        # What came later is a part as far as the peak rose: some may have been released by then.
+        # Later parts count as far as the peak rose: some may have been released by then.
         room = peak.size_bytes - loaded.size_bytes
         for part in (*later, Part("steps", "", max(0, highest_step_bytes or 0))):
             size = min(part.size_bytes, room)

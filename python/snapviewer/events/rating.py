@@ -1,9 +1,9 @@
-"""How well a run uses its memory: figures by stated formulas, each with a grade."""
+"""How well a run uses its memory: shares by stated formulas, each with a grade."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from .peaks import Parts, Peak
@@ -12,7 +12,7 @@ from .steps import Steps, Verdict
 Grade: TypeAlias = Literal["A", "B", "C", "D"]
 _GRADES: tuple[Grade, ...] = ("D", "C", "B", "A")
 
-# The least share for each grade.
+# The lowest share for each grade.
 THRESHOLDS: tuple[tuple[float, Grade], ...] = ((0.9, "A"), (0.75, "B"), (0.5, "C"))
 
 GROWTH_GRADES: Mapping[Verdict, Grade] = {
@@ -36,16 +36,16 @@ class Rating:
     weights_share: float | None
     """Components / measured peak."""
     accounted_share: float | None
-    """1 - unaccounted / peak of the loaded model; none where parts were not there together."""
+    """1 - unaccounted / peak of the loaded model; None where parts overlap."""
     stability: float | None
     """Mean / maximum of the steps' levels."""
     growth: Verdict | None
     overall: Grade | None
-    """The mean of the grades; with a leak no better than C; None with fewer than two of them."""
+    """The mean of the grades; at most C with a leak; None with fewer than two grades."""
 
     @property
     def grades(self) -> dict[str, Grade]:
-        """The grade of each figure that counts and was recorded."""
+        """The grades of the figures that were recorded."""
         shares = {
             "weights_share": self.weights_share,
             "accounted_share": self.accounted_share,
@@ -63,13 +63,13 @@ def grade_of(share: float) -> Grade:
     >>> grade_of(0.95), grade_of(0.756), grade_of(0.1)
     ('A', 'B', 'D')
     """
-    return next((grade for least, grade in THRESHOLDS if share >= least), "D")
+    return next((grade for lowest, grade in THRESHOLDS if share >= lowest), "D")
 
 
 def rate(
     components: Mapping[str, int], peak: Peak | None, parts: Parts | None, steps: Steps | None
 ) -> Rating:
-    """Rate a run by what was recorded of it."""
+    """Rate a run."""
     weights = sum(components.values())
     rating = Rating(
         utilisation=_share(weights, weights + sum(steps.values)) if steps and weights else None,
@@ -105,11 +105,4 @@ def _with_overall(rating: Rating) -> Rating:
     grade = _GRADES[round(sum(points) / len(points) + 1e-9)]
     if rating.growth in LEAKS and grade in ("A", "B"):
         grade = "C"
-    return Rating(
-        rating.utilisation,
-        rating.weights_share,
-        rating.accounted_share,
-        rating.stability,
-        rating.growth,
-        grade,
-    )
+    return replace(rating, overall=grade)

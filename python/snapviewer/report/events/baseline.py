@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from snapviewer.events.analysis import Analysis
 from snapviewer.events.cards import smallest
-from snapviewer.events.figures import Key, common_keys, figures_of
+from snapviewer.events.figures import FigureKey, common_keys, figures_of
 from snapviewer.events.rating import LEAKS
 from snapviewer.report.blocks import (
     Bar,
@@ -91,7 +91,7 @@ def against(baseline: Analysis, analysis: Analysis, say: Words) -> str:
     )
 
 
-def _change(key: Key, before: float | None, after: float | None, say: Words) -> str:
+def _change(key: FigureKey, before: float | None, after: float | None, say: Words) -> str:
     if before is None or after is None:
         return "–"
     difference = after - before
@@ -203,9 +203,9 @@ def _summary(first: Analysis, analysis: Analysis, say: Words) -> Iterator[str]:
 
 
 def _cells(
-    key: Key,
-    first: dict[Key, float | None],
-    others: Sequence[dict[Key, float | None]],
+    key: FigureKey,
+    first: dict[FigureKey, float | None],
+    others: Sequence[dict[FigureKey, float | None]],
     start: int,
     say: Words,
 ) -> Iterator[Text]:

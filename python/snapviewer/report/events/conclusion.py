@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from snapviewer.events.advice import Advice
+from snapviewer.events.advice import Saving
 from snapviewer.events.analysis import Analysis
 from snapviewer.events.cards import CARDS, HEADROOM, Card, Fit, fit_of, need_of, smallest
 from snapviewer.report.blocks import (
@@ -147,7 +147,7 @@ def _priority(analysis: Analysis, saved_bytes: int, say: Words) -> str:
     return say("低优先级", "Low priority")
 
 
-def _projected(analysis: Analysis, item: Advice, say: Words) -> str:
+def _projected(analysis: Analysis, item: Saving, say: Words) -> str:
     """Say what the peak would be, and the smallest card for it."""
     need = analysis.need
     if analysis.peak is None or need is None:

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
 from snapviewer.events.analysis import Analysis
-from snapviewer.events.components import is_component
-from snapviewer.events.names import normal
+from snapviewer.events.names import is_component, normal
 from snapviewer.report.blocks import Block, Heading, Listing, Paragraph, Text, code, text
 
 from .conclusion import findings

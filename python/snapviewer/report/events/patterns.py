@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from snapviewer.events.analysis import Analysis
-from snapviewer.events.components import use_of
 from snapviewer.events.gather import Component, Failure, Stage
+from snapviewer.events.names import use_of
 from snapviewer.events.peaks import Part, Parts
 from snapviewer.report.blocks import (
     Bar,

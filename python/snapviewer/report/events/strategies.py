@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from snapviewer.events.advice import Advice, AdviceKind, Term, projected_steps
+from snapviewer.events.advice import AdviceKind, Saving, Term, projected_steps
 from snapviewer.events.analysis import Analysis
 from snapviewer.report.blocks import Block, Heading, Listing, Paragraph, strong, text
 
@@ -55,7 +55,7 @@ def strategies(analysis: Analysis, say: Words) -> Iterator[Block]:
             )
 
 
-def saving(item: Advice, analysis: Analysis, say: Words) -> str:
+def saving(item: Saving, analysis: Analysis, say: Words) -> str:
     """Say how much a piece of advice saves."""
     size = say.size(item.saved_bytes)
     steps = analysis.steps
@@ -67,7 +67,7 @@ def saving(item: Advice, analysis: Analysis, say: Words) -> str:
     return say(f"最多 {size}", f"up to {size}")
 
 
-def advice_title(item: Advice, say: Words) -> str:
+def advice_title(item: Saving, say: Words) -> str:
     """Say what to do, in a few words."""
     name = say.component(item.subject)
     titles: dict[AdviceKind, tuple[str, str]] = {
@@ -91,7 +91,7 @@ def advice_title(item: Advice, say: Words) -> str:
     return say(*titles[item.kind])
 
 
-def _points(item: Advice, analysis: Analysis, say: Words) -> tuple[str, ...]:
+def _points(item: Saving, analysis: Analysis, say: Words) -> tuple[str, ...]:
     """Say how to do it, and what the number rests on."""
     steps = analysis.steps
     growth = steps.growth if steps else None

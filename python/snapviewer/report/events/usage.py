@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from snapviewer.events.analysis import Analysis
-from snapviewer.events.components import OTHER_COMPONENTS
+from snapviewer.events.names import OTHER_COMPONENTS
 from snapviewer.events.rating import LEAKS
 from snapviewer.report.blocks import (
     Bar,

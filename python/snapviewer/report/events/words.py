@@ -12,8 +12,8 @@ from datetime import datetime, timezone
 from typing import Literal
 
 from snapviewer.events.analysis import Analysis
-from snapviewer.events.components import OTHER_COMPONENTS, OTHERS
-from snapviewer.events.figures import Key
+from snapviewer.events.figures import FigureKey
+from snapviewer.events.names import OTHER_COMPONENTS, OTHERS
 from snapviewer.report.blocks import Column, Language, Span, Text, text
 from snapviewer.text.units import format_duration
 
@@ -154,7 +154,7 @@ class Words:
         """Return a point of a list that begins with its label."""
         return text(Span(f"{label}{self('：', ': ')}", "strong"), *rest)
 
-    def figure(self, key: Key) -> str:
+    def figure(self, key: FigureKey) -> str:
         """Name a figure of a comparison."""
         names = {
             "peak": self("实测峰值", "Measured peak"),
@@ -169,7 +169,7 @@ class Words:
         }
         return names[key.kind]
 
-    def value(self, key: Key, number: float | None) -> str:
+    def value(self, key: FigureKey, number: float | None) -> str:
         """Say the number of a figure."""
         say = {"bytes": self.size, "bytes a step": self.rate, "seconds": self.seconds}
         return say[key.unit](number)
