@@ -349,7 +349,7 @@ def test_profiling_that_costs_less_than_runs_differ_has_no_cost_below_zero(
 def test_a_single_run_is_shown_without_a_spread() -> None:
     result = run(Small(), budget_s=0.0, repeats=1)
 
-    (line,) = [line for line in performance(result) if line.startswith("Time of a run")]
+    (line,) = [line for line in performance(result) if line.startswith("Run time")]
 
     assert line.endswith("(a single run)")
 

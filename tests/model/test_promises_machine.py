@@ -289,7 +289,7 @@ def test_the_work_grows_with_the_nodes_and_not_faster() -> None:  # M49
         sys.setprofile(counting)
         try:
             as_text(analysis)
-            list(console.nodes(analysis))
+            list(console.lines_of(analysis))
             to_json(analysis)
         finally:
             sys.setprofile(None)
@@ -630,7 +630,14 @@ def test_the_examples_of_the_documentation_run_and_are_used(
 
     found = analyze(dead, (TensorSpec((1, 6), "float32"),))
     ran = run_here(
-        capsys, "model", network, "--energy-model", "my board", "-o", tmp_path / "report.csv"
+        capsys,
+        "model",
+        network,
+        "--full",
+        "--energy-model",
+        "my board",
+        "-o",
+        tmp_path / "report.csv",
     )
 
     assert "Leave out 1 tensors of zeros" in [item.title for item in found.recommendations]

@@ -86,13 +86,7 @@ def analyzed(path: Path, **options: object) -> ModelAnalysis:
 
 def shown(analysis: ModelAnalysis) -> list[str]:
     """All lines of the console."""
-    return [
-        *console.title(),
-        *console.loading(analysis),
-        *console.parameters(analysis),
-        *console.nodes(analysis),
-        *console.summary(analysis),
-    ]
+    return list(console.lines_of(analysis))
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""`model`: what a model is and computes."""
+"""`model`: what a model is, what it computes, and what would make it smaller or faster."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Iterable
 from contextlib import ExitStack
 from math import inf, nan
 from pathlib import Path
@@ -20,10 +21,12 @@ from snapviewer.model.energy import energy_models
 from snapviewer.model.energy.estimate import WORLD_G_PER_KWH, WORLD_SOURCE
 from snapviewer.model.graph import TensorSpec
 from snapviewer.report.model import console
-from snapviewer.report.model.figures import wrapped
+from snapviewer.report.model.document import overview_blocks
 from snapviewer.report.model.formats import rendered, suffixes
 from snapviewer.report.model.json import to_json
+from snapviewer.report.model.quantities import wrap_lines
 from snapviewer.report.writers.pdf import PdfUnavailable
+from snapviewer.report.writers.text import text_lines
 from snapviewer.text.progress import progress_bar
 from snapviewer.text.sanitize import json_outline
 
@@ -38,9 +41,9 @@ _USUAL = RunOptions()
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.epilog = (
-        "Nothing of the file is run, and torch is not needed, unless --inference or an option that "
-        "runs the model asks for it: that loads the file's code and runs it, so only do it with "
-        "files of people you trust."
+        "No code of the file is run, and torch is not needed, unless --inference or another option "
+        "runs the model. That loads and runs the code of the file: do it only with files that "
+        "you trust."
     )
     parser.add_argument(
         "file",
@@ -52,7 +55,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         type=_input,
         metavar="SHAPE",
-        help="what the model is called with, such as 1x3x224x224 or 1x128:int64; once for each",
+        help="shape of an input, such as 1x3x224x224 or 1x128:int64; once for each input",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument(
@@ -62,13 +65,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--stats",
         action=argparse.BooleanOptionalAction,
         default=None,
-        help="read all elements of the parameters; files above 2 GiB only if asked for",
+        help="read all elements of the parameters (default: of files up to 2 GiB)",
     )
     parser.add_argument(
         "--quality",
         action="store_true",
         default=None,
-        help="what fewer bits would cost, also of large files",
+        help="compute the cost of fewer bits, also for large files",
+    )
+    parser.add_argument(
+        "--full", action="store_true", help="print every parameter, node and figure, not a summary"
     )
     parser.add_argument(
         "--inference",
@@ -76,14 +82,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="run the model: times, memory, energy (needs torch)",
     )
     parser.add_argument(
-        "--profile", action="store_true", help="the same, and look at the machine as well"
+        "--profile", action="store_true", help="run the model and report on the machine as well"
     )
     _add_run_options(parser)
     parser.set_defaults(run=_model, always=None)
 
 
 def _add_run_options(parser: argparse.ArgumentParser) -> None:
-    running = parser.add_argument_group("running", "each of the first three runs the model, too")
+    running = parser.add_argument_group("running", "each of the first three also runs the model")
     running.add_argument(
         "--cuda-profiling",
         action="store_true",
@@ -92,37 +98,37 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
     running.add_argument(
         "--memory-debug",
         action="store_true",
-        help="follow every allocation, whatever PYTORCH_PROFILER_LEVEL says",
+        help="record every allocation, whatever PYTORCH_PROFILER_LEVEL is",
     )
     running.add_argument(
         "--energy-monitor",
         action="store_true",
-        help="watch the idle machine first, to tell what the runs add to it",
+        help="watch the idle machine first, to measure what the runs add to it",
     )
     running.add_argument(
         "--budget",
         type=seconds,
         default=_USUAL.budget_s,
         metavar="SECONDS",
-        help="how long to repeat runs, of which 10 are enough (%(default)g)",
+        help="stop after 10 runs or SECONDS (default %(default)g)",
     )
     running.add_argument(
         "--tdp",
         type=_watts,
         metavar="W",
-        help="the power that the chip is built for, for an estimate where nothing is measured",
+        help="thermal design power of the chip, to estimate energy where no sensor measures it",
     )
     running.add_argument(
         "--carbon-intensity",
         type=_intensity,
         metavar="G",
-        help=f"grams of CO2 for a kWh ({WORLD_G_PER_KWH:g}, {WORLD_SOURCE})",
+        help=f"grams of CO2 per kWh ({WORLD_G_PER_KWH:g}, {WORLD_SOURCE})",
     )
     running.add_argument(
         "--energy-model",
         choices=energy_models(),
         default=_USUAL.energy_model,
-        help="how energy is estimated where nothing measures it",
+        help="how to estimate energy where no sensor measures it",
     )
 
 
@@ -138,7 +144,7 @@ def pytorch_parser() -> argparse.ArgumentParser:
     """Return the parser of `pytorch_parser`, which always writes its report."""
     parser = _MarkedParser(prog="pytorch_parser", description=description_of("model"))
     add_options(parser)
-    parser.set_defaults(always=Path(REPORT))
+    parser.set_defaults(always=Path(REPORT), full=True)
     return parser
 
 
@@ -211,7 +217,8 @@ def _model(options: argparse.Namespace) -> None:
     if options.json:
         print(json_outline(to_json(analysis)))
     else:
-        _tell(analysis)
+        for line in _lines(analysis, is_full=options.full):
+            print(line)
         for path in outputs:
             print(f"Report: {path}")
 
@@ -223,17 +230,10 @@ def _rendered(analysis: ModelAnalysis, output: Path) -> bytes:
         raise SnapshotError(error.sentence("en")) from None
 
 
-def _tell(analysis: ModelAnalysis) -> None:
-    width = _width()
-    for part in (
-        console.title(),
-        console.loading(analysis),
-        console.parameters(analysis),
-        console.nodes(analysis),
-        console.summary(analysis),
-    ):
-        for line in wrapped(part, width):
-            print(line)
+def _lines(analysis: ModelAnalysis, *, is_full: bool) -> Iterable[str]:
+    if is_full:
+        return wrap_lines(console.lines_of(analysis), _width())
+    return (*text_lines(overview_blocks(analysis), _width()), "")
 
 
 def _width() -> int | None:

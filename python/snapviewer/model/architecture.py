@@ -98,7 +98,7 @@ def _classified(signs: Signs) -> tuple[ModelClass, str]:
     if signs.linears:
         what = _many(signs.linears, "linear layer")
         return "MLP", f"{what} and nothing else that mixes features"
-    return "Custom", "no convolution, attention, recurrent or linear layer was found"
+    return "Custom", "no convolution, attention, recurrent or linear layer"
 
 
 def _with_attention(signs: Signs) -> tuple[ModelClass, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from snapviewer.model.analysis import ModelAnalysis
@@ -11,97 +12,112 @@ from snapviewer.model.nodes import NodeFacts
 from snapviewer.model.parameters import Parameter
 from snapviewer.model.quantity import Quantity
 from snapviewer.model.work import Uncounted
-from snapviewer.report.model.figures import (
-    how,
-    inputs_said,
-    machine,
-    number,
+from snapviewer.report.model.quantities import (
+    describe_gain,
+    describe_inputs,
+    describe_layouts,
+    describe_uncounted,
+    flops_by_kind,
+    format_mb,
+    format_measured_share,
+    format_number,
+    format_percent,
+    format_quantity,
+    format_rate,
+    machine_parts,
     parts_of,
-    per_second,
-    said,
-    share_said,
-    uncounted_said,
+    performance_figures,
+    provenance,
+    slowest_nodes,
 )
 from snapviewer.text.sanitize import sanitize, shorten_middle
+from snapviewer.text.units import count_of
 
 if TYPE_CHECKING:
     from snapviewer.model.inference import NodeProfile, Profile
 
 WIDE, NARROW = "=" * 80, "-" * 50
-SLOWEST = 10
-_MIB = 2**20
+_SLOWEST = 10
+_MAX_NOTES = 20
+
+
+def lines_of(analysis: ModelAnalysis) -> Iterator[str]:
+    """Yield all blocks."""
+    return chain(
+        title(), _loading(analysis), _parameters(analysis), _nodes(analysis), summary(analysis)
+    )
 
 
 def title() -> Iterator[str]:
-    """Yield the lines above everything."""
+    """Yield the title."""
     yield "Comprehensive PyTorch Model Analyzer"
     yield "Enterprise-Grade Performance & Energy Instrumentation"
     yield WIDE
     yield ""
 
 
-def loading(analysis: ModelAnalysis) -> Iterator[str]:
-    """Yield what was read."""
+def _loading(analysis: ModelAnalysis) -> Iterator[str]:
     yield "[LOADING PYTORCH MODEL FOR COMPREHENSIVE ANALYSIS]"
     yield f"File: {sanitize(analysis.file)}"
     yield "[SUCCESS] PyTorch model loaded"
-    ran = "its code was run" if analysis.profile else "nothing of it was run"
-    yield f"Format: {analysis.format} ({ran})"
+    yield f"Format: {analysis.format} ({what_ran(analysis)})"
     yield f"Graph nodes: {len(analysis.graph.nodes) if analysis.graph else 'none in this file'}"
     yield ""
 
 
-def parameters(analysis: ModelAnalysis) -> Iterator[str]:
-    """Yield a line for each parameter."""
+def what_ran(analysis: ModelAnalysis) -> str:
+    """Say whether code of the model was run."""
+    return "its code was run" if analysis.profile else "no code was run"
+
+
+def _parameters(analysis: ModelAnalysis) -> Iterator[str]:
     yield "[EXTRACTING COMPREHENSIVE PARAMETER ANALYSIS]"
-    for item in analysis.parameters.tensors:
-        yield _parameter_line(item)
+    yield from map(_parameter_line, analysis.parameters.tensors)
     yield ""
 
 
 def _parameter_line(item: Parameter) -> str:
     shape = ", ".join(map(str, item.shape))
-    sparsity = "not measured" if item.sparsity is None else f"{100 * item.sparsity:.2f}%"
+    sparsity = format_measured_share(item.sparsity)
     tied = f" (tied to {sanitize(item.tied_to)})" if item.tied_to else ""
     return f"Analyzed parameter: {sanitize(item.name)} Shape: [{shape}] Sparsity: {sparsity}{tied}"
 
 
-def nodes(analysis: ModelAnalysis) -> Iterator[str]:
-    """Yield a line for each node."""
+def _nodes(analysis: ModelAnalysis) -> Iterator[str]:
     yield "[PARSING COMPREHENSIVE COMPUTATION GRAPH]"
     if analysis.graph is None:
         yield "This file has no graph."
-    for node in analysis.nodes:
-        yield _node_line(node)
+    yield from map(_node_line, analysis.nodes)
     yield ""
 
 
 def _node_line(node: NodeFacts) -> str:
     if isinstance(node.work, Uncounted):
-        flops, memory = "not counted", "not known"
+        flops, memory = "not counted", "unknown"
     else:
-        flops, memory = str(node.work.flops), f"{node.moved_bytes / _MIB:.2f} MB"
+        flops, memory = str(node.work.flops), format_mb(node.moved_bytes)
     name = f"{node.name} ({sanitize(node.node.op)})"
     return f"Analyzed: {name} FLOPs: {flops} Params: {node.elements} Memory: {memory}"
 
 
 def summary(analysis: ModelAnalysis) -> Iterator[str]:
-    """Yield the report's blocks: architecture, parameters, computation."""
+    """Yield the blocks of the report: architecture, parameters, computation, and so on."""
     yield "[COMPREHENSIVE MODEL ANALYSIS REPORT]"
     yield WIDE
     yield ""
     yield from _block("[ARCHITECTURE SUMMARY]", _architecture(analysis))
-    yield from _block("[PARAMETER ANALYSIS]", _parameters(analysis))
+    yield from _block("[PARAMETER ANALYSIS]", _parameter_totals(analysis))
     yield from _block("[COMPUTATIONAL ANALYSIS]", _computation(analysis))
     if analysis.profile is not None:
         yield from _block("[PERFORMANCE ANALYSIS]", performance(analysis.profile))
     yield from _block("[ENERGY ANALYSIS]", _energy(analysis))
-    system = dict(machine(analysis))
-    if system:
-        yield from _block("[SYSTEM]", _tree(system))
+    machine = dict(machine_parts(analysis))
+    if machine:
+        yield from _block("[SYSTEM]", _tree(machine))
     yield from _block("[OPTIMIZATION RECOMMENDATIONS]", _recommendations(analysis))
     if analysis.notes:
-        yield from _block("[NOTES]", (f"- {sanitize(note)}" for note in analysis.notes[:20]))
+        notes = (f"- {sanitize(note)}" for note in analysis.notes[:_MAX_NOTES])
+        yield from _block("[NOTES]", notes)
 
 
 def _block(name: str, lines: Iterator[str]) -> Iterator[str]:
@@ -122,66 +138,65 @@ def _architecture(analysis: ModelAnalysis) -> Iterator[str]:
     yield f"    because of {analysis.architecture.reason}"
 
 
-def _parameters(analysis: ModelAnalysis) -> Iterator[str]:
+def _parameter_totals(analysis: ModelAnalysis) -> Iterator[str]:
     found = analysis.parameters
     yield f"Total Parameters: {found.count}"
-    yield f"Parameter Memory: {found.size_bytes / _MIB:.2f} MB"
-    sparsity = found.sparsity
-    yield f"Average Sparsity: {'not measured' if sparsity is None else f'{100 * sparsity:.2f}%'}"
+    yield f"Parameter Memory: {format_mb(found.size_bytes)}"
+    yield f"Average Sparsity: {format_measured_share(found.sparsity)}"
 
 
 def _computation(analysis: ModelAnalysis) -> Iterator[str]:
     totals, graph = analysis.totals, analysis.graph
     flops = compute_of(graph, totals).flops
     if totals is None or graph is None:
-        yield f"Total Theoretical FLOPs: unavailable ({flops.source})"
+        yield f"Total Theoretical FLOPs: {format_quantity(flops)}"
         return
-    yield f"Input: {inputs_said(graph)}"
+    yield f"Input: {describe_inputs(graph)}"
     if flops.value is None:
-        yield f"Total Theoretical FLOPs: unavailable ({sanitize(flops.source, 200)})"
+        yield f"Total Theoretical FLOPs: {format_quantity(flops)}"
     else:
         yield f"Total Theoretical FLOPs: {totals.work.flops}"
         yield f"Total MACs: {totals.work.macs}"
     if flops.status == "estimated":
-        yield f"    an estimate: {sanitize(graph.doubts[0], 200)}"
+        yield f"    estimate: {sanitize(graph.doubts[0], 200)}"
     if totals.uncounted:
-        yield f"Not counted, so that it is more: {uncounted_said(totals)}; --json tells why"
+        yield f"    lower bound, not counted: {describe_uncounted(totals)}; --json has the reasons"
     yield "FLOP Distribution by Operation Type:"
-    counted = {kind: work.flops for kind, work in totals.by_kind.items() if work.flops}
+    counted = flops_by_kind(totals)
     width = max((len(kind) for kind in counted), default=0) + 1
     for kind, count in counted.items():
         yield f"    {kind + ':':<{width}} {100 * count / max(1, totals.work.flops):5.1f}%"
 
 
 def performance(profile: Profile) -> Iterator[str]:
-    """Yield how long runs took, and what they were spent on."""
+    """Yield the times of the runs, and where they were spent."""
     plain = profile.plain
-    word = "thread" if profile.threads == 1 else "threads"
-    yield f"Device: {profile.device}, {profile.threads} {word}"
-    spread = f"spread {said(plain.deviation)}, fastest {said(plain.fastest)}"
-    told = f"median of {plain.runs} runs, {spread}" if plain.runs > 1 else "a single run"
-    yield f"Time of a run: {said(plain.median)} ({told})"
-    first = profile.warmups[0] if profile.warmups else None
-    if first is not None:
-        yield f"First run: {said(first)} (warm-up, not counted)"
-    yield f"Rate: {said(profile.rate)}"
-    yield f"Memory bandwidth: {said(profile.bandwidth)}"
-    yield f"Arithmetic intensity: {said(profile.intensity)}"
+    yield f"Device: {profile.device}, {count_of(profile.threads, 'thread')}"
+    spread = (
+        f"median absolute deviation {format_quantity(plain.deviation)}, "
+        f"fastest {format_quantity(plain.fastest)}"
+    )
+    runs = f"median of {plain.runs} runs, {spread}" if plain.runs > 1 else "a single run"
+    yield f"Run time: {format_quantity(plain.median)} ({runs})"
+    if profile.warmups:
+        yield f"First run: {format_quantity(profile.warmups[0])} (warm-up, not counted)"
+    for label, quantity in performance_figures(profile):
+        yield f"{label}: {format_quantity(quantity)}"
     roof = profile.roof
     if roof is not None:
         yield (
-            f"Roof of the machine: {said(roof.peak)}, {said(roof.bandwidth)}; memory-bound below "
-            f"{said(roof.ridge)}"
+            f"Machine limits: {format_quantity(roof.peak)}, {format_quantity(roof.bandwidth)}; "
+            f"memory-bound below {format_quantity(roof.ridge)}"
         )
-    yield f"Cost of profiling: {said(profile.overhead)}"
     yield from _memory(profile)
     for run in profile.thread_runs:
-        word = "thread" if run.threads == 1 else "threads"
         yield (
-            f"With {run.threads} {word}: {said(run.time.median)}, parallel efficiency "
-            f"{said(run.efficiency)}"
+            f"With {count_of(run.threads, 'thread')}: {format_quantity(run.time.median)}, "
+            f"parallel efficiency {format_quantity(run.efficiency)}"
         )
-    yield from layout_lines(profile)
+    layouts = describe_layouts(profile)
+    if layouts is not None:
+        yield layouts
     yield from _batches(profile)
     yield from _slowest(profile)
 
@@ -190,62 +205,50 @@ def _memory(profile: Profile) -> Iterator[str]:
     memory = profile.memory
     if memory is None:
         return
-    yield f"Peak of memory: {said(memory.peak)} beside the parameters"
+    yield f"Peak memory: {format_quantity(memory.peak)} besides the parameters"
     yield (
-        f"Allocations: {said(memory.allocations)} of {said(memory.total)}, the largest "
-        f"{said(memory.largest)}; {said(memory.reused)} at addresses given back before, "
-        f"{said(memory.kept)} still there at the end"
+        f"Allocations: {format_quantity(memory.allocations)}, "
+        f"{format_quantity(memory.total)} in total, largest {format_quantity(memory.largest)}; "
+        f"{format_quantity(memory.reused)} at reused addresses, "
+        f"{format_quantity(memory.kept)} not freed at the end"
     )
     if memory.sizes:
-        sizes = ", ".join(f"{count} from {number(size, 'B')}" for size, count in memory.sizes)
-        yield f"Sizes of allocations: {sizes}"
-
-
-def layout_lines(profile: Profile) -> Iterator[str]:
-    """Yield what another layout brought."""
-    layouts = profile.layouts
-    if layouts is not None:
-        yield (
-            f"channels_last: {said(layouts.channels_last.median)} against "
-            f"{said(layouts.contiguous.median)} contiguous (spreads "
-            f"{said(layouts.channels_last.deviation)} and {said(layouts.contiguous.deviation)}, "
-            f"{layouts.contiguous.runs} runs each, in turn)"
-        )
+        sizes = [f"{count} from {format_number(size, 'B')}" for size, count in memory.sizes]
+        yield f"Allocation sizes: {', '.join(sizes)}"
 
 
 def _batches(profile: Profile) -> Iterator[str]:
     batches = profile.batches
     if batches is not None:
-        yield "Batches:"
+        yield "Batch sizes:"
         for run in batches.runs:
             is_advised = len(batches.runs) > 1 and run.size == batches.advised
-            mark = "  <- advised" if is_advised else ""
+            mark = "  <- recommended" if is_advised else ""
             yield (
-                f"    {run.size:>4}: {said(run.time.median):>9}, "
-                f"{per_second(run.throughput)} examples/s{mark}"
+                f"    {run.size:>4}: {format_quantity(run.time.median):>9}, "
+                f"{format_rate(run.throughput)} examples/s{mark}"
             )
         yield f"    {batches.ended}"
 
 
 def _slowest(profile: Profile) -> Iterator[str]:
-    slowest = sorted(profile.nodes, key=lambda node: -(node.time.median.value or 0.0))[:SLOWEST]
+    slowest = slowest_nodes(profile, _SLOWEST)
     if slowest:
-        yield "Slowest operations, what bounds them, and how much of that they reach:"
+        yield "Slowest operations, what bounds them, and how much of that bound they reach:"
     for node in slowest:
         # Together they fit into 80 columns.
         name = shorten_middle(sanitize(node.module) or "(the model)", 20)
         op = sanitize(node.node.op.removeprefix("aten::"), 18)
         share = f"{node.share.value or 0:.1f} %"
-        yield (
-            f"  {said(node.time.median):>8} {share:>6}  {op:<18} {name:<20} {_bound(node)}".rstrip()
-        )
+        time = format_quantity(node.time.median)
+        yield f"  {time:>8} {share:>6}  {op:<18} {name:<20} {_bound(node)}".rstrip()
 
 
 def _bound(node: NodeProfile) -> str:
     if node.bound == "unknown":
         return ""
     reached = node.of_roof.value
-    return node.bound if reached is None else f"{node.bound}, {share_said(reached)}"
+    return node.bound if reached is None else f"{node.bound}, {format_percent(reached)}"
 
 
 def _energy(analysis: ModelAnalysis) -> Iterator[str]:
@@ -257,13 +260,16 @@ def _energy(analysis: ModelAnalysis) -> Iterator[str]:
         ("Carbon Footprint Estimate", energy.carbon, ".6f", "g CO2"),
     ):
         if found.value is None:
-            yield f"{name}: {said(found)}"
+            yield f"{name}: {format_quantity(found)}"
         else:
-            # What six digits show as nothing is not nothing.
+            # Six digits would show a tiny number as zero.
             is_tiny = form == ".6f" and 0 < found.value < 5e-7
             yield f"{name}: {found.value:{'.3e' if is_tiny else form}} {unit}"
-            yield f"    {how(found)}"
-    yield from _temperature(analysis)
+            yield f"    {provenance(found)}"
+    use = analysis.profile.system if analysis.profile else None
+    if use is not None:
+        yield f"Temperature Peak: {format_quantity(use.temperature_peak)}"
+        yield f"Thermal Throttling: {format_quantity(use.slowed_for_heat)}"
     if energy.attempts:
         yield "Ways to find the energy, in order of preference:"
     for attempt in energy.attempts:
@@ -271,20 +277,12 @@ def _energy(analysis: ModelAnalysis) -> Iterator[str]:
         yield f"    {sanitize(attempt.name)}{used}: {sanitize(attempt.message, 300)}"
 
 
-def _temperature(analysis: ModelAnalysis) -> Iterator[str]:
-    """Yield how warm the machine got, and whether that slowed it down."""
-    use = analysis.profile.system if analysis.profile else None
-    if use is not None:
-        yield f"Temperature Peak: {said(use.temperature_peak)}"
-        yield f"Thermal Throttling: {said(use.slowed_for_heat)}"
-
-
 def _tree(record: Any, depth: int = 0) -> Iterator[str]:
     """Yield the parts of a record as an indented tree."""
     for label, value in parts_of(record):
         name = f"{'    ' * depth}{sanitize(label, 60)}"
         if isinstance(value, Quantity):
-            yield f"{name}: {said(value)}"
+            yield f"{name}: {format_quantity(value)}"
         elif isinstance(value, str):
             if value:
                 yield f"{name}: {sanitize(value, 160)}"
@@ -295,12 +293,7 @@ def _tree(record: Any, depth: int = 0) -> Iterator[str]:
 
 def _recommendations(analysis: ModelAnalysis) -> Iterator[str]:
     if not analysis.recommendations:
-        yield "These numbers point to nothing that is worth doing."
+        yield "No recommendations."
     for place, item in enumerate(analysis.recommendations, start=1):
-        gain = item.gain
-        if gain.value is None:
-            told = f"{gain.status}: {gain.source}"
-        else:
-            told = f"{said(gain)}, {100 * item.share:.1f} % of {item.share_of}"
-        yield f"{place}. {item.title} ({told})"
+        yield f"{place}. {item.title} ({describe_gain(item)})"
         yield f"    {sanitize(item.evidence, 400)}"

@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 from xml.etree import ElementTree
 
 from snapviewer.model.analysis import ModelAnalysis
+from snapviewer.report.model.document import document_of
 from snapviewer.report.model.json import to_json
-from snapviewer.report.model.page import page_of
 from snapviewer.report.model.text import as_text
 from snapviewer.report.writers.html import as_html
 from snapviewer.report.writers.markdown import as_markdown
@@ -58,17 +58,17 @@ def _json(analysis: ModelAnalysis) -> str:
 
 @report_format(".html", ".htm")
 def _html(analysis: ModelAnalysis) -> str:
-    return as_html(page_of(analysis))
+    return as_html(document_of(analysis))
 
 
 @report_format(".md", ".markdown")
 def _markdown(analysis: ModelAnalysis) -> str:
-    return as_markdown(page_of(analysis))
+    return as_markdown(document_of(analysis))
 
 
 @report_format(".pdf")
 def _pdf(analysis: ModelAnalysis) -> bytes:
-    return as_pdf(page_of(analysis))
+    return as_pdf(document_of(analysis))
 
 
 @report_format(".xml")

@@ -1,4 +1,4 @@
-"""The whole analysis as text: what `comprehensive_model_analysis.txt` has."""
+"""The whole analysis as text: the content of `comprehensive_model_analysis.txt`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from snapviewer.model.analysis import ModelAnalysis
 from snapviewer.model.compute import compute_of
 from snapviewer.model.measures import (
+    NOT_ASKED,
     best_db,
     compressibility,
     compression_ratio,
@@ -19,10 +20,15 @@ from snapviewer.model.quantity import Quantity
 from snapviewer.model.recommend import Advice, advice_for_node, advice_for_parameter
 from snapviewer.model.work import Uncounted
 from snapviewer.report.model.console import NARROW, WIDE, performance, summary, title
-from snapviewer.report.model.figures import inputs_said, said, uncounted_said
+from snapviewer.report.model.quantities import (
+    describe_inputs,
+    describe_uncounted,
+    format_mb,
+    format_measured_share,
+    format_quantity,
+)
 from snapviewer.text.sanitize import sanitize
 
-_MIB = 2**20
 _FORMATS = ("int8", "int4", "float8_e4m3fn", "float8_e5m2")
 
 
@@ -53,20 +59,20 @@ def _executive(analysis: ModelAnalysis) -> Iterator[str]:
     yield f"File: {sanitize(analysis.file)} ({analysis.format})"
     yield f"Architecture: {analysis.architecture.label}"
     yield f"Parameters: {analysis.parameters.count:,}"
-    yield f"Parameter Memory: {analysis.parameters.size_bytes / _MIB:.2f} MB"
+    yield f"Parameter Memory: {format_mb(analysis.parameters.size_bytes)}"
     macs = compute_of(analysis.graph, totals).macs
     if totals is None or macs.value is None:
-        yield f"Computation: unavailable, {sanitize(macs.source, 200)}"
+        yield f"Computation: {format_quantity(macs)}"
     else:
         counts = f"MACs: {totals.work.macs:,}   FLOPs: {totals.work.flops:,}"
         yield f"{counts} ({macs.status} from shapes)"
         if analysis.graph is not None:
-            yield f"Input: {inputs_said(analysis.graph)}"
+            yield f"Input: {describe_inputs(analysis.graph)}"
         if totals.uncounted:
-            yield f"Not counted, so that it is more: {uncounted_said(totals)}"
+            yield f"Lower bound, not counted: {describe_uncounted(totals)}"
     if analysis.profile is not None:
         plain = analysis.profile.plain
-        yield f"Time of a run: {said(plain.median)} (measured, median of {plain.runs} runs)"
+        yield f"Run time: {format_quantity(plain.median)} (measured, median of {plain.runs} runs)"
     if analysis.recommendations:
         yield f"First recommendation: {analysis.recommendations[0].title}"
 
@@ -80,19 +86,19 @@ def _parameter(item: Parameter) -> Iterator[str]:
     yield f"Parameter: {sanitize(item.name)}"
     yield f"  Shape: [{', '.join(map(str, item.shape))}]"
     yield f"  Elements: {item.elements}"
-    yield f"  Memory: {item.size_bytes / _MIB:.2f} MB ({item.dtype})"
+    yield f"  Memory: {format_mb(item.size_bytes)} ({item.dtype})"
     if item.tied_to:
         yield f"  Tied to: {sanitize(item.tied_to)} (counted there)"
         return
     if item.stats is None:
-        yield f"  Not measured: {sanitize(item.unmeasured or 'not asked for')}"
+        yield f"  Not measured: {sanitize(item.unmeasured or NOT_ASKED)}"
     else:
         yield from _statistics(item)
     if item.placement is not None:
         alignment = item.placement.alignment
-        yield f"  Memory Alignment: {said(alignment)} ({alignment.source})"
+        yield f"  Memory Alignment: {format_quantity(alignment)} ({alignment.source})"
         locality = item.placement.locality
-        yield f"  Cache Locality: {said(locality)} of lines touched ({locality.source})"
+        yield f"  Cache Locality: {format_quantity(locality)} of lines touched ({locality.source})"
     yield from _advised(advice_for_parameter(item))
 
 
@@ -100,7 +106,7 @@ def _statistics(item: Parameter) -> Iterator[str]:
     stats, quality = item.stats, item.quality
     if stats is None:
         return
-    yield f"  Sparsity: {_percent(item.sparsity)}"
+    yield f"  Sparsity: {format_measured_share(item.sparsity)}"
     yield f"  Mean: {_number(stats.mean)}  Std: {_number(stats.std)}"
     yield f"  Min: {_number(stats.min)}  Max: {_number(stats.max)}"
     if stats.nan or stats.inf:
@@ -116,13 +122,13 @@ def _statistics(item: Parameter) -> Iterator[str]:
     yield f"  Histogram: {_histogram(stats.histogram)}"
     score, ratio = compressibility(item), compression_ratio(item)
     yield f"  Compressibility Score: {'none' if score.value is None else f'{score.value:.3f}'}"
-    yield f"  Compression Ratio: {said(ratio)} ({sanitize(ratio.source)})"
+    yield f"  Compression Ratio: {format_quantity(ratio)} ({sanitize(ratio.source)})"
     if quality is not None:
-        yield f"  Pruning Potential: {_percent(pruning_potential(item))}"
-        yield f"  Quantization Sensitivity: {_percent(quantization_sensitivity(item))}"
+        yield f"  Pruning Potential: {format_measured_share(pruning_potential(item))}"
+        yield f"  Quantization Sensitivity: {format_measured_share(quantization_sensitivity(item))}"
         trips = [(name, best_db(item, name)) for name in _FORMATS]
-        told = ", ".join(f"{name} {db:.1f} dB" for name, db in trips if db is not None)
-        yield f"  Round Trips: {told or 'none'}"
+        known = ", ".join(f"{name} {db:.1f} dB" for name, db in trips if db is not None)
+        yield f"  Round Trips: {known or 'none'}"
 
 
 def _spectral(item: Parameter) -> str:
@@ -130,8 +136,8 @@ def _spectral(item: Parameter) -> str:
     if spectrum is None:
         why = item.quality.spectrum_unavailable if item.quality else None
         return f"unavailable ({sanitize(why or 'not computed')})"
-    most = "exact" if spectrum.method == "eigenvalues" else f"at most {spectrum.upper_bound:.3e}"
-    return f"{spectrum.norm:.3e} ({most}, by {spectrum.method})"
+    bound = "exact" if spectrum.method == "eigenvalues" else f"at most {spectrum.upper_bound:.3e}"
+    return f"{spectrum.norm:.3e} ({bound}, by {spectrum.method})"
 
 
 def _rank(item: Parameter) -> str:
@@ -147,7 +153,7 @@ _BARS = " ▁▂▃▄▅▆▇█"
 
 
 def _histogram(counts: Iterable[int]) -> str:
-    """Draw the bins in one line; what is there can be seen, however small.
+    """Draw the bins in one line; a bin that is not empty is visible.
 
     >>> _histogram([0, 1, 100])
     '[ ▁█]'
@@ -161,7 +167,7 @@ def _histogram(counts: Iterable[int]) -> str:
 
 def _nodes(analysis: ModelAnalysis) -> Iterator[str]:
     if analysis.graph is None:
-        yield "The file has no graph."
+        yield "This file has no graph."
     for node in analysis.nodes:
         yield from _node(node)
 
@@ -182,17 +188,19 @@ def _node(facts: NodeFacts) -> Iterator[str]:
             f"  Arithmetic Intensity: {'–' if intensity is None else f'{intensity:.1f}'} FLOPs/byte"
         )
     if facts.time.value is not None:
-        yield f"  Execution Time: {1e6 * facts.time.value:.2f} us ({said(facts.time_share)})"
-        yield f"  Measured FLOPs: {said(facts.ran_flops)} at {said(facts.rate)}"
-        yield f"  Memory Bandwidth: {said(facts.bandwidth)}"
-        yield f"  Pace: {facts.bound} ({facts.bound_source}), {said(facts.of_roof)} of its roof"
+        share, reached = format_quantity(facts.time_share), format_quantity(facts.of_roof)
+        flops, rate = format_quantity(facts.ran_flops), format_quantity(facts.rate)
+        yield f"  Execution Time: {1e6 * facts.time.value:.2f} us ({share})"
+        yield f"  Measured FLOPs: {flops} at {rate}"
+        yield f"  Memory Bandwidth: {format_quantity(facts.bandwidth)}"
+        yield f"  Bound: {facts.bound} ({facts.bound_source}), {reached} of it reached"
     energy = facts.energy
     if energy.value is not None:
         yield f"  Energy per Operation: {energy.value:.3e} nJ"
         yield f"    {energy.status}: {sanitize(energy.source)}"
-        yield f"  Power: {said(facts.power)}"
+        yield f"  Power: {format_quantity(facts.power)}"
     else:
-        yield f"  Energy per Operation: {said(energy)}"
+        yield f"  Energy per Operation: {format_quantity(energy)}"
     yield f"  Pruning Potential: {_share(facts.pruning)}"
     yield f"  Quantization Sensitivity: {_share(facts.sensitivity)}"
     yield from _advised(advice_for_node(facts))
@@ -206,7 +214,7 @@ def _advised(advice: Iterable[Advice]) -> Iterator[str]:
 
 def _profiling(analysis: ModelAnalysis) -> Iterator[str]:
     if analysis.profile is None:
-        yield "Not run: nothing of the file was run."
+        yield "The model was not run."
     else:
         yield from performance(analysis.profile)
 
@@ -215,7 +223,7 @@ def _recommendations(analysis: ModelAnalysis) -> Iterator[str]:
     for place, item in enumerate(analysis.recommendations, 1):
         yield f"{place}. {item.title}"
         share = f" ({100 * item.share:.1f} % of {item.share_of})" if item.share else ""
-        yield f"    gain: {said(item.gain)}{share}, {item.gain.status}"
+        yield f"    gain: {format_quantity(item.gain)}{share}, {item.gain.status}"
         yield f"    why: {sanitize(item.evidence)}"
         for name in item.subjects[:10]:
             yield f"    {sanitize(name)}"
@@ -226,9 +234,5 @@ def _number(value: float | None) -> str:
     return "none" if value is None else f"{value:.3e}"
 
 
-def _percent(share: float | None) -> str:
-    return "not measured" if share is None else f"{100 * share:.2f}%"
-
-
 def _share(quantity: Quantity) -> str:
-    return said(quantity) if quantity.value is None else f"{quantity.value:.1f}%"
+    return format_quantity(quantity) if quantity.value is None else f"{quantity.value:.1f}%"

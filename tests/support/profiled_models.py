@@ -1,0 +1,202 @@
+"""An analysis of a model with runs of which every number is made up, the same on every machine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from snapviewer.model import ModelAnalysis, analyze_file
+from snapviewer.model.energy import Attempt, Energy, Range, Term, carbon_of
+from snapviewer.model.inference import Batches, BatchRun, Layouts, Memory, Profile, ThreadRun
+from snapviewer.model.inference.gathering import Runs, gathered_profile
+from snapviewer.model.inference.listening import Recorded, TimedRun
+from snapviewer.model.inference.timing import Timing, ratio, timing_of
+from snapviewer.model.nodes import node_facts
+from snapviewer.model.quantity import Quantity, unavailable
+from snapviewer.model.recommend import Known, recommend
+from snapviewer.model.system import Cpu, Gpu, GpuUse, System, SystemUse
+from snapviewer.model.system import Memory as MachineMemory
+from support import golden_inputs
+from support.promised_model import made_up_roof
+
+
+def measured(value: float, unit: str) -> Quantity:
+    return Quantity(value, unit, "measured", f"made up, in {unit}")
+
+
+def profiled_model(folder: Path) -> ModelAnalysis:
+    """Return the analysis of the network of the goldens, with runs on a machine with a GPU."""
+    golden_inputs.write_models(folder)
+    found = analyze_file(folder / "network.pt")
+    assert found.graph is not None
+    profile = _profile(found)
+    nodes = node_facts(found.graph, found.parameters, profile)
+    assert profile.energy is not None
+    return replace(
+        found,
+        file="network.pt",
+        profile=profile,
+        nodes=nodes,
+        energy=profile.energy,
+        system=_system(),
+        recommendations=recommend(Known(found.parameters, found.graph, nodes, profile)),
+        notes=(*found.notes, *profile.notes),
+    )
+
+
+def _timing(*milliseconds: float) -> Timing:
+    return timing_of([round(time * 1e6) for time in milliseconds], "made-up clock")
+
+
+def _profile(found: ModelAnalysis) -> Profile:
+    assert found.graph is not None
+    nodes = found.graph.nodes
+    recorded = Recorded(
+        nodes,
+        functions=tuple(node.op for node in nodes),
+        numbers=tuple(range(len(nodes))),
+        lines=tuple(f"net.py:{10 + node.number} in forward" for node in nodes),
+    )
+    node_us = [400, 90, 60, 900, 50, 30, 2, 20]
+    node_ns = tuple(1000 * time for time in node_us[: len(nodes)])
+    runs = Runs(
+        "cpu",
+        2,
+        2,
+        warmups_ns=[9_000_000, 2_100_000],
+        plain_ns=[2_000_000, 2_100_000, 2_050_000],
+        recorded=recorded,
+        timed=[TimedRun(2_200_000, node_ns, "made-up profiler")] * 3,
+        roof=made_up_roof(peak=5e10, bandwidth=1e10),
+        memory=Memory(
+            peak=measured(98_304, "B"),
+            peak_at=3,
+            allocations=measured(12, "1"),
+            total=measured(200_000, "B"),
+            largest=measured(65_536, "B"),
+            reused=measured(4, "1"),
+            kept=measured(20, "B"),
+            device_peak=unavailable("B", "the model ran on the processor"),
+            sizes=((16, 1), (8192, 9), (65_536, 2)),
+        ),
+        allocations={0: (1, 8192), 3: (2, 73_728)},
+        thread_runs=tuple(_threads()),
+        energy=_energy(),
+        system=_use(),
+        layouts=_layouts(),
+        batches=_batches(),
+    )
+    return gathered_profile(runs, found.graph, ["a note on the runs"])
+
+
+def _threads() -> list[ThreadRun]:
+    one, two = _timing(3.0, 3.2, 3.1), _timing(2.0, 2.2, 2.1)
+    speed_up = ratio(one.fastest, two.fastest, "×", "made up")
+    return [
+        ThreadRun(1, one, Quantity(1.0, "×", "computed", ""), Quantity(100.0, "%", "computed", "")),
+        ThreadRun(2, two, speed_up, Quantity(75.0, "%", "computed", "speed-up / threads")),
+    ]
+
+
+def _layouts() -> Layouts:
+    usual, last = _timing(2.0, 2.1, 2.05), _timing(1.5, 1.6, 1.55)
+    return Layouts(usual, last, ratio(usual.median, last.median, "×", "made up"))
+
+
+def _batches() -> Batches:
+    runs = []
+    for size, milliseconds in ((1, 2.0), (2, 2.5), (4, 4.8)):
+        time = _timing(milliseconds, milliseconds)
+        count = Quantity(float(size), "1", "computed", "")
+        each = ratio(time.median, count, "s", "median / batch")
+        runs.append(BatchRun(size, time, each, ratio(count, time.median, "1/s", "batch / median")))
+    return Batches(tuple(runs), 2, "a batch of 8 would take longer than the time for it")
+
+
+def _energy() -> Energy:
+    energy = Quantity(0.0625, "J", "estimated", "a made-up model")
+    return Energy(
+        seconds=measured(0.002, "s"),
+        energy=energy,
+        power=Quantity(31.25, "W", "estimated", "a made-up model, mean"),
+        peak_power=unavailable("W", "only sampled power has a peak"),
+        carbon=carbon_of(energy, 360.0),
+        efficiency=Quantity(6.4e6, "FLOP/J", "estimated", "FLOPs / (a made-up model)"),
+        idle=measured(10.0, "W"),
+        above_idle=Quantity(0.0425, "J", "computed", "energy of the run − idle power × time"),
+        low_j=0.03,
+        high_j=0.125,
+        domains=(("package-0", measured(0.05, "J")),),
+        beside=(("dram", measured(0.01, "J")),),
+        attempts=(Attempt("RAPL", False, "no counters"), Attempt("energy model", True, "30 pJ")),
+        model="made up",
+        terms=(Term("operation", Range(0.02, 0.04, 0.08), "30 pJ/FLOP"),),
+    )
+
+
+def _use() -> SystemUse:
+    none = unavailable("°C", "no sensor is visible, as in virtual machines")
+    return SystemUse(
+        seconds=measured(1.0, "s"),
+        cpu_utilisation=measured(55.0, "%"),
+        cpu_utilisation_peak=measured(80.0, "%"),
+        program_cpus=measured(1.1, "CPUs"),
+        cpu_efficiency=measured(55.0, "%"),
+        frequency=measured(2400.0, "MHz"),
+        cache_hits=unavailable("%", "perf_event is not permitted"),
+        temperature_peak=none,
+        slowed_for_heat=measured(0.0, "times"),
+        memory_peak=measured(3e8, "B"),
+        disk_read=measured(0.0, "B"),
+        disk_written=measured(4096.0, "B"),
+        network_received=measured(100.0, "B"),
+        network_sent=measured(200.0, "B"),
+        gpus=(
+            GpuUse(
+                "GPU 0",
+                measured(10.0, "%"),
+                measured(20.0, "%"),
+                measured(1e9, "B"),
+                measured(60.0, "°C"),
+                measured(100.0, "W"),
+                measured(150.0, "W"),
+                measured(0.0, ""),
+            ),
+        ),
+        gpu_note="",
+    )
+
+
+def _system() -> System:
+    cpu = Cpu(
+        name="A made-up processor",
+        architecture="x86_64",
+        logical_cpus=measured(2.0, "CPUs"),
+        physical_cpus=measured(1.0, "cores"),
+        usable_cpus=measured(2.0, "CPUs"),
+        frequency=measured(2400.0, "MHz"),
+        highest_frequency=unavailable("MHz", "psutil does not report it here"),
+        utilisation=measured(12.5, "%"),
+        load=measured(0.5, "runnable"),
+        caches=(("L1d", measured(32_768, "B")), ("L2", measured(1_048_576, "B"))),
+    )
+    memory = MachineMemory(
+        total=measured(8 * 2**30, "B"),
+        available=measured(6 * 2**30, "B"),
+        limit=unavailable("B", "no control group limits it"),
+        program=measured(2e8, "B"),
+        program_peak=measured(3e8, "B"),
+    )
+    gpu = Gpu(
+        "A made-up card",
+        measured(2**34, "B"),
+        measured(2**30, "B"),
+        measured(3.0, "%"),
+        measured(4.0, "%"),
+        measured(50.0, "°C"),
+        measured(60.0, "W"),
+        measured(250.0, "W"),
+        measured(1500.0, "MHz"),
+        measured(0.0, ""),
+    )
+    return System(cpu, memory, (gpu,), "", (("coretemp Core 0", measured(45.0, "°C")),))
