@@ -17,7 +17,8 @@ import pytest
 import snapviewer
 from snapviewer import _core
 from snapviewer.demo import DemoOptions, write_demo
-from snapviewer.files.cache import cache_directory, cached_bundle
+from snapviewer.files.cache import cached_bundle
+from snapviewer.files.directories import cache_directory
 from support import program
 
 DAY = 24 * 60 * 60

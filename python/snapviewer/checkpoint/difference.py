@@ -1,16 +1,16 @@
-"""What changed from one checkpoint to another, tensor by tensor, and in the values beside them.
+"""Differences between two checkpoints: their tensors, and the plain values beside them.
 
-Tensors go together by name (where several have the same name, in the file's order). Each is in one
-place only: added, removed, reshaped, retyped, changed, equal, or not comparable.
+Tensors are matched by name (several of one name in the file's order).
 
 # Invariants
 
-Every tensor of both files is told of exactly once.
+Each tensor of both files is in exactly one list: added, removed, reshaped, retyped, changed, equal,
+or not compared.
 
 # Cost
 
-Names first, then one pass over the bytes of the tensors that have the same type and shape. Of plain
-values the first `MOST_VALUES` are compared.
+One pass over the bytes of the tensors that have the same type and shape. Of plain values the first
+`values.MAX_VALUES` are compared.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Event
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from snapviewer import CancelledError, SnapshotError
 from snapviewer.checkpoint.values import ValuesDiff, values_diff
@@ -30,25 +30,22 @@ if TYPE_CHECKING:
     from snapviewer._core import Checkpoint, Difference, Tensor
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(NamedTuple):
     """The same tensor, before and after."""
 
     before: Tensor
     after: Tensor
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
-    """A tensor whose elements changed, and how much."""
+class Changed(NamedTuple):
+    """A tensor whose elements changed, and by how much."""
 
     before: Tensor
     after: Tensor
     difference: Difference
 
 
-@dataclass(frozen=True, slots=True)
-class Uncompared:
+class Uncompared(NamedTuple):
     """A tensor whose elements could not be compared."""
 
     before: Tensor
@@ -74,7 +71,7 @@ class CheckpointDiff:
 
     @property
     def is_equal(self) -> bool:
-        """Whether both have the same tensors and plain values, as far as can be told.
+        """Whether both have the same tensors and plain values, as far as they were compared.
 
         Long texts are compared by their first 200 characters and their size.
         """
@@ -94,8 +91,8 @@ def diff_of(
     Args:
         before: The first.
         after: The second.
-        progress: Called with (done, total) bytes now and then.
-        cancel: Asked now and then whether to stop.
+        progress: Called with (done, total) bytes from time to time.
+        cancel: Set to stop.
 
     Raises:
         CancelledError: `cancel` was set.
@@ -143,7 +140,7 @@ def diff_of(
 
 
 def _alarm(item: Changed) -> tuple[int, int, float]:
-    """Order by new NaN and Inf, then by those gone, then by norm; with none (from zero) first."""
+    """Order by new NaN and Inf, then by those gone, then by norm; changes from zero come first."""
     difference = item.difference
     relative = difference.relative_l2
     if relative is None or not math.isfinite(relative):
@@ -154,7 +151,7 @@ def _alarm(item: Changed) -> tuple[int, int, float]:
 def _matched(
     old: Sequence[Tensor], new: Sequence[Tensor]
 ) -> tuple[list[tuple[int, int]], list[int], list[int]]:
-    """Return pairs of indexes in the first one's order, and what is in one of them only."""
+    """Return pairs of indexes in the first file's order, then what only one of them has."""
     waiting: dict[str, list[int]] = defaultdict(list)
     for j in reversed(range(len(new))):
         waiting[new[j].name].append(j)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from snapviewer import _core
 from snapviewer.files.cache import cached_bundle
-from snapviewer.text import table as table_report
+from snapviewer.report.snapshot import query as query_report
 from snapviewer.text.progress import progress_bar
 
 from .arguments import positive, print_json, seconds
@@ -48,10 +48,10 @@ def _query(options: argparse.Namespace) -> None:
         path, options.sql, max_rows=options.max_rows, max_seconds=options.max_seconds
     )
     if options.json:
-        print_json(table_report.to_json(columns, rows, is_truncated=is_truncated))
+        print_json(query_report.to_json(columns, rows, is_truncated=is_truncated))
     else:
         is_terminal = sys.stdout.isatty()
-        print(table_report.as_text(columns, rows, is_terminal=is_terminal), end="")
+        print(query_report.as_text(columns, rows, is_terminal=is_terminal), end="")
         if is_truncated:
             print(
                 f"snapviewer: more than {options.max_rows} rows; --max-rows shows more",

@@ -1,1 +1,1 @@
-"""The user's files: atomic writes, the cache of bundles, settings."""
+"""Files of the user: atomic writes, directories, settings, the cache of bundles."""

@@ -1,4 +1,4 @@
-"""Writes a file aside and renames it: it is complete, or as it was before."""
+"""Atomic writes: after an error a file is as it was before."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import IO
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Open a new file that takes the place of `path` if nothing goes wrong.
+    """Open a temporary file that replaces `path` when the block ends without an error.
 
     Raises:
-        OSError: The directory cannot be written to, or `path` is there and no file.
+        OSError: The directory cannot be written to, or `path` exists and is not a file.
     """
     path = Path(path)
     if path.is_dir():
@@ -24,17 +24,17 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     if path.exists() and not path.is_file():  # /dev/null, say: root could replace it
         raise OSError(errno.EINVAL, "the output is not a regular file", str(path))
     try:
-        handle, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        handle, part = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     except OSError as error:
         raise OSError(error.errno, os.strerror(error.errno or 0), str(path)) from None
     try:
         with open(handle, "wb") as file:
             yield file
-        os.chmod(aside, 0o666 & ~_umask())
-        os.replace(aside, path)
+        os.chmod(part, 0o666 & ~_umask())
+        os.replace(part, path)
     except BaseException:
         with suppress(OSError):
-            os.unlink(aside)
+            os.unlink(part)
         raise
 
 

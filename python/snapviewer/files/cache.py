@@ -1,10 +1,9 @@
-"""From a snapshot file to a bundle, and the cache of bundles.
+"""The cache of bundles: snapshots that were converted before.
 
-The cache is keyed by a file's whole content, so that a file that changes is converted again and a
-copy is not. An entry is a bundle's directory with a sum beside it; one that does not match its sum
-is made again. Several processes may work on the same cache: an entry is made aside, and the sum is
-there before the bundle, so that a bundle without its sum is damaged and never one that is about to
-be whole.
+The key is a digest of a file's content, so that a changed file is converted again and a copy is
+not. An entry is a bundle's directory with its checksum in a file beside it; one that does not match
+is converted again. Several processes may share the cache: an entry is written under another name
+and renamed, after its checksum, so that a bundle without a checksum is always damaged.
 """
 
 from __future__ import annotations
@@ -21,33 +20,26 @@ from pathlib import Path
 from typing import Protocol
 
 from snapviewer import SnapshotError, _core
+from snapviewer.files.directories import cache_directory
 from snapviewer.text.units import parse_bytes
 
 Progress = Callable[[int, int], object]
 
 DEFAULT_CACHE_BYTES = 8 * 1024**3
 
-# Entries of another format are other entries.
-_SALT = f"snapviewer {_core.FORMAT_VERSION}"
+# Part of the key: entries of another format do not match.
+_KEY_PREFIX = f"snapviewer {_core.FORMAT_VERSION}"
 
-# All names that we give, and none that somebody else would. What conversions hold aside is hidden.
-_OURS = re.compile(r"\.?[0-9a-f]{50,64}\.(\S+\.)?(sum|bundle|new|part)")
-_LITTER_SECONDS = 24 * 60 * 60
+# Matches the names of entries and of unfinished ones, and nothing else.
+_ENTRY_NAME = re.compile(r"\.?[0-9a-f]{50,64}\.(\S+\.)?(sum|bundle|new|part)")
+_MAX_UNFINISHED_SECONDS = 24 * 60 * 60
 
 
 class Cancel(Protocol):
-    """What can tell that work should stop, such as `threading.Event`."""
+    """A flag that stops work, such as `threading.Event`."""
 
     def is_set(self) -> bool:
         """Return whether to stop."""
-
-
-def cache_directory() -> Path:
-    """Return where converted snapshots are kept: $SNAPVIEWER_CACHE, or the user's cache."""
-    if named := os.environ.get("SNAPVIEWER_CACHE"):
-        return Path(named)
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "snapviewer"
 
 
 def cached_bundle(
@@ -61,20 +53,20 @@ def cached_bundle(
 
     Args:
         path: A snapshot file.
-        limit_bytes: How much the cache may hold; entries not used for longest go first. None takes
+        limit_bytes: The size of the cache; the least recently used entries are removed. By default
             $SNAPVIEWER_CACHE_BYTES, or 8 GiB.
-        progress: Called with (done, total) now and then.
-        cancel: Asked now and then whether to stop.
+        progress: Called with (done, total) from time to time.
+        cancel: Set to stop.
 
     Returns:
         The bundle's directory, which later calls may remove when the cache is full.
     """
     if limit_bytes is None:
-        limit_bytes = _usual_limit()
+        limit_bytes = _default_limit()
     directory = cache_directory()
-    entry = directory / f"{_digest([path], _SALT)}.bundle"
+    entry = directory / f"{_digest([path], _KEY_PREFIX)}.bundle"
     if _is_whole(entry):
-        # In a cache that we may only read, when it was used last is not ours to say.
+        # A cache may be read-only.
         with suppress(OSError):
             os.utime(_sum_file(entry))
         return entry
@@ -89,7 +81,7 @@ def cached_bundle(
     return entry
 
 
-def _usual_limit() -> int:
+def _default_limit() -> int:
     text = os.environ.get("SNAPVIEWER_CACHE_BYTES")
     if not text:
         return DEFAULT_CACHE_BYTES
@@ -100,17 +92,17 @@ def _usual_limit() -> int:
 
 
 def _place(made: Path, entry: Path) -> None:
-    """Let an entry appear whole, unless another process did so meanwhile."""
-    aside = made.with_suffix(".part")
+    """Rename a new bundle and its checksum to an entry, unless another process did so meanwhile."""
+    part = made.with_suffix(".part")
     try:
-        aside.write_text(_digest(_files(made), ""))
-        aside.replace(_sum_file(entry))
+        part.write_text(_digest(_files(made), ""))
+        part.replace(_sum_file(entry))
     finally:
-        aside.unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
     try:
         made.rename(entry)
     except OSError:
-        # The same snapshot makes the same bytes, so their bundle matches our sum.
+        # The same snapshot gives the same bytes, so the other's bundle matches our checksum.
         if not _is_whole(entry):
             _remove_bundle(entry)
             made.rename(entry)
@@ -128,8 +120,8 @@ def _sum_file(entry: Path) -> Path:
     return entry.with_suffix(".sum")
 
 
-def _digest(paths: list[Path], salt: str) -> str:
-    digest = hashlib.sha256(salt.encode())
+def _digest(paths: list[Path], prefix: str) -> str:
+    digest = hashlib.sha256(prefix.encode())
     for path in paths:
         with path.open("rb") as file:
             while chunk := file.read(1 << 20):
@@ -145,7 +137,7 @@ def _is_whole(entry: Path) -> bool:
 
 
 def _remove(entry: Path) -> None:
-    # The sum goes first: an entry without one is not whole.
+    # The checksum goes first: an entry without one counts as damaged.
     _sum_file(entry).unlink(missing_ok=True)
     _remove_bundle(entry)
 
@@ -158,20 +150,20 @@ def _remove_bundle(bundle: Path) -> None:
 
 
 def _shrink(directory: Path, limit_bytes: int, *, keep: Path) -> None:
-    """Remove the entries that were not used for longest until the rest fits, and old litter."""
+    """Remove the least recently used entries until the rest fits, and old unfinished ones."""
     entries: list[tuple[float, int, Path]] = []
     for path in directory.iterdir():
-        if not _OURS.fullmatch(path.name):
+        if not _ENTRY_NAME.fullmatch(path.name):
             continue
         entry = path.with_suffix(".bundle")
-        # Whatever another process removes meanwhile is none of our business.
+        # Another process may remove it meanwhile.
         with suppress(OSError):
             if entry.exists() and _sum_file(entry).exists():
                 if path == entry:
                     used = _sum_file(entry).stat().st_mtime
                     entries.append((used, _size(entry), entry))
-            elif time.time() - path.stat().st_mtime > _LITTER_SECONDS:
-                # A killed process left it: no other takes that long to go on.
+            elif time.time() - path.stat().st_mtime > _MAX_UNFINISHED_SECONDS:
+                # Left by a process that was killed: no conversion takes that long.
                 _remove_bundle(path)
     total = sum(size for _, size, _ in entries)
     for _, size, entry in sorted(entries):

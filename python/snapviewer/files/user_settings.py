@@ -1,6 +1,6 @@
-"""Small JSON files of the user's, in which programs remember choices from one run to the next.
+"""Small JSON files in which programs keep the user's choices from one run to the next.
 
-A file that is missing, damaged or not writable costs nobody anything.
+A file that is missing, damaged or not writable is no error: the program begins with its defaults.
 """
 
 from __future__ import annotations
@@ -13,35 +13,34 @@ from pathlib import Path
 from typing import Any
 
 from snapviewer.files.atomic_write import atomic_write
+from snapviewer.files.directories import settings_directory
 
-_MOST_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20
 
 
 def settings_path(name: str) -> Path:
-    """Return where a file of choices is: in $SNAPVIEWER_CONFIG, or the user's configuration."""
-    if named := os.environ.get("SNAPVIEWER_CONFIG"):
-        return Path(named) / name
-    base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
-    return Path(base) / "snapviewer" / name
-
-
-def _opened(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)  # not to wait for someone to write into a pipe
+    """Return the path of a file of settings."""
+    return settings_directory() / name
 
 
 def read_user_settings(path: Path) -> dict[str, Any]:
-    """Read what is remembered; nothing if the file is not as it should be."""
+    """Read settings; empty if the file cannot be read or holds anything else."""
     document: Any = None
     with (
         suppress(OSError, ValueError, RecursionError),
-        open(path, "rb", opener=_opened) as file,
+        open(path, "rb", opener=_open_without_waiting) as file,
     ):
-        document = json.loads(file.read(_MOST_BYTES) or b"")
+        document = json.loads(file.read(_MAX_BYTES) or b"")
     return document if isinstance(document, dict) else {}
 
 
+def _open_without_waiting(path: str, flags: int) -> int:
+    # Opening a named pipe would wait for its writer; Windows has neither.
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
 def write_user_settings(path: Path, document: Mapping[str, Any]) -> None:
-    """Write what to remember, whole or not at all."""
+    """Write settings atomically; a directory that cannot be written to is ignored."""
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(path) as file:

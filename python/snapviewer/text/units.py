@@ -1,29 +1,38 @@
-"""Bytes, counts and durations for people."""
+"""Bytes, shapes, counts, shares and durations as people write them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 
+from snapviewer.text.sanitize import shorten_middle
+
 BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
-_PROMISED_UNITS = ("B", "KB", "MB", "GB", "TB", "PB", "EB")
 
 
 def format_bytes(count: int) -> str:
-    """Say a number of bytes in binary units, with three significant digits or more.
+    """Format a number of bytes in binary units, with three significant digits or more.
 
     >>> [format_bytes(n) for n in (0, 1023, 1536, 68_194_387_972)]
     ['0 B', '1,023 B', '1.50 KiB', '63.5 GiB']
     """
-    size = float(count)
-    for unit in BYTE_UNITS:
-        if abs(size) < 1023.5 or unit == BYTE_UNITS[-1]:
-            break
+    size, unit = _in_unit(count, 1023.5)
+    return f"{count:,} B" if unit == "B" else f"{size:,.{_decimals(size)}f} {unit}"
+
+
+def _in_unit(count: int, limit: float) -> tuple[float, str]:
+    """Return a number of bytes in the first unit in which it is below a limit."""
+    size, power = float(count), 0
+    while abs(size) >= limit and power < len(BYTE_UNITS) - 1:
         size /= 1024
-    if unit == "B":
-        return f"{count:,} B"
-    digits = 2 if abs(size) < 9.995 else 1 if abs(size) < 99.95 else 0
-    return f"{size:,.{digits}f} {unit}"
+        power += 1
+    return size, BYTE_UNITS[power]
+
+
+def _decimals(value: float) -> int:
+    """Return how many decimals give a number below 1,000 three significant digits."""
+    return 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
 
 
 def format_size(size_bytes: int) -> str:
@@ -34,19 +43,23 @@ def format_size(size_bytes: int) -> str:
     >>> format_size(2**20 - 1), format_size(-3 * 2**40)
     ('1.00 MB', '-3.00 TB')
     """
-    size = float(size_bytes)
-    if abs(size) < 1024:
-        return f"{int(size_bytes)} B"
-    unit = 0
     # 1,023.995 would be written as 1024.00 of the smaller unit.
-    while abs(size) >= (1024 if unit == 0 else 1023.995) and unit < len(_PROMISED_UNITS) - 1:
-        size /= 1024
-        unit += 1
-    return f"{size:.2f} {_PROMISED_UNITS[unit]}"
+    size, unit = _in_unit(size_bytes, 1023.995)
+    return f"{int(size_bytes)} B" if unit == "B" else f"{size:.2f} {unit.replace('i', '')}"
+
+
+def format_shape(shape: Sequence[int | None], max_chars: int | None = None) -> str:
+    """Format the shape of a tensor; a size that is not known is `?`, and a scalar has none.
+
+    >>> format_shape((3, 224, 224)), format_shape((None, 10)), format_shape(())
+    ('3×224×224', '?×10', '')
+    """
+    text = "×".join("?" if size is None else str(size) for size in shape)
+    return text if max_chars is None else shorten_middle(text, max_chars)
 
 
 def format_share(part: int, whole: int) -> str:
-    """Say a share of a whole.
+    """Format a share of a whole.
 
     >>> format_share(1, 3), format_share(1, 10**6), format_share(0, 1)
     ('33.3 %', '< 0.1 %', '0.0 %')
@@ -67,7 +80,14 @@ def parse_bytes(text: str) -> int:
     return round(float(text))
 
 
-_SECONDS = {"us": 1, "µs": 1, "ms": 1000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000}
+_MICROSECONDS = {
+    "us": 1,
+    "µs": 1,
+    "ms": 1000,
+    "s": 1_000_000,
+    "min": 60_000_000,
+    "h": 3_600_000_000,
+}
 
 
 def parse_duration_us(text: str) -> float:
@@ -78,29 +98,33 @@ def parse_duration_us(text: str) -> float:
     """
     text = text.strip().lower()
     number = text.rstrip("abcdefghijklmnopqrstuvwxyzµ")
-    return float(number) * _SECONDS[text[len(number) :] or "s"]
+    return float(number) * _MICROSECONDS[text[len(number) :] or "s"]
 
 
 def format_duration(time_us: float) -> str:
-    """Say a duration with three significant digits or more.
+    """Format microseconds with three significant digits or more; whole ones have no decimals.
 
-    >>> [format_duration(us) for us in (0, 3100, 12_300_000, 312_000_000, 3.7e9)]
-    ['0 µs', '3.10 ms', '12.3 s', '5 min 12 s', '1 h 1 min']
+    >>> [format_duration(us) for us in (0, 7, 7.5, 3100, 12_300_000, 312_000_000, 3.7e9)]
+    ['0 µs', '7 µs', '7.50 µs', '3.10 ms', '12.3 s', '5 min 12 s', '1 h 1 min']
+    >>> format_duration(0.58)
+    '580 ns'
     """
     seconds = round(time_us / 1_000_000)
     if seconds >= 3600:
         return f"{seconds // 3600:,} h {seconds % 3600 // 60} min"
     if seconds >= 120:
         return f"{seconds // 60} min {seconds % 60} s"
-    for size, unit in ((1_000_000, "s"), (1000, "ms")):
-        if time_us >= size * 0.9995:
-            value = time_us / size
-            return f"{value:.{2 if value < 9.995 else 1 if value < 99.95 else 0}f} {unit}"
-    return f"{time_us:.0f} µs"
+    if time_us < 1000 and time_us == int(time_us):
+        return f"{time_us:.0f} µs"
+    for size, unit in ((1_000_000.0, "s"), (1000.0, "ms"), (1.0, "µs"), (0.001, "ns")):
+        if time_us >= size * 0.9995 or unit == "ns":
+            break
+    value = time_us / size
+    return f"{value:.{_decimals(value)}f} {unit}"
 
 
 def format_unix_us(time_us: int) -> str:
-    """Say when something happened; a time that no calendar has, as the number it is.
+    """Format a Unix time; one that no calendar has, as the number it is.
 
     >>> format_unix_us(1_758_018_544_634_588), format_unix_us(2**64)
     ('2025-09-16 10:29:04.634588 UTC', '18,446,744,073,709,551,616 µs')
@@ -112,7 +136,7 @@ def format_unix_us(time_us: int) -> str:
 
 
 def count_of(number: int, what: str) -> str:
-    """Say how many of something there are.
+    """Format a number of things.
 
     >>> count_of(1, "event"), count_of(1200, "event")
     ('1 event', '1,200 events')

@@ -1,1 +1,1 @@
-"""What `pth` says of checkpoints: as text for people, and as documents for programs."""
+"""Reports on checkpoints: text for people, JSON for programs."""

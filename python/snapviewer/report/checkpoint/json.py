@@ -1,7 +1,7 @@
 """A checkpoint as the document that `pth --json` prints.
 
-The keys are a contract that others build on; there may be more of them later. Numbers that JSON has
-not (NaN, infinities) are null.
+Other programs build on its keys: they keep their meaning, and there may be more of them later. NaN
+and infinities, which JSON does not have, are null.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 from snapviewer.checkpoint.statistics import Measured
 from snapviewer.checkpoint.summary import Share, Summary, elements_of, groups_of, order_of
 from snapviewer.checkpoint.values import plain_values
-
-from .values import values_dict
 
 if TYPE_CHECKING:
     from snapviewer._core import Stats, Tensor
@@ -28,14 +26,14 @@ def to_json(
     top: int | None = None,
     depth: int | None = None,
 ) -> dict[str, Any]:
-    """Return a checkpoint as a document.
+    """Return the document.
 
     Args:
         summary: The checkpoint.
-        measured: The tensors' statistics, if there are any.
-        sort: The order of the tensors; the file's if not given.
-        top: How many tensors are told of; all if not given.
-        depth: Also add up by so many parts of the names.
+        measured: The statistics of its tensors.
+        sort: The order of the tensors; by default the file's.
+        top: The number of tensors; by default all.
+        depth: Also add up tensors by this many parts of their names.
     """
     checkpoint, tensors = summary.checkpoint, summary.tensors
     ledger = checkpoint.ledger
@@ -96,7 +94,7 @@ def to_json(
             "allowed": list(checkpoint.allowed_imports),
             "flagged": list(checkpoint.flagged_imports),
         },
-        "values": values_dict(plain_values(checkpoint.root)),
+        "values": {value.name: value.preview for value in plain_values(checkpoint.root)},
         "metadata": dict(checkpoint.metadata),
         "warnings": list(checkpoint.warnings),
     }
@@ -118,8 +116,8 @@ def _share(share: Share, key: str) -> dict[str, Any]:
     }
 
 
-def tensor_dict(tensor: Tensor) -> dict[str, Any]:
-    """Return what the structure tells of a tensor."""
+def tensor_to_json(tensor: Tensor) -> dict[str, Any]:
+    """Return the entry of a tensor, without statistics."""
     document: dict[str, Any] = {
         "name": tensor.name,
         "kind": tensor.kind,
@@ -154,7 +152,7 @@ def tensor_dict(tensor: Tensor) -> dict[str, Any]:
 
 
 def _tensor(tensor: Tensor, index: int, measured: Measured | None) -> dict[str, Any]:
-    document = tensor_dict(tensor)
+    document = tensor_to_json(tensor)
     if measured is not None:
         found = measured[index]
         if isinstance(found, str):
@@ -168,27 +166,27 @@ def _stats(stats: Stats) -> dict[str, Any]:
     low, high = stats.edges or (None, None)
     return {
         "count": stats.count,
-        "mean": number(stats.mean),
-        "std": number(stats.std),
-        "min": number(stats.min),
-        "max": number(stats.max),
+        "mean": finite(stats.mean),
+        "std": finite(stats.std),
+        "min": finite(stats.min),
+        "max": finite(stats.max),
         "zeros": stats.zeros,
         "nan": stats.nan,
         "inf": stats.inf,
         "denormal": stats.denormal,
-        "l1": number(stats.l1),
-        "l2": number(stats.l2),
-        "skewness": number(stats.skewness),
-        "kurtosis": number(stats.kurtosis),
-        "entropy": number(stats.entropy),
-        "histogram": {"min": number(low), "max": number(high), "counts": list(stats.histogram)},
+        "l1": finite(stats.l1),
+        "l2": finite(stats.l2),
+        "skewness": finite(stats.skewness),
+        "kurtosis": finite(stats.kurtosis),
+        "entropy": finite(stats.entropy),
+        "histogram": {"min": finite(low), "max": finite(high), "counts": list(stats.histogram)},
     }
 
 
-def number(value: float | None) -> float | None:
-    """Return a number that JSON has.
+def finite(value: float | None) -> float | None:
+    """Return a number that JSON can hold, or None.
 
-    >>> number(1.5), number(float("nan")), number(None)
+    >>> finite(1.5), finite(float("nan")), finite(None)
     (1.5, None, None)
     """
     return value if value is not None and math.isfinite(value) else None

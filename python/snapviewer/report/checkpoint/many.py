@@ -1,4 +1,4 @@
-"""Many checkpoints: a line each, and what they come to."""
+"""Many checkpoints: a line each, and their totals."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from snapviewer.checkpoint.paths import FailedFile
 from snapviewer.checkpoint.statistics import Measured
-from snapviewer.text.columns import fitted, lay_out, named, names_text
 from snapviewer.text.sanitize import sanitize
+from snapviewer.text.table import format_sections, format_table, join_labels, label
 from snapviewer.text.units import count_of, format_bytes
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FileLine:
-    """The little that is kept of one checkpoint among many."""
+    """What is kept of one checkpoint among many."""
 
     file: str
     format: str
@@ -32,7 +32,7 @@ class FileLine:
 
 
 def line_of(file: str, checkpoint: Checkpoint, measured: Measured | None) -> FileLine:
-    """Keep the little of a checkpoint that its line needs."""
+    """Return what the line of a checkpoint needs."""
     found = [stats for stats in (measured or {}).values() if not isinstance(stats, str)]
     return FileLine(
         file=file,
@@ -49,13 +49,13 @@ def line_of(file: str, checkpoint: Checkpoint, measured: Measured | None) -> Fil
 def as_text(
     files: Sequence[FileLine], failed: Sequence[FailedFile], *, width: int | None = None
 ) -> str:
-    """Tell of many checkpoints: a line each, their sums, and which failed and why."""
+    """Return the report on many checkpoints: a line each, their totals, and the failures."""
     sections = []
     if files:
         rows = [("file", "format", "size", "tensors", "wasted", "")]
         rows += [
             (
-                named(line.file),
+                label(line.file),
                 line.format,
                 format_bytes(line.file_bytes),
                 f"{line.tensors:,}",
@@ -64,22 +64,22 @@ def as_text(
             )
             for line in files
         ]
-        sections.append(lay_out(rows, right={2, 3, 4}, width=width, has_notes=True))
+        sections.append(format_table(rows, right={2, 3, 4}, width=width, has_notes=True))
     size = format_bytes(sum(line.file_bytes for line in files))
     wasted = format_bytes(sum(line.wasted_bytes for line in files))
     tensors = count_of(sum(line.tensors for line in files), "tensor")
     total = f"{count_of(len(files), 'file')}: {size}, {tensors}, {wasted} wasted"
     sections.append([f"{total}; {len(failed):,} failed" if failed else total])
     if failed:
-        lines = [f"  {named(item.file)}: {sanitize(item.reason, 600)}" for item in failed]
+        lines = [f"  {label(item.file)}: {sanitize(item.reason, 600)}" for item in failed]
         sections.append(["failed", *lines])
-    return "\n\n".join("\n".join(fitted(lines, width)) for lines in sections) + "\n"
+    return format_sections(sections, width)
 
 
 def _marks(line: FileLine) -> list[str]:
     marks = []
     if line.flagged:
-        marks.append(f"! would import {names_text(line.flagged, 2)}")
+        marks.append(f"! would import {join_labels(line.flagged, 2)}")
     if line.bad_tensors:
         marks.append(f"! NaN or Inf in {count_of(line.bad_tensors, 'tensor')}")
     if line.warnings:

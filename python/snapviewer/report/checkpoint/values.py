@@ -1,62 +1,58 @@
-"""A checkpoint's plain values in words: those near the top of a file, and those that changed."""
+"""The plain values of a checkpoint, and how they changed, as text."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from snapviewer.checkpoint.values import Leaf, Plain, ValuesDiff
-from snapviewer.text.columns import lay_out, named
 from snapviewer.text.sanitize import sanitize
+from snapviewer.text.table import format_table, label
 from snapviewer.text.units import count_of, format_bytes
 
-_MOST_VALUES = 12
-_MOST_CHANGES = 20
-_MOST_PREVIEW = 80  # characters
-_LEAST_PREVIEW = 16
+_MAX_VALUES = 12
+_MAX_CHANGES = 20
+_MAX_PREVIEW = 80  # characters
+_MIN_PREVIEW = 16
 
 
 def value_table(values: Sequence[Plain], width: int | None) -> list[str]:
-    """Lay the first plain values out: name, type and the value, shortened."""
+    """Return the first plain values as a table: name, type and the value, shortened."""
     if not values:
         return []
-    shown = values[:_MOST_VALUES]
-    rows = [("value", "type", "")]
-    rows += [(named(value.name), sanitize(value.type, 30), value.preview) for value in shown]
-    most = _MOST_PREVIEW
+    shown = values[:_MAX_VALUES]
+    names = [label(value.name) for value in shown]
+    kinds = [sanitize(value.type, 30) for value in shown]
+    room = _MAX_PREVIEW
     if width is not None:
-        # Names and values share the room about equally.
-        names, kinds = (max(len(row[place]) for row in rows) for place in (0, 1))
-        most = max(width - min(names, 2 * width // 5) - kinds - 6, _LEAST_PREVIEW)
-        most = min(most, _MOST_PREVIEW)
-    lines = lay_out([(name, kind, sanitize(text, most)) for name, kind, text in rows], width=width)
+        # Names and values share the line about equally.
+        name_width = min(max(map(len, names)), 2 * width // 5)
+        room = width - name_width - max(4, *map(len, kinds)) - 6
+        room = min(max(room, _MIN_PREVIEW), _MAX_PREVIEW)
+    previews = [sanitize(value.preview, room) for value in shown]
+    rows = [("value", "type", ""), *zip(names, kinds, previews, strict=True)]
+    lines = format_table(rows, width=width)
     if more := len(values) - len(shown):
         lines.append(f"  … {more:,} more (python -m snapviewer.pth_analyzer shows all)")
     return lines
 
 
-def values_dict(values: Sequence[Plain]) -> dict[str, str]:
-    """Return plain values as a part of a document."""
-    return {value.name: value.preview for value in values}
-
-
 def changed_values(diff: ValuesDiff) -> list[str]:
-    """Say which plain values changed, and how."""
-    lines = [f"  {named(name)}: {_turn(*pair)}" for name, pair in diff.changed.items()]
-    lines += [f"  {named(name)}: {_short(leaf)} (added)" for name, leaf in diff.added.items()]
-    lines += [f"  {named(name)}: {_short(leaf)} (removed)" for name, leaf in diff.removed.items()]
+    """Return a line for each plain value that changed."""
+    lines = [f"  {label(name)}: {_change(*pair)}" for name, pair in diff.changed.items()]
+    lines += [f"  {label(name)}: {_preview(leaf)} (added)" for name, leaf in diff.added.items()]
+    lines += [f"  {label(name)}: {_preview(leaf)} (removed)" for name, leaf in diff.removed.items()]
     if not lines:
         return []
-    shown = lines[:_MOST_CHANGES]
+    shown = lines[:_MAX_CHANGES]
     if more := len(lines) - len(shown):
         shown.append(f"  … {count_of(more, 'more value')} (--json shows all)")
     return ["values", *shown]
 
 
-def _turn(before: Leaf, after: Leaf) -> str:
-    old, new = _short(before), _short(after)
+def _change(before: Leaf, after: Leaf) -> str:
+    old, new = _preview(before), _preview(after)
     if before.preview == after.preview and before.type == after.type:
-        # Long texts: what they begin with is the same.
+        # Long texts that begin alike.
         old, new = (
             f"{text} ({format_bytes(leaf.size_bytes)})"
             for text, leaf in ((old, before), (new, after))
@@ -66,21 +62,5 @@ def _turn(before: Leaf, after: Leaf) -> str:
     return f"{old} → {new}"
 
 
-def _short(leaf: Leaf) -> str:
-    return sanitize(leaf.text, _MOST_PREVIEW)
-
-
-def changes_dict(diff: ValuesDiff) -> dict[str, Any]:
-    """Return changed values as a part of a document."""
-    return {
-        "added": {name: leaf.text for name, leaf in diff.added.items()},
-        "removed": {name: leaf.text for name, leaf in diff.removed.items()},
-        "changed": {
-            name: {"before": _form(before), "after": _form(after)}
-            for name, (before, after) in diff.changed.items()
-        },
-    }
-
-
-def _form(leaf: Leaf) -> dict[str, str | None]:
-    return {"type": leaf.type, "preview": leaf.preview}
+def _preview(leaf: Leaf) -> str:
+    return sanitize(leaf.text, _MAX_PREVIEW)
