@@ -15,8 +15,8 @@ from snapviewer.report.blocks import (
     Table,
     Text,
 )
-from snapviewer.text.columns import lay_out
 from snapviewer.text.sanitize import sanitize
+from snapviewer.text.table import format_table
 
 _MAX_CELL_CHARS = 200
 
@@ -49,7 +49,7 @@ def _lines(block: Block, width: int | None) -> Iterator[str]:
         case Table(columns, rows, _):
             cells = [[_plain(cell)[:_MAX_CELL_CHARS] for cell in row] for row in rows]
             right = {place for place, column in enumerate(columns) if column.is_number}
-            yield from lay_out(
+            yield from format_table(
                 [[column.title for column in columns], *cells], right=right, width=width
             )
         case BarChart(title, unit, bars):
@@ -57,7 +57,7 @@ def _lines(block: Block, width: int | None) -> Iterator[str]:
             labelled = [
                 (sanitize(bar.label), f"{bar.value:,.4g}", sanitize(bar.note)) for bar in bars
             ]
-            yield from lay_out(labelled, right={1}, width=width)
+            yield from format_table(labelled, right={1}, width=width)
         case LineChart(title, x_title, unit, series):
             yield from _wrapped(f"{sanitize(title)} ({unit}) by {sanitize(x_title)}", width)
             for line in series:
