@@ -204,10 +204,10 @@ class Device:
         """Live requested bytes before the first event."""
     @property
     def peak_bytes(self) -> int:
-        """The most that was live after any event; if there are no events, what is live."""
+        """The most live requested bytes, before the first event or after any."""
     @property
     def peak_event(self) -> int:
-        """The first event with that much; -1 if there are no events."""
+        """The first event with that much; -1 if that was before the first event."""
     @property
     def final_bytes(self) -> int:
         """Live requested bytes after the last event."""
@@ -294,10 +294,13 @@ class Timeline:
         """Live bytes of what is shown, after each event."""
     @property
     def peak_bytes(self) -> int:
-        """The most that is shown after any event; if there are no events, what is shown."""
+        """The most live bytes of what is shown, before the first event or after any."""
     @property
     def peak_event(self) -> int:
-        """The first event with that much; -1 if there are no events."""
+        """The first event with that much; -1 if that was before the first event."""
+    @property
+    def initial_bytes(self) -> int:
+        """Live bytes of what is shown before the first event."""
     @property
     def shown(self) -> int:
         """How many allocations are shown."""

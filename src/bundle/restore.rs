@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::bundle::document::{Device, damaged};
 use crate::error::Result;
-use crate::lifetimes::{Allocations, BEFORE, CATEGORIES, Lifetimes, NO_STACK, are_pools};
+use crate::lifetimes::{Allocations, BEFORE, CATEGORIES, Lifetimes, NO_STACK, are_pools, peak_of};
 use crate::store::pack::{self, MAX_RATIO, unzigzag};
 
 /// The times of the events (none if none was recorded), and all else.
@@ -32,6 +32,11 @@ pub(super) fn lifetimes(stored: &Device<'_>, stacks: u32) -> Result<(Vec<u64>, L
     });
     let (times, places) = places?;
     let ((initial_bytes, totals), lives) = lives?;
+    let highest = (!totals.is_empty()).then(|| {
+        let event = usize::try_from(stored.peak_event).unwrap_or(0).min(totals.len() - 1);
+        (event, totals[event])
+    });
+    let (peak_event, peak_bytes) = peak_of(initial_bytes, highest);
     let result = Lifetimes {
         device: stored.device,
         allocations: Allocations {
@@ -44,8 +49,8 @@ pub(super) fn lifetimes(stored: &Device<'_>, stacks: u32) -> Result<(Vec<u64>, L
         pools: stored.pools.clone(),
         totals,
         initial_bytes,
-        peak_bytes: stored.peak_bytes,
-        peak_event: stored.peak_event,
+        peak_bytes,
+        peak_event,
         reserved_initial_bytes: stored.reserved_initial_bytes,
         reserved_peak_bytes: stored.reserved_peak_bytes,
         oom_events: stored.oom_events.clone(),
@@ -61,15 +66,16 @@ fn check(stored: &Device<'_>, result: &Lifetimes) -> Result<()> {
         return Err(damaged("an event is out of range"));
     }
     let initial = result.initial_bytes;
-    let peak = match usize::try_from(result.peak_event) {
+    let at_peak = match usize::try_from(stored.peak_event) {
         Ok(event) => result.totals.get(event).copied(),
         Err(_) => Some(initial),
     };
-    let most = result.totals.iter().copied().max().unwrap_or(initial);
+    // Bundles of before did not count the state before the first event.
+    let highest = result.totals.iter().copied().max().unwrap_or(initial);
     if stored.initial_bytes != initial
         || stored.final_bytes != result.final_bytes()
-        || peak != Some(stored.peak_bytes)
-        || stored.peak_bytes < most
+        || at_peak != Some(stored.peak_bytes)
+        || stored.peak_bytes < highest
     {
         return Err(damaged("its figures do not follow from its allocations"));
     }

@@ -246,12 +246,6 @@ impl Check {
                     .replace("the trace have", "the trace has"),
             );
         }
-        if self.initial_bytes > self.peak_bytes {
-            all.push(format!(
-                "before the first event {} bytes were alive, more than at any time after",
-                self.initial_bytes
-            ));
-        }
         if self.has_segments && self.peak_bytes > self.reserved_peak_bytes {
             all.push(format!(
                 "at the peak {} bytes are alive, but only {} bytes were ever got from the \
@@ -295,9 +289,9 @@ pub struct Lifetimes {
     pub totals: Vec<u64>,
     /// Live requested bytes before the first event.
     pub initial_bytes: u64,
-    /// The most there was after any event.
+    /// The most live bytes, before the first event or after any.
     pub peak_bytes: u64,
-    /// The first event after which there was that much; [`BEFORE`] if there are no events.
+    /// The first event after which there was that much; [`BEFORE`] if that was before all events.
     pub peak_event: i64,
     /// Bytes got from the device before the first event.
     pub reserved_initial_bytes: u64,
@@ -692,9 +686,8 @@ impl Pass {
             *total = total.wrapping_add(initial);
         }
         result.totals = std::mem::take(&mut self.totals);
-        // A picture of one moment has no events, but a height.
-        result.peak_event = self.peak.map_or(BEFORE, |(_, number)| number as i64);
-        result.peak_bytes = self.peak.map_or(initial, |(_, number)| result.totals[number]);
+        let highest = self.peak.map(|(_, number)| (number, result.totals[number]));
+        (result.peak_event, result.peak_bytes) = peak_of(initial, highest);
         result.check.initial_bytes = initial;
         result.check.peak_bytes = result.peak_bytes;
         result.check.final_bytes = result.final_bytes();
@@ -714,6 +707,16 @@ impl Pass {
         self.result.reserved_initial_bytes = bytes(initial);
         self.result.reserved_peak_bytes = bytes(initial.max(0) + most);
         self.result.check.reserved_peak_bytes = self.result.reserved_peak_bytes;
+    }
+}
+
+/// The event and bytes of the peak, from the live bytes before the first event and the first event
+/// with the largest total. An event wins a tie, so that the peak is in the picture.
+#[must_use]
+pub fn peak_of(initial_bytes: u64, highest: Option<(usize, u64)>) -> (i64, u64) {
+    match highest {
+        Some((event, bytes)) if bytes >= initial_bytes => (event as i64, bytes),
+        _ => (BEFORE, initial_bytes),
     }
 }
 

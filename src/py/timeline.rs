@@ -214,16 +214,22 @@ impl PyTimeline {
         lend(slf, (&this.timeline.totals()[..this.events()]).into())
     }
 
-    /// The most that is shown after any event; if there are no events, what is shown.
+    /// The most live bytes of what is shown, before the first event or after any.
     #[getter]
     fn peak_bytes(&self) -> u64 {
         self.timeline.peak().1
     }
 
-    /// The first event with that much; -1 if there are no events.
+    /// The first event with that much; -1 if that was before the first event.
     #[getter]
     fn peak_event(&self) -> i64 {
-        if self.events() == 0 { -1 } else { self.timeline.peak().0 as i64 }
+        self.timeline.peak().0
+    }
+
+    /// Live bytes of what is shown before the first event.
+    #[getter]
+    fn initial_bytes(&self) -> u64 {
+        self.timeline.initial_bytes()
     }
 
     /// How many allocations are shown.

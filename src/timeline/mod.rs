@@ -29,7 +29,7 @@ pub use spans::{NEVER, Spans};
 pub use standing::{LEAF, NO_LEAF, Rows, Standing};
 
 use crate::error::{Error, Result};
-use crate::lifetimes::{BEFORE, Lifetimes};
+use crate::lifetimes::{BEFORE, Lifetimes, peak_of};
 use order::Permutation;
 
 /// In place of a moment: none.
@@ -115,11 +115,23 @@ impl Timeline {
         self.overview.of(self.totals(), events)
     }
 
-    /// The first event with the largest total, and that total.
+    /// Live shown bytes before the first event.
     #[must_use]
-    pub fn peak(&self) -> (usize, u64) {
-        let all = self.extremes(0..self.totals().len());
-        (all.at as usize, all.high)
+    pub fn initial_bytes(&self) -> u64 {
+        let (lives, weights, mut sum) = (self.stacked(), self.weights(), 0);
+        lives.each_stretch(0..weights.len(), 0, |stretch| {
+            sum += lives.open_sum(stretch, 0, weights);
+            true
+        });
+        sum
+    }
+
+    /// The event with the most live shown bytes ([`BEFORE`]: before the first), and how many.
+    #[must_use]
+    pub fn peak(&self) -> (i64, u64) {
+        let events = self.lives.totals.len();
+        let highest = (events > 0).then(|| self.extremes(0..events));
+        peak_of(self.initial_bytes(), highest.map(|all| (all.at as usize, all.high)))
     }
 
     /// The moment after an event (by its place among the totals).

@@ -215,6 +215,6 @@ def test_the_totals_of_the_model_are_the_sizes_of_what_is_live(plain: Plain) -> 
 
         assert [model.initial_bytes, *model.totals] == live
         assert model.final_bytes == live[-1]
-        # The peak is that of the events; a picture of one moment has none.
-        assert model.peak_bytes == max(live[1:] or live)
-        assert model.peak_event == (live.index(max(live[1:]), 1) - 1 if live[1:] else -1)
+        # The state before the first event counts; where both are as high, an event is the peak.
+        assert model.peak_bytes == max(live)
+        assert model.peak_event == (live.index(max(live), 1) - 1 if max(live) in live[1:] else -1)

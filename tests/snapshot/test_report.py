@@ -93,3 +93,26 @@ def test_a_device_that_is_not_there_is_refused(demo: Path) -> None:
 
     assert ran.code == 1
     assert "there is no device 7" in ran.err
+
+
+def test_the_state_before_the_first_event_can_be_the_peak(tmp_path: Path) -> None:
+    path, bundle = tmp_path / "freed.pickle", tmp_path / "freed.zip"
+    event = {"stream": 0, "time_us": 1, "frames": []}
+    freed = {**event, "action": "free_completed", "addr": 0x1000, "size": 5000}
+    made = {**event, "action": "alloc", "addr": 0x2000, "size": 100}
+    path.write_bytes(pickle.dumps({"segments": [], "device_traces": [[freed, made]]}))
+    snapviewer.convert(path, bundle)
+
+    for one in (path, bundle):
+        (device,) = snapviewer.load(one).devices
+        timeline = device.timeline()
+        document = _document(one)
+
+        assert (device.peak_event, device.peak_bytes) == (-1, 5000)
+        assert (timeline.peak_event, timeline.peak_bytes, timeline.initial_bytes) == (
+            -1,
+            5000,
+            5000,
+        )
+        assert (document["event"], document["bytes"], document["is_peak"]) == (-1, 5000, True)
+        assert "peak        4.88 KiB   before the first event" in run("info", one).out

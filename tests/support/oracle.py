@@ -299,6 +299,7 @@ def _describe_device(
         changes[a.free_event] -= a.size
     totals = list(accumulate(changes[:end], initial=initial_bytes))[1:]
     highest = max(totals, default=-1)
+    has_event_peak = highest >= initial_bytes
 
     reserved = _reserved_levels(trace, segments)
     return DeviceModel(
@@ -308,8 +309,8 @@ def _describe_device(
         pools=pools,
         totals=totals,
         initial_bytes=initial_bytes,
-        peak_bytes=highest if totals else initial_bytes,
-        peak_event=totals.index(highest) if totals else -1,
+        peak_bytes=highest if has_event_peak else initial_bytes,
+        peak_event=totals.index(highest) if has_event_peak else -1,
         final_bytes=totals[-1] if totals else initial_bytes,
         reserved_initial_bytes=reserved[0],
         reserved_peak_bytes=max(reserved),

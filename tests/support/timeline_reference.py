@@ -74,9 +74,12 @@ class Reference:
         return self.levels[: self.events]
 
     def peak(self) -> tuple[int, int]:
-        """The largest total, and the first event that has it (-1 without events)."""
+        """The most live bytes, and the first event that has them (-1: before the first event)."""
         event = int(self.levels.argmax())
-        return int(self.levels[event]), event if self.events else -1
+        highest, initial = int(self.levels[event]), int(self.weight[self.is_alive(-1)].sum())
+        if not self.events or initial > highest:
+            return initial, -1
+        return highest, event
 
     # Columns
 

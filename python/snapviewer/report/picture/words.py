@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 
 from snapviewer import Device
 from snapviewer._core import Timeline
+from snapviewer.report.snapshot.info import peak_moment
 from snapviewer.text.units import count_of, format_bytes, format_duration
 
 from .options import PictureOptions
@@ -39,7 +40,7 @@ def facts_of(device: Device, view: View, matching: Timeline, options: PictureOpt
     """
     events, allocations = int(device.events), len(device.allocations)
     if events:
-        facts = [f"peak {format_bytes(device.peak_bytes)} at event {device.peak_event:,}"]
+        facts = [f"peak {format_bytes(device.peak_bytes)} {peak_moment(device)}"]
     else:
         facts = [f"{format_bytes(device.peak_bytes)} alive at one moment"]
     if options.filters:

@@ -49,6 +49,12 @@ def as_text(snapshot: Snapshot, file: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def peak_moment(device: Device) -> str:
+    """Return when the peak was, in words."""
+    event = device.peak_event
+    return "before the first event" if event < 0 else f"at event {event:,}"
+
+
 def _device_lines(device: Device) -> list[str]:
     name = "pinned host memory" if device.index < 0 else f"device {device.index}"
     events, allocations = int(device.events), len(device.allocations)
@@ -56,7 +62,7 @@ def _device_lines(device: Device) -> list[str]:
     if events:
         lines += [
             f"  at start  {format_bytes(device.initial_bytes):>10}",
-            f"  peak      {format_bytes(device.peak_bytes):>10}   at event {device.peak_event:,}",
+            f"  peak      {format_bytes(device.peak_bytes):>10}   {peak_moment(device)}",
             f"  at end    {format_bytes(device.final_bytes):>10}",
         ]
     else:
