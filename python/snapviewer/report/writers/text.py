@@ -5,60 +5,50 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator
 
-from snapviewer.report.blocks import (
-    BarChart,
-    Block,
-    Heading,
-    LineChart,
-    Listing,
-    Paragraph,
-    Table,
-    Text,
-)
+from snapviewer.report import blocks
 from snapviewer.text.sanitize import sanitize
 from snapviewer.text.table import format_table
 
 _MAX_CELL_CHARS = 200
 
 
-def text_lines(blocks: Iterable[Block], width: int | None = None) -> Iterator[str]:
+def text_lines(content: Iterable[blocks.Block], width: int | None = None) -> Iterator[str]:
     """Render blocks as lines, with an empty line between blocks.
 
     Args:
-        blocks: The blocks.
+        content: The blocks.
         width: The width to which they are fitted; None leaves lines as long as they are.
     """
     is_first = True
-    for block in blocks:
+    for block in content:
         if not is_first:
             yield ""
         is_first = False
         yield from _lines(block, width)
 
 
-def _lines(block: Block, width: int | None) -> Iterator[str]:
+def _lines(block: blocks.Block, width: int | None) -> Iterator[str]:
     match block:
-        case Heading(_, title):
+        case blocks.Heading(_, title):
             yield from _wrapped(sanitize(title), width)
-        case Paragraph(text, _):
+        case blocks.Paragraph(text, _):
             yield from _wrapped(_plain(text), width)
-        case Listing(items, is_ordered):
+        case blocks.Listing(items, is_ordered):
             for place, item in enumerate(items, start=1):
                 mark = f"{place}." if is_ordered else "-"
                 yield from _wrapped(_plain(item), width, f"  {mark} ")
-        case Table(columns, rows, _):
-            cells = [[_plain(cell)[:_MAX_CELL_CHARS] for cell in row] for row in rows]
+        case blocks.Table(columns):
+            head = [sanitize(column.title, _MAX_CELL_CHARS) for column in columns]
+            cells = [[_plain(cell)[:_MAX_CELL_CHARS] for cell in row] for row in block.full_rows()]
             right = {place for place, column in enumerate(columns) if column.is_number}
-            yield from format_table(
-                [[column.title for column in columns], *cells], right=right, width=width
-            )
-        case BarChart(title, unit, bars):
+            yield from format_table([head, *cells], right=right, width=width)
+        case blocks.BarChart(title, unit, bars):
             yield from _wrapped(f"{sanitize(title)} ({unit})", width)
             labelled = [
                 (sanitize(bar.label), f"{bar.value:,.4g}", sanitize(bar.note)) for bar in bars
             ]
             yield from format_table(labelled, right={1}, width=width)
-        case LineChart(title, x_title, unit, series):
+        case blocks.LineChart(title, x_title, unit, series):
             yield from _wrapped(f"{sanitize(title)} ({unit}) by {sanitize(x_title)}", width)
             for line in series:
                 points = ", ".join(f"{x:g}: {y:,.4g}" for x, y in line.points)
@@ -79,5 +69,5 @@ def _wrapped(text: str, width: int | None, start: str = "") -> Iterator[str]:
         )
 
 
-def _plain(text: Text) -> str:
+def _plain(text: blocks.Text) -> str:
     return sanitize("".join(span.text for span in text))
