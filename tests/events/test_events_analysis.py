@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from snapviewer.events import Log, analyze, as_dict
+from snapviewer.events import Log, analyze, to_json
 from snapviewer.events.cards import CARDS, Card, Need, fit_of, need_of, smallest
 from snapviewer.events.peaks import Part
 from snapviewer.events.rating import grade_of
@@ -133,7 +133,7 @@ def test_components_that_are_missing_are_none_and_do_not_change_the_sum() -> Non
     sizes = {item.name: item.size_bytes for item in analysis.components}
     assert sizes == {"vae": 509557760, "dit": 5704053248, "t5": None}
     assert analysis.components_bytes == 509557760 + 5704053248
-    assert as_dict(analysis)["components"][-1]["bytes"] is None
+    assert to_json(analysis)["components"][-1]["bytes"] is None
 
 
 def test_a_component_without_a_value_is_not_recorded_and_one_of_0_is_0() -> None:
@@ -193,7 +193,7 @@ def test_parts_that_are_more_than_was_measured_are_an_overlap() -> None:
 
     assert parts_of(logged)[-1] == Part("unaccounted", "", -8 * GIB)
     assert "重叠" in markdown_of(logged)
-    assert "8.00 GB** more than" in markdown_of(logged, "en")
+    assert "by **8.00 GiB**: they were not in memory at the same time" in markdown_of(logged, "en")
     assert analysis_of(logged).rating.weights_share is None
 
 
@@ -355,8 +355,8 @@ def test_of_the_memory_of_a_process_only_a_leak_is_advised_on() -> None:
 
     assert [item.kind for item in analysis.advice] == ["fix-leak"]
     assert analysis.need is None
-    assert "memory report (of the process)" in report
-    assert "no card can be chosen by it" in report
+    assert "# Process memory report\n" in report
+    assert "so no GPU can be recommended" in report
 
 
 # Cards
@@ -398,7 +398,7 @@ def test_no_card_is_enough_for_everything() -> None:
     logged = [{"event": "model_loaded", "peak_memory": 2**45}]
 
     assert smallest(need_of(2**45)) is None
-    assert "no single card is enough" in markdown_of(logged, "en")
+    assert "no single GPU is enough" in markdown_of(logged, "en")
 
 
 # Rating and advice

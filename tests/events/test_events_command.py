@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from snapviewer.events import REPORT_FORMAT, as_dict
+from snapviewer.events import REPORT_FORMAT, to_json
 from support.events_sample import GIB, SAMPLE, Entry, analysis_of, rich_log, write_log
 from support.program import Ran, run, run_here
 
@@ -99,8 +99,8 @@ def test_a_dash_is_standard_output_and_nothing_else_is_printed(here: Here) -> No
 def test_what_matters_most_is_told_where_the_report_is(here: Here) -> None:
     ran = here("log.json", "--lang", "en")
 
-    assert "- The measured peak is 24.12 GB (first seen at inference_end)." in ran.out
-    assert "Memory grows 16.0 MiB a step" in ran.out
+    assert "- The measured peak is 24.12 GB (first at inference_end)." in ran.out
+    assert "Memory grows by 16.0 MiB per step" in ran.out
     assert ran.out.endswith("report written: memory_analysis_report.md\n")
 
 
@@ -194,10 +194,10 @@ def test_a_baseline_is_compared_figure_by_figure(here: Here) -> None:
 
     report = here("rich.json", "--baseline", "log.json", "-o", "-", "--lang", "en").out
 
-    table = re.sub(" +", " ", report.partition("### Against the baseline")[2])
+    table = re.sub(" +", " ", report.partition("### Compared with the baseline")[2])
     assert "the peak changed by −2.12 GB (−8.8 %)." in table
     assert "\n| T5 encoder | 10.58 GB | 10.00 GB | −0.58 GB (−5.5 %) |\n" in table
-    assert "\n| Growth a step | 16.0 MiB | 0 B | −16.0 MiB (−100.0 %) |\n" in table
+    assert "\n| Growth per step | 16.0 MiB | 0 B | −16.0 MiB (−100.0 %) |\n" in table
     assert "\n| CLIP | not recorded | 1.00 GB | – |\n" in table
 
 
@@ -208,7 +208,7 @@ def test_many_logs_make_one_report_in_which_each_has_its_name(here: Here) -> Non
 
     ran = here("--log", *names, "-o", "-", "--lang", "en")
 
-    assert ran.out.startswith("# Comparison of memory\n")
+    assert ran.out.startswith("# Memory comparison\n")
     for number, name in enumerate(names):
         assert f"**{name}**: peak {number + 1}.00 GB" in ran.out
     assert "(+800.0 %)" in ran.out
@@ -315,7 +315,9 @@ def test_wrong_usage_is_exit_code_2_and_writes_nothing(here: Here, line: str) ->
 def test_json_is_the_analysis_that_the_report_renders(here: Here) -> None:
     record = here.json("log.json")
 
-    assert record == json.loads(json.dumps(as_dict(analysis_of(SAMPLE)))) | {"file": "log.json"}
+    assert record == json.loads(json.dumps(to_json(analysis_of(SAMPLE), compat=True))) | {
+        "file": "log.json"
+    }
     assert record["report_format"] == REPORT_FORMAT
     assert record["peak"]["bytes"] == sum(part["bytes"] for part in record["peak"]["parts"])
     assert record["peak"]["unaccounted_bytes"] == 24824987648 - record["components_bytes"]

@@ -57,7 +57,7 @@ def test_much_of_anything_makes_a_report_of_a_few_pages(entries: list[Entry]) ->
     report = markdown_of([*SAMPLE, *entries])
 
     assert len(report.encode()) < MOST_BYTES
-    assert "24.12 GB" in report
+    assert "24.1 GiB" in report
 
 
 def test_components_beyond_what_can_be_read_are_put_together_and_none_is_lost() -> None:

@@ -16,12 +16,12 @@ from snapviewer.events import (
     PdfUnavailable,
     add_custom_analysis,
     analyze_log_file,
-    as_dict,
     format_b_to_mb,
     generate_html_report,
     generate_pdf_report,
     generate_report,
     register_section,
+    to_json,
     unregister_section,
 )
 from support.events_sample import SAMPLE, Entry, analysis_of, markdown_of, without, write_log
@@ -60,7 +60,7 @@ HEADINGS = """\
 
 @pytest.fixture(scope="module")
 def report() -> str:
-    return markdown_of(SAMPLE)
+    return markdown_of(SAMPLE, compat=True)
 
 
 def section(report: str, heading: str) -> str:
@@ -94,7 +94,7 @@ def test_the_script_and_the_package_write_the_same_report(tmp_path: Path) -> Non
 
     assert [by_script.code, by_module.code, by_command.code] == [0, 0, 0], by_script.err
     written = [(tmp_path / f"{name}.md").read_text(encoding="utf-8") for name in "abc"]
-    assert written[0] == written[1] == written[2] == markdown_of(SAMPLE)
+    assert written[0] == written[1] == written[2] == markdown_of(SAMPLE, compat=True)
 
 
 _MODULE = ("-m", "snapviewer.events")
@@ -170,7 +170,7 @@ def test_every_type_of_event_is_understood_and_an_unknown_one_is_listed() -> Non
     assert analysis.steps is not None
     assert [step.number for step in analysis.steps.steps] == [0, 9, 123456]
     assert [other.name for other in analysis.others] == ["something_else"]
-    report = markdown_of([*SAMPLE, unknown])
+    report = markdown_of([*SAMPLE, unknown], compat=True)
     assert table(section(report, "### 未知事件")) == {"`something_else`": ["1", "未记录", "5.0 MB"]}
 
 
@@ -366,7 +366,7 @@ def test_the_report_has_charts_of_components_phases_and_steps(report: str) -> No
 
 
 def test_a_missing_event_is_shown_as_missing() -> None:  # E26
-    report = markdown_of(without("t5_loaded"))
+    report = markdown_of(without("t5_loaded"), compat=True)
 
     assert table(section(report, "### 1. 模型加载阶段显存消耗"))["T5 编码器"] == ["未记录"] * 2
 
@@ -417,7 +417,9 @@ def test_the_script_needs_the_standard_library_only_and_no_directory(tmp_path: P
     done = subprocess.run(command, cwd="/", capture_output=True, check=False, timeout=60)
 
     assert done.returncode == 0, done.stderr
-    assert done.stdout.decode() == markdown_of(SAMPLE).replace("memory_events.json", str(log))
+    assert done.stdout.decode() == markdown_of(SAMPLE, compat=True).replace(
+        "memory_events.json", str(log)
+    )
 
 
 def test_we_state_the_python_that_we_need_and_an_older_one_is_told(tmp_path: Path) -> None:  # E28
@@ -432,4 +434,4 @@ def test_we_state_the_python_that_we_need_and_an_older_one_is_told(tmp_path: Pat
 
 def test_reports_say_the_version_of_their_format(report: str) -> None:  # E29
     assert f"报告格式 {REPORT_FORMAT}。" in report
-    assert json.loads(json.dumps(as_dict(analysis_of(SAMPLE))))["report_format"] == REPORT_FORMAT
+    assert json.loads(json.dumps(to_json(analysis_of(SAMPLE))))["report_format"] == REPORT_FORMAT

@@ -92,6 +92,8 @@ def analysis_of(entries: Iterable[object], *, steps_are: Meaning | None = None) 
     return analyze(log_of(entries, "memory_events.json"), steps_are=steps_are)
 
 
-def markdown_of(entries: Sequence[object], language: Language = "zh") -> str:
+def markdown_of(
+    entries: Sequence[object], language: Language = "zh", *, compat: bool = False
+) -> str:
     """The report on these entries."""
-    return as_markdown(report_on(analysis_of(entries), language=language))
+    return as_markdown(report_on(analysis_of(entries), language=language, compat=compat))

@@ -18,11 +18,11 @@ from snapviewer.events.log import Log, read_log
 from snapviewer.events.reader import LogError
 from snapviewer.files.atomic_write import atomic_write
 from snapviewer.report.blocks import Document, Language
-from snapviewer.report.events.baseline import comparison_of
+from snapviewer.report.events.comparison import comparison_of
 from snapviewer.report.events.conclusion import findings
-from snapviewer.report.events.json import as_dict, check_as_dict, comparison_as_dict
-from snapviewer.report.events.single import REPORT_FORMAT, colophon, report_on
-from snapviewer.report.events.words import Words
+from snapviewer.report.events.json import check_to_json, comparison_to_json, to_json
+from snapviewer.report.events.report import report_on
+from snapviewer.report.events.words import REPORT_FORMAT, Words
 from snapviewer.report.writers.html import as_html
 from snapviewer.report.writers.markdown import as_markdown
 from snapviewer.report.writers.pdf import PdfUnavailable, as_pdf
@@ -122,7 +122,7 @@ def run(options: argparse.Namespace) -> None:
         options.usage_error("--json and -o - are both for standard output: choose one")
     language: Language = options.lang
     try:
-        _run(options, logs, Words(language))
+        _run(options, logs, Words(language, compat=True))
     except (LogError, PdfUnavailable) as error:
         raise EventsError(error.sentence(language)) from None
 
@@ -181,8 +181,8 @@ def _refuse(output: str, logs: Sequence[str], say: Words) -> None:
 def _document(analyses: Sequence[Analysis], baseline: Analysis | None, say: Words) -> Document:
     if len(analyses) > 1:
         all_of_them = [baseline, *analyses] if baseline else analyses
-        return comparison_of(all_of_them, language=say.language, colophon=colophon(say))
-    document = report_on(analyses[0], language=say.language, baseline=baseline)
+        return comparison_of(all_of_them, language=say.language, compat=True)
+    document = report_on(analyses[0], language=say.language, baseline=baseline, compat=True)
     if has_sections():
         return with_sections(document, analyze_log_file(analyses[0].path))
     return document
@@ -239,15 +239,15 @@ def _record(
     compared = [baseline, *analyses] if baseline else analyses
     more: dict[str, Any] = {}
     if len(compared) > 1:
-        more["comparison"] = comparison_as_dict(compared)
+        more["comparison"] = comparison_to_json(compared)
     if checks:
-        more["checks"] = [check_as_dict(check) for check in checks]
+        more["checks"] = [check_to_json(check) for check in checks]
     if len(analyses) == 1:
-        document = as_dict(analyses[0], language=say.language)
+        document = to_json(analyses[0], language=say.language, compat=True)
         if baseline:
-            document["baseline"] = as_dict(baseline, language=say.language)
+            document["baseline"] = to_json(baseline, language=say.language, compat=True)
         return document | more
-    logs = [as_dict(analysis, language=say.language) for analysis in compared]
+    logs = [to_json(analysis, language=say.language, compat=True) for analysis in compared]
     return {"report_format": REPORT_FORMAT, "logs": logs} | more
 
 

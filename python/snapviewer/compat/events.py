@@ -15,7 +15,7 @@ from snapviewer.events.analysis import Analysis, analyze
 from snapviewer.events.log import log_of
 from snapviewer.events.reader import LogError, read_entries
 from snapviewer.report.blocks import Block, Document, Heading, Language, Listing, Paragraph, text
-from snapviewer.report.events.single import report_on
+from snapviewer.report.events.report import report_on
 from snapviewer.report.writers.html import as_html
 from snapviewer.report.writers.markdown import as_markdown, blocks_as_markdown
 from snapviewer.report.writers.pdf import as_pdf
@@ -129,7 +129,7 @@ def document_of(
     Raises:
         LogError: There are no events in it.
     """
-    document = report_on(analysis_of(analysis_data, log_path), language=language)
+    document = report_on(analysis_of(analysis_data, log_path), language=language, compat=True)
     return with_sections(document, analysis_data)
 
 

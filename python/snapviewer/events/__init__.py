@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from snapviewer.events.log import read_log as read_log
     from snapviewer.events.reader import LogError as LogError
     from snapviewer.events.recorder import EventRecorder as EventRecorder
-    from snapviewer.report.events.json import as_dict as as_dict
-    from snapviewer.report.events.single import REPORT_FORMAT as REPORT_FORMAT
-    from snapviewer.report.events.single import report_on as report_on
+    from snapviewer.report.events.json import to_json as to_json
+    from snapviewer.report.events.report import report_on as report_on
+    from snapviewer.report.events.words import REPORT_FORMAT as REPORT_FORMAT
     from snapviewer.report.writers.html import as_html as as_html
     from snapviewer.report.writers.markdown import as_markdown as as_markdown
     from snapviewer.report.writers.pdf import PdfUnavailable as PdfUnavailable
@@ -46,8 +46,9 @@ else:
             "events.reader": "LogError",
             "events.log": "Event Log read_log",
             "events.recorder": "EventRecorder",
-            "report.events.json": "as_dict",
-            "report.events.single": "REPORT_FORMAT report_on",
+            "report.events.json": "to_json",
+            "report.events.report": "report_on",
+            "report.events.words": "REPORT_FORMAT",
             "report.writers.html": "as_html",
             "report.writers.markdown": "as_markdown",
             "report.writers.pdf": "PdfUnavailable as_pdf",

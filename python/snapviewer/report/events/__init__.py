@@ -1,1 +1,1 @@
-"""What a report says: an analysis as a document, in Chinese or English."""
+"""Reports on memory events, in Chinese and English."""

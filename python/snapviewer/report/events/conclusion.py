@@ -1,55 +1,41 @@
-"""The last chapter: what was found, what to do first, and which card to use."""
+"""The last chapter: findings, priorities, and which GPU to use."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 
-from snapviewer.events.advice import Saving
 from snapviewer.events.analysis import Analysis
 from snapviewer.events.cards import CARDS, HEADROOM, Card, Fit, fit_of, need_of, smallest
-from snapviewer.report.blocks import (
-    Block,
-    Heading,
-    Listing,
-    Paragraph,
-    Table,
-    Text,
-    code,
-    strong,
-    text,
-)
+from snapviewer.report.blocks import Block, Listing, Paragraph, Table, Text, code, strong, text
 
-from .baseline import against
-from .growth import growth_text
-from .patterns import failure_text, unaccounted_sentence
-from .strategies import advice_title, saving
+from .advice import priorities
+from .comparison import against
+from .steps import growth_text
+from .usage import failure_text, is_much_unaccounted, unaccounted_text
 from .words import GIB, Words, columns, row
-
-_MOST_PRIORITIES = 10
-# The least shares of the peak that make a priority high, or medium.
-_HIGH, _MEDIUM = 0.2, 0.05
 
 
 def conclusion(analysis: Analysis, say: Words, baseline: Analysis | None = None) -> Iterator[Block]:
     """Yield the chapter."""
-    yield Heading(2, say("结论与建议", "Conclusions"))
-    yield Heading(3, say("主要发现", "Main findings"))
+    yield say.heading(2, "结论与建议", "Conclusions")
+    yield say.heading(3, "主要发现", "Findings")
     yield Listing(tuple(findings(analysis, say, baseline)), is_ordered=True)
-    yield Heading(3, say("优先级建议", "Priorities"))
-    yield from _priorities(analysis, say)
-    yield Heading(3, say("部署建议", "Deployment"))
+    yield say.heading(3, "优先级建议", "Priorities")
+    yield from priorities(analysis, say)
+    yield say.heading(3, "部署建议", "Deployment")
     yield from _deployment(analysis, say)
 
 
 def findings(analysis: Analysis, say: Words, baseline: Analysis | None = None) -> Iterator[Text]:
-    """Yield what a reader should know first, in the order of importance."""
-    peak = analysis.peak
+    """Yield the findings, the most important first."""
+    if analysis.failures:
+        yield failure_text(analysis.failures[0], say)
     if baseline is not None:
         yield text(against(baseline, analysis, say))
+    peak = analysis.peak
     if peak is None:
         yield text(
-            say("没有记录加载之后的峰值显存。", "No peak was recorded once something was loaded.")
+            say("没有记录加载之后的峰值显存。", "No peak was recorded after loading.")
             if analysis.components_bytes
             else say("没有记录峰值显存。", "No peak was recorded.")
         )
@@ -57,27 +43,24 @@ def findings(analysis: Analysis, say: Words, baseline: Analysis | None = None) -
         yield text(
             say("实测峰值为 ", "The measured peak is "),
             strong(say.size(peak.size_bytes)),
-            say("（首次记录于 ", " (first seen at "),
+            say("（首次记录于 ", " (first at "),
             code(peak.event),
             say("）。", ")."),
         )
-    if analysis.failures:
-        yield failure_text(analysis.failures[0], say)
     if analysis.steps:
         yield growth_text(analysis, say)
-    if analysis.parts and analysis.components_bytes is not None:
-        yield unaccounted_sentence(analysis, say)
+    if is_much_unaccounted(analysis):
+        yield unaccounted_text(analysis, say)
     total = analysis.components_bytes
-    sized = [item for item in analysis.components if item.size_bytes]
-    if total and total > 0 and sized:
-        largest = max(sized, key=lambda item: item.size_bytes or 0)
+    sizes = [(item.size_bytes, item.name) for item in analysis.components if item.size_bytes]
+    if total and len(sizes) > 1:
+        size, name = max(sizes, key=lambda item: item[0])
+        share = say.share(size / total)
         yield text(
-            strong(say.component(largest.name)),
+            strong(say.component(name)),
             say(
-                f"是最大的组件：{say.size(largest.size_bytes)}，"
-                f"占全部组件的 {say.share((largest.size_bytes or 0) / total)}。",
-                f" is the largest component: {say.size(largest.size_bytes)}, "
-                f"{say.share((largest.size_bytes or 0) / total)} of all of them.",
+                f"是最大的组件：{say.size(size)}，占全部组件的 {share}。",
+                f" is the largest component: {say.size(size)}, {share} of all components.",
             ),
         )
     if analysis.lost_count:
@@ -88,18 +71,18 @@ def findings(analysis: Analysis, say: Words, baseline: Analysis | None = None) -
                 f"The recorder could not write {lost} (a full disk?).",
             )
         )
+    yield from _oddities(analysis, say)
+
+
+def _oddities(analysis: Analysis, say: Words) -> Iterator[Text]:
     if analysis.odd_count and all(odd.kind == "torn-line" for odd in analysis.oddities):
         why = "" if analysis.is_ended else say("：运行可能被终止", ": the run was probably killed")
-        yield text(
-            say(f"日志有没有写完的行{why}。", f"A line of the log was not written to its end{why}.")
-        )
+        yield text(say(f"日志有没有写完的行{why}。", f"The log has an incomplete line{why}."))
     elif analysis.odd_count:
-        oddities = say.count(analysis.odd_count, "处内容", "entry", "entries")
+        entries = say.count(analysis.odd_count, "处内容", "invalid entry", "invalid entries")
         yield text(
             say(
-                f"日志中有 {oddities}不合格式，见附录。",
-                f"The log has {oddities} with something that the format does not have: see the "
-                "appendix.",
+                f"日志中有 {entries}不合格式，见附录。", f"The log has {entries}: see the appendix."
             )
         )
     if analysis.other_count:
@@ -109,110 +92,29 @@ def findings(analysis: Analysis, say: Words, baseline: Analysis | None = None) -
         yield text(say(f"日志中有 {kinds}，见附录。", f"The log has {kinds}: see the appendix."))
 
 
-def _priorities(analysis: Analysis, say: Words) -> Iterator[Block]:
-    shown = analysis.advice[:_MOST_PRIORITIES]
-    if not shown:
-        yield Paragraph(
-            text(
-                say(
-                    "这些数值没有指出值得做的事。",
-                    "These numbers point to nothing that is worth doing.",
-                )
-                if analysis.peak and (analysis.steps or analysis.components_bytes is not None)
-                else say(
-                    "没有可依据的数值：请记录组件加载、峰值和步骤事件后再分析。",
-                    "There are no numbers to go by: record the loading of components, peaks and "
-                    "steps, and analyze again.",
-                )
-            )
-        )
-        return
-    items = []
-    for item in shown:
-        is_leak = item.kind == "fix-leak"  # it has no end
-        level = _priority(analysis, sys.maxsize if is_leak else item.saved_bytes, say)
-        points = f"{advice_title(item, say)} ({saving(item, analysis, say)})"
-        # What a leak comes to later is not in the measured peak.
-        then = "" if is_leak else _projected(analysis, item, say)
-        items.append(say.labelled(level, points, then))
-    yield Listing(tuple(items), is_ordered=True)
-
-
-def _priority(analysis: Analysis, saved_bytes: int, say: Words) -> str:
-    whole = analysis.peak.size_bytes if analysis.peak else analysis.components_bytes or 0
-    if saved_bytes >= _HIGH * whole:
-        return say("高优先级", "High priority")
-    if saved_bytes >= _MEDIUM * whole:
-        return say("中优先级", "Medium priority")
-    return say("低优先级", "Low priority")
-
-
-def _projected(analysis: Analysis, item: Saving, say: Words) -> str:
-    """Say what the peak would be, and the smallest card for it."""
-    need = analysis.need
-    if analysis.peak is None or need is None:
-        return ""
-    rest = max(0, analysis.peak.size_bytes - item.saved_bytes)
-    on_device = None if need.is_context_assumed else max(0, need.used_bytes - item.saved_bytes)
-    card = smallest(need_of(rest, on_device))
-    if card is None or card == smallest(need):
-        return say(f"，峰值降至 {say.size(rest)}", f": the peak becomes {say.size(rest)}")
-    if item.kind == "shard":
-        return say(
-            f"，每张卡的峰值降至 {say.size(rest)}，可用两张 {card.name}",
-            f": the peak of each becomes {say.size(rest)}, which fits on two {card.name}",
-        )
-    return say(
-        f"，峰值降至 {say.size(rest)}，可用 {card.name}",
-        f": the peak becomes {say.size(rest)}, which fits on the {card.name}",
-    )
-
-
 def _deployment(analysis: Analysis, say: Words) -> Iterator[Block]:
     need = analysis.need
     if need is None or analysis.peak is None:
-        reason = (
-            say(
-                "日志记录的是进程内存，不是 GPU 上的，不能据此选择 GPU。",
-                "The log has the memory of the process, not of a GPU: no card can be chosen by it.",
-            )
-            if analysis.environment.source == "process"
-            else say(
-                "没有记录峰值，无法推荐 GPU；请记录 peak_memory。",
-                "No peak was recorded, so no card can be recommended; record peak_memory.",
-            )
-        )
-        yield Paragraph(text(reason))
-        weights = analysis.components_bytes
-        least = smallest(need_of(weights)) if weights else None
-        if least and weights and analysis.environment.source == "device":
-            yield Paragraph(
-                text(
-                    say(
-                        f"仅各组件就有 {say.size(weights)}，至少需要 {least.name}。",
-                        f"The components alone are {say.size(weights)}: it takes a {least.name} at "
-                        "least.",
-                    )
-                )
-            )
+        yield from _without_need(analysis, say)
         return
     headroom = f"{100 * HEADROOM:.0f} %"
+    context = f"0.50 {'GB' if say.compat else 'GiB'}"
     how = (
-        say("CUDA 上下文按 0.50 GB 估计", "0.50 GB assumed for CUDA's context")
+        say(f"CUDA 上下文按 {context} 估计", f"{context} assumed for CUDA's context")
         if need.is_context_assumed
         else say(
             f"卡上实测占用 {say.size(need.used_bytes)}",
-            f"{say.size(need.used_bytes)} in use on the card as measured",
+            f"{say.size(need.used_bytes)} measured in use on the GPU",
         )
     )
+    peak = say.size(analysis.peak.size_bytes)
     yield Paragraph(
         text(
             say("需要 ", "Needed: "),
             strong(say.size(need.needed_bytes)),
             say(
-                f"：实测峰值 {say.size(analysis.peak.size_bytes)}，{how}，另加 {headroom} 余量。",
-                f", which is the measured peak of {say.size(analysis.peak.size_bytes)} ({how}) and "
-                f"{headroom} headroom.",
+                f"：实测峰值 {peak}，{how}，另加 {headroom} 余量。",
+                f", for the measured peak of {peak}, {how}, and {headroom} headroom.",
             ),
         )
     )
@@ -220,41 +122,57 @@ def _deployment(analysis: Analysis, say: Words) -> Iterator[Block]:
     server = smallest(need, (card for card in CARDS if card.is_datacenter))
     names = [card.name for card in dict.fromkeys((best, server)) if card is not None]
     items = [
-        say.labelled(say("推荐 GPU", "Recommended GPU"), say(" 或 ", " or ").join(names))
-        if names
-        else say.labelled(
+        say.labelled(
             say("推荐 GPU", "Recommended GPU"),
-            say("没有单张卡足够，需要多卡切分", "no single card is enough; shard over several"),
+            say(" 或 ", " or ").join(names)
+            or say("没有单张卡足够，需要多卡切分", "no single GPU is enough; shard over several"),
         )
     ]
     tight = [card.name for card in CARDS if fit_of(card, need) == "tight"]
     if tight:
-        items.append(
-            say.labelled(
-                say("勉强可用（余量不足）", "Just fits, without headroom"), say.listed(tight)
-            )
-        )
+        label = say("勉强可用（余量不足）", "Fits without headroom")
+        items.append(say.labelled(label, say.listed(tight)))
     yield Listing(tuple(items))
+    fits: dict[Fit, str] = {
+        "fits": say("够用", "yes"),
+        "tight": say("勉强，没有余量", "yes, without headroom"),
+        "too-small": say("不够", "no"),
+    }
+    memory = (
+        say("可用显存 (GB)", "Memory (GB)") if say.compat else say("可用显存 (GiB)", "Memory (GiB)")
+    )
     yield Table(
-        columns("GPU", f"#{say('可用显存 (GB)', 'Memory (GB)')}", say("是否够用", "Does it fit?")),
+        columns("GPU", f"#{memory}", say("是否够用", "Fits")),
         tuple(
-            row(card.name, f"{card.memory_bytes / GIB:.1f}", _fit_name(fit_of(card, need), say))
+            row(card.name, f"{card.memory_bytes / GIB:.1f}", fits[fit_of(card, need)])
             for card in _around(best)
         ),
     )
 
 
+def _without_need(analysis: Analysis, say: Words) -> Iterator[Block]:
+    if analysis.environment.source == "process":
+        yield say.paragraph(
+            "日志记录的是进程内存，不是 GPU 上的，不能据此选择 GPU。",
+            "The log has the memory of a process, not of a GPU, so no GPU can be recommended.",
+        )
+        return
+    yield say.paragraph(
+        "没有记录峰值，无法推荐 GPU；请记录 peak_memory。",
+        "No peak was recorded, so no GPU can be recommended; record peak_memory.",
+    )
+    weights = analysis.components_bytes
+    least = smallest(need_of(weights)) if weights else None
+    if least:
+        size = say.size(weights)
+        yield say.paragraph(
+            f"仅各组件就有 {size}，至少需要 {least.name}。",
+            f"The components alone take {size}: at least the {least.name} is needed.",
+        )
+
+
 def _around(best: Card | None) -> list[Card]:
-    """Return the cards around the recommended one, small to large."""
+    """Return the GPUs around the recommended one, small to large."""
     cards = sorted(CARDS, key=lambda card: card.memory_mib)
     place = cards.index(best) if best in cards else len(cards)
     return cards[max(0, place - 4) : place + 4]
-
-
-def _fit_name(fit: Fit, say: Words) -> str:
-    names: dict[Fit, str] = {
-        "fits": say("够用", "yes"),
-        "tight": say("勉强，没有余量", "just, without headroom"),
-        "too-small": say("不够", "no"),
-    }
-    return names[fit]

@@ -1,8 +1,9 @@
-"""An analysis as the document that `--json` prints."""
+"""The JSON document of an analysis, which `--json` prints."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from snapviewer.events.analysis import Analysis
@@ -10,21 +11,23 @@ from snapviewer.events.cards import CARDS, fit_of, smallest
 from snapviewer.events.figures import Check, common_keys, figures_of
 from snapviewer.report.blocks import Language
 
+from .advice import advice_title
 from .conclusion import findings
-from .overview import title_of
-from .single import REPORT_FORMAT
-from .strategies import advice_title
-from .words import Words
+from .words import REPORT_FORMAT, Words
+
+_MAX_FAILURES = 100
 
 
-def as_dict(analysis: Analysis, *, language: Language = "zh") -> dict[str, Any]:
-    """Return all that a report renders; sizes are bytes, what was not recorded is None."""
-    say = Words(language)
+def to_json(
+    analysis: Analysis, *, language: Language = "zh", compat: bool = False
+) -> dict[str, Any]:
+    """Return everything that a report shows; sizes are bytes, what was not recorded is None."""
+    say = Words(language, compat)
     environment = analysis.environment
     return {
         "report_format": REPORT_FORMAT,
         "file": analysis.path,
-        "title": title_of(analysis, say),
+        "title": say.title(analysis),
         "events": {
             "count": analysis.event_count,
             "with_peak": analysis.peak_event_count,
@@ -44,7 +47,7 @@ def as_dict(analysis: Analysis, *, language: Language = "zh") -> dict[str, Any]:
                     "about": failure.about,
                     "recovered": failure.is_recovered,
                 }
-                for failure in analysis.failures[:100]
+                for failure in analysis.failures[:_MAX_FAILURES]
             ],
             "lost": analysis.lost_count,
             "ended": analysis.is_ended,
@@ -68,39 +71,13 @@ def as_dict(analysis: Analysis, *, language: Language = "zh") -> dict[str, Any]:
             for item in analysis.components
         ],
         "components_bytes": analysis.components_bytes,
-        "phases": [
-            {"name": phase.name, "peak_bytes": phase.peak_bytes, "times": phase.times}
-            for phase in analysis.phases
-        ],
-        "stages": [
-            {
-                "name": stage.name,
-                "times": stage.times,
-                "duration_s": stage.duration_s,
-                "incremental_bytes": stage.incremental_bytes,
-                "peak_bytes": stage.peak_bytes,
-            }
-            for stage in analysis.stages
-        ],
+        "phases": [asdict(phase) for phase in analysis.phases],
+        "stages": [asdict(stage) for stage in analysis.stages],
         "steps": _steps(analysis),
         "peak": _peak(analysis),
-        "rating": {
-            "utilisation": analysis.rating.utilisation,
-            "weights_share": analysis.rating.weights_share,
-            "accounted_share": analysis.rating.accounted_share,
-            "stability": analysis.rating.stability,
-            "growth": analysis.rating.growth,
-            "grades": dict(analysis.rating.grades),
-            "overall": analysis.rating.overall,
-        },
+        "rating": {**asdict(analysis.rating), "grades": analysis.rating.grades},
         "advice": [
-            {
-                "kind": item.kind,
-                "term": item.term,
-                "subject": item.subject or None,
-                "saved_bytes": item.saved_bytes,
-                "title": advice_title(item, say),
-            }
+            {**asdict(item), "subject": item.subject or None, "title": advice_title(item, say)}
             for item in analysis.advice
         ],
         "gpu": _gpu(analysis),
@@ -140,13 +117,7 @@ def _steps(analysis: Analysis) -> dict[str, Any] | None:
         "highest_bytes": max(values),
         "sum_bytes": sum(values),
         "highest_level_bytes": steps.highest_bytes,
-        "growth": {
-            "verdict": steps.growth.verdict,
-            "per_step_bytes": steps.growth.per_step_bytes,
-            "late_per_step_bytes": steps.growth.late_per_step_bytes,
-            "noise_bytes": steps.growth.noise_bytes,
-            "per_run_bytes": steps.growth.per_run_bytes,
-        },
+        "growth": asdict(steps.growth),
     }
 
 
@@ -187,8 +158,8 @@ def _gpu(analysis: Analysis) -> dict[str, Any] | None:
     }
 
 
-def comparison_as_dict(analyses: Sequence[Analysis]) -> list[dict[str, Any]]:
-    """Return the figures of several runs; the first is what the others are compared with."""
+def comparison_to_json(analyses: Sequence[Analysis]) -> list[dict[str, Any]]:
+    """Return the figures of several runs, with their changes from the first."""
     all_figures = [figures_of(analysis) for analysis in analyses]
     rows = []
     for key in common_keys(all_figures):
@@ -209,8 +180,8 @@ def comparison_as_dict(analyses: Sequence[Analysis]) -> list[dict[str, Any]]:
     return rows
 
 
-def check_as_dict(check: Check) -> dict[str, Any]:
-    """Return a check and how it went."""
+def check_to_json(check: Check) -> dict[str, Any]:
+    """Return a check and its result."""
     return {
         "check": check.kind,
         "file": check.path,

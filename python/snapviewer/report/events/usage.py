@@ -1,234 +1,367 @@
-"""The chapter on memory usage: what was loaded, the peaks of the phases, the steps."""
+"""The chapter on memory usage: loaded components, peaks, steps, and the parts of the peak."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from snapviewer.events.advice import MIN_SHARE
 from snapviewer.events.analysis import Analysis
-from snapviewer.events.names import OTHER_COMPONENTS
-from snapviewer.events.rating import LEAKS
+from snapviewer.events.gather import Component, Failure, Stage
+from snapviewer.events.names import OTHER_COMPONENTS, use_of
+from snapviewer.events.peaks import Part
 from snapviewer.report.blocks import (
     Bar,
     BarChart,
     Block,
-    Heading,
-    LineChart,
     Listing,
     Paragraph,
-    Series,
+    Span,
     Table,
+    Text,
+    Tone,
     code,
     strong,
     text,
 )
 
-from .growth import growth_paragraph, meaning_sentence
-from .points import thinned
-from .words import GIB, MIB, Words, columns, row
+from .steps import steps_section
+from .words import Words, columns, row
+
+_MAX_STAGES = 40
+_MAX_BARS = 40
 
 
 def usage(analysis: Analysis, say: Words) -> Iterator[Block]:
     """Yield the chapter."""
-    yield Heading(2, say("显存使用分析", "Memory usage"))
+    yield say.heading(2, "显存使用分析", "Memory usage")
+    yield say.heading(3, "1. 模型加载阶段显存消耗", "1. Loaded components")
     yield from _loading(analysis, say)
+    yield say.heading(3, "2. 关键阶段显存峰值", "2. Peaks by phase")
     yield from _phases(analysis, say)
-    yield from _steps(analysis, say)
+    yield say.heading(3, "3. 生成步骤显存变化", "3. Memory over the steps")
+    yield from steps_section(analysis, say)
+    yield say.heading(3, "4. 显存使用模式分析", "4. Usage patterns")
+    yield say.heading(4, "4.1 模型组件分析", "4.1 Components")
+    yield from _components(analysis, say)
+    yield say.heading(4, "4.2 推理阶段分析", "4.2 Inference")
+    yield from _inference(analysis, say)
+    yield say.heading(4, "4.3 峰值对账", "4.3 Parts of the peak")
+    yield from _peak_parts(analysis, say)
+
+
+def _size_table(
+    titles: tuple[str, str],
+    sizes: Sequence[tuple[str, int | None]],
+    total: tuple[Text, int | None],
+    say: Words,
+) -> Table:
+    """Return a table of names, sizes and shares of a total, which is the last row."""
+    total_name, whole = total
+    share = "100.0 %" if whole else say.missing if whole is None else "–"
+    rows = [row(name, say.number(size), say.share_of(size, whole)) for name, size in sizes]
+    rows.append(row(total_name, strong(say.number(whole)), strong(share)))
+    titled = columns(titles[0], f"#{titles[1]} ({say.unit})", f"#{say('占比', 'Share')}")
+    return Table(titled, tuple(rows), has_total=True)
+
+
+def _size_chart(title: str, bars: Sequence[tuple[str, int, str, Tone]], say: Words) -> BarChart:
+    """Return a chart of labels, sizes, notes and tones."""
+    shown = [Bar(label, say.scaled(size), note, tone) for label, size, note, tone in bars]
+    return BarChart(title, say.unit, tuple(shown[:_MAX_BARS]))
 
 
 def _loading(analysis: Analysis, say: Words) -> Iterator[Block]:
-    yield Heading(3, say("1. 模型加载阶段显存消耗", "1. Memory of the loaded model"))
     total = analysis.components_bytes
     if not analysis.components:
-        yield Paragraph(text(say("没有记录任何模型组件。", "No component was recorded.")))
+        yield say.paragraph("没有记录任何模型组件。", "No component was recorded.")
         return
-    rows = [
-        row(
-            say.component(item.name),
-            say.number(item.size_bytes),
-            share_of(item.size_bytes, total, say),
-        )
-        for item in analysis.components
-    ]
-    rows.append(
-        row(
-            strong(say("总计", "Total")),
-            strong(say.number(total)),
-            strong("100.0 %" if total else say.missing if total is None else "–"),
-        )
+    named = [(say.component(item.name), item.size_bytes) for item in analysis.components]
+    titles = (say("组件", "Component"), say("显存消耗", "Memory"))
+    yield _size_table(titles, named, (text(strong(say("总计", "Total"))), total), say)
+    repeated = say.listed(
+        [
+            f"{say.component(item.name)} ×{item.times}"
+            for item in analysis.components
+            if item.times > 1 and item.name != OTHER_COMPONENTS
+        ]
     )
-    yield Table(
-        columns(
-            say("组件", "Component"), f"#{say('显存消耗', 'Memory')} ({say.unit})", share_title(say)
-        ),
-        tuple(rows),
-        has_total=True,
-    )
-    repeated = [
-        item for item in analysis.components if item.times > 1 and item.name != OTHER_COMPONENTS
-    ]
     if repeated:
-        names = say.listed([f"{say.component(item.name)} ×{item.times}" for item in repeated])
-        yield Paragraph(
-            text(
-                say(
-                    f"多次加载的组件按其最大值计算：{names}。",
-                    f"Loaded several times, and counted once with the largest value: {names}.",
-                )
-            )
+        yield say.paragraph(
+            f"多次加载的组件按其最大值计算：{repeated}。",
+            f"Loaded several times, and counted once with the largest size: {repeated}.",
         )
-    bars = [
-        Bar(
-            say.component(item.name),
-            say.scaled(item.size_bytes),
-            f"{say.size(item.size_bytes)} · {share_of(item.size_bytes, total, say)}",
-        )
-        for item in analysis.components
-        if item.size_bytes is not None and item.size_bytes > 0
+    bars: list[tuple[str, int, str, Tone]] = [
+        (name, size, f"{say.size(size)} · {say.share_of(size, total)}", "plain")
+        for name, size in named
+        if size is not None and size > 0
     ]
     if bars:
-        yield BarChart(say("各组件显存", "Memory of the components"), say.unit, tuple(bars))
-
-
-def share_title(say: Words) -> str:
-    """Return the title of a column of shares."""
-    return f"#{say('占比', 'Share')}"
-
-
-def share_of(part: int | None, whole: int | None, say: Words) -> str:
-    """Say a part of a whole."""
-    if part is None:
-        return say.missing
-    if not whole or not 0 <= part <= whole:
-        return "–"
-    return say.share(part / whole)
+        yield _size_chart(say("各组件显存", "Memory by component"), bars, say)
 
 
 def _phases(analysis: Analysis, say: Words) -> Iterator[Block]:
-    yield Heading(3, say("2. 关键阶段显存峰值", "2. Peaks of the key phases"))
-    known = {
-        "init": say("加载之前", "before anything was loaded"),
+    descriptions = {
+        "init": say("加载之前", "before loading"),
         "model_loaded": say("所有模型组件加载完毕", "all components are loaded"),
-        "forward_pass": say("推理计算阶段", "inference begins to compute"),
-        "generation": say(
-            "生成开始之后实测的最高值", "the highest measured since generation began"
-        ),
+        "forward_pass": say("推理计算阶段", "inference begins"),
+        "generation": say("生成开始之后实测的最高值", "highest since generation began"),
         "after_decode": say("解码完成", "decoding is done"),
-        "inference_end": say("推理结束时的最高水位", "the high-water mark when inference ended"),
-        "total_generation": say("整个生成过程", "all of the generation"),
+        "inference_end": say("推理结束时的最高水位", "high-water mark at the end of inference"),
+        "total_generation": say("整个生成过程", "whole generation"),
     }
-    rows = []
-    for phase in analysis.phases:
-        more = f" (×{phase.times})" if phase.times > 1 else ""
-        rows.append(
-            row(say.phase(phase.name), say.number(phase.peak_bytes), f"{known[phase.name]}{more}")
-        )
     yield Table(
         columns(
             say("阶段", "Phase"),
             f"#{say('峰值显存', 'Peak')} ({say.unit})",
-            say("说明", "What it is"),
+            say("说明", "Description"),
         ),
-        tuple(rows),
+        tuple(
+            row(
+                say.phase(phase.name),
+                say.number(phase.peak_bytes),
+                descriptions[phase.name] + (f" (×{phase.times})" if phase.times > 1 else ""),
+            )
+            for phase in analysis.phases
+        ),
     )
-    peak = analysis.peak
-    bars = tuple(
-        Bar(
-            say.phase(phase.name),
-            say.scaled(phase.peak_bytes),
-            say.size(phase.peak_bytes),
-            "warning" if peak and phase.peak_bytes == peak.size_bytes else "plain",
-        )
+    highest = analysis.peak.size_bytes if analysis.peak else None
+    bars: list[tuple[str, int, str, Tone]] = [
+        (say.phase(phase.name), peak, say.size(peak), "warning" if peak == highest else "plain")
         for phase in analysis.phases
-        if phase.peak_bytes is not None
-    )
+        if (peak := phase.peak_bytes) is not None
+    ]
     if bars:
-        yield BarChart(say("各阶段峰值", "Peaks of the phases"), say.unit, bars)
+        yield _size_chart(say("各阶段峰值", "Peaks by phase"), bars, say)
 
 
-def _steps(analysis: Analysis, say: Words) -> Iterator[Block]:
-    yield Heading(3, say("3. 生成步骤显存变化", "3. Memory over the generation steps"))
-    steps = analysis.steps
-    if steps is None:
+def _components(analysis: Analysis, say: Words) -> Iterator[Block]:
+    recorded = [item for item in analysis.components if item.size_bytes is not None]
+    for item in sorted(recorded, key=lambda item: -(item.size_bytes or 0)):
+        yield Paragraph(text(strong(f"{say.component(item.name)} ({say.size(item.size_bytes)})")))
+        yield Listing(tuple(_about(item, analysis, say)))
+    missing = [say.component(item.name) for item in analysis.components if item.size_bytes is None]
+    if missing:
+        names = say.listed(missing)
+        zh, en = f"未记录：{names}。", f"Not recorded: {names}."
+        if analysis.parts is not None and analysis.parts.unaccounted_bytes > 0:
+            zh += "它们的显存（若有）计入未说明部分。"
+            en += " Their memory, if any, counts as unaccounted for."
+        yield say.paragraph(zh, en)
+
+
+def _about(item: Component, analysis: Analysis, say: Words) -> Iterator[Text]:
+    size, total = item.size_bytes or 0, analysis.components_bytes or 0
+    if total > 0:
+        share = say.share(size / total)
+        shares = say(f"占全部组件的 {share}", f"{share} of all components")
+        if analysis.peak and analysis.peak.size_bytes:
+            share = say.share(size / analysis.peak.size_bytes)
+            shares += say(f"，占实测峰值的 {share}", f", {share} of the measured peak")
+        yield text(shares)
+    if item.load_s is not None:
+        yield text(say("加载耗时 ", "loaded in "), say.seconds(item.load_s))
+    uses = {
+        "encoder": say(
+            "只在生成开始之前工作：编码完成后即可移出显存，之后的步骤不需要它",
+            "used only before the first step, and not needed in memory after that",
+        ),
+        "decoder": say(
+            "只在生成结束时工作：解码前再加载即可，步骤期间不需要占用显存",
+            "used only after the last step, and not needed in memory before that",
+        ),
+        "core": say("每个步骤都要用到，必须留在显存中", "used in every step"),
+    }
+    yield text(uses[use_of(item.name)])
+
+
+def _inference(analysis: Analysis, say: Words) -> Iterator[Block]:
+    parts = analysis.parts
+    items = []
+    if parts and parts.loaded:
+        added = say.size(parts.generation_bytes)
+        between = f"{say.size(parts.loaded.size_bytes)} → {say.size(parts.peak.size_bytes)}"
+        items.append(
+            text(
+                say(
+                    f"从加载完成到最高点，峰值增加 {added}（{between}）",
+                    f"the peak rises by {added} after the model is loaded ({between})",
+                )
+            )
+        )
+    if analysis.steps:
+        highest = say.size(analysis.steps.highest_bytes)
+        items.append(
+            text(
+                say(
+                    f"步骤的最高水平比基准高 {highest}",
+                    f"the highest step is {highest} above the base",
+                )
+            )
+        )
+    device, own = analysis.device_peak_bytes, analysis.pytorch_peak_bytes
+    if device is not None and own is not None:
+        outside = say.size(max(0, device - own))
+        items.append(
+            text(
+                say(
+                    f"CUDA 运行时峰值 {say.size(device)}，PyTorch 峰值 {say.size(own)}："
+                    f"PyTorch 之外占用 {outside}",
+                    f"peak on the device {say.size(device)}, of PyTorch {say.size(own)}: "
+                    f"{outside} outside PyTorch",
+                )
+            )
+        )
+    items += [failure_text(failure, say) for failure in analysis.failures[:5]]
+    if items:
+        yield Listing(tuple(items))
+    elif not analysis.stages:
+        yield say.paragraph("没有记录推理阶段的显存。", "No memory of inference was recorded.")
+    if analysis.stages:
+        yield _stage_table(analysis.stages[:_MAX_STAGES], say)
+        yield from say.more(len(analysis.stages) - _MAX_STAGES)
+
+
+def _stage_table(stages: Sequence[Stage], say: Words) -> Table:
+    """Return a table without the columns that have no values."""
+    titles = [say("阶段", "Stage"), f"#{say('次数', 'Count')}", f"#{say('耗时', 'Time')}"]
+    has_added = any(stage.incremental_bytes is not None for stage in stages)
+    has_peak = any(stage.peak_bytes is not None for stage in stages)
+    titles += [f"#{say('增量', 'Added')}"] if has_added else []
+    titles += [f"#{say('峰值', 'Peak')}"] if has_peak else []
+    rows = []
+    for stage in stages:
+        cells = [say.stage(stage.name), f"{stage.times:,}", say.seconds(stage.duration_s)]
+        cells += [say.size(stage.incremental_bytes)] if has_added else []
+        cells += [say.size(stage.peak_bytes)] if has_peak else []
+        rows.append(row(*cells))
+    return Table(columns(*titles), tuple(rows))
+
+
+def failure_text(failure: Failure, say: Words) -> Text:
+    """Return how a run failed."""
+    about = f" ({failure.about})" if failure.about else ""
+    if failure.is_recovered:
+        zh, en = (
+            "较早的一次运行失败，之后的运行正常结束：",
+            "An earlier run failed, a later one ended well: ",
+        )
+    else:
+        zh, en = "运行以失败结束：", "The run failed: "
+    return text(say(zh, en), code(failure.event), about)
+
+
+def _part_name(part: Part, say: Words) -> str:
+    if part.kind == "component":
+        return say.component(part.subject)
+    if part.kind == "kv-cache":
+        owner = f"{say.component(part.subject)} " if part.subject else ""
+        return f"{owner}{say('KV 缓存', 'KV cache')}"
+    if part.kind == "unaccounted" and part.size_bytes < 0:
+        return say("重叠：组件之和超过实测值", "overlap: the parts exceed what was measured")
+    names = {
+        "initial": say("初始化之前已占用", "in use before loading"),
+        "unaccounted": say("未说明", "unaccounted for"),
+        "steps": say("步骤（最高水平）", "steps (highest level)"),
+        "generation": say("生成阶段其他（激活、临时）", "other, while generating"),
+    }
+    return names[part.kind]
+
+
+def _peak_parts(analysis: Analysis, say: Words) -> Iterator[Block]:
+    parts = analysis.parts
+    if parts is None:
         yield Paragraph(
             text(
-                say("没有记录任何步骤的显存（", "No step recorded its memory ("),
-                code("step_N"),
-                say("）。", ")."),
+                say("没有记录任何峰值（", "No peak was recorded ("),
+                code("peak_memory"),
+                say("），无法对账。", ")."),
             )
         )
         return
-    values = steps.values
-    mean = sum(values) / len(values)
-    is_levels = steps.meaning == "levels"
-    number = say.count(len(values), "步", "step")
-    if steps.runs > 1:
-        number += say(f"，{steps.runs:,} 轮", f" in {steps.runs:,} runs")
-    items = [
-        say.labelled(say("步数", "Steps"), number),
-        say.labelled(say("数值含义", "What the values are"), meaning_sentence(steps, say)),
-        say.labelled(say("平均", "Average"), f"{mean / MIB:.1f} MB"),
-        say.labelled(
-            say("范围", "Range"), f"{min(values) / MIB:.1f} MB – {max(values) / MIB:.1f} MB"
-        ),
-        say.labelled(
-            say("总和", "Sum"),
-            f"{sum(values) / GIB:.3f} GB",
-            say(
-                "（水平值之和不是显存用量，仅供与旧报告对照）",
-                " (a sum of levels is no memory; for comparison with older reports)",
+    whole = parts.peak.size_bytes
+    named = [(_part_name(part, say), part.size_bytes) for part in parts.parts]
+    titles = (say("组成", "Part"), say("显存", "Memory"))
+    total = text(strong(say("实测峰值", "Measured peak")), " ", code(parts.peak.event))
+    yield _size_table(titles, named, (total, whole), say)
+    if parts.unaccounted_bytes >= 0:  # bars that overlap would not add up
+        bars: list[tuple[str, int, str, Tone]] = [
+            (
+                _part_name(part, say),
+                part.size_bytes,
+                f"{say.size(part.size_bytes)} · {say.share_of(part.size_bytes, whole)}",
+                "warning" if part.kind == "unaccounted" else "plain",
             )
-            if is_levels
-            else "",
-        ),
-        say.labelled(
-            say("每步增长", "Growth a step"),
-            "–" if steps.growth.per_step_bytes is None else say.rate(steps.growth.per_step_bytes),
+            for part in parts.parts
+            if part.size_bytes > 0
+        ]
+        yield _size_chart(say("峰值的组成", "Parts of the peak"), bars, say)
+    share = analysis.rating.accounted_share
+    tone: Tone = "plain" if share is None else "good" if share >= 0.95 else "warning"
+    yield Paragraph(unaccounted_text(analysis, say), tone)
+
+
+def is_much_unaccounted(analysis: Analysis) -> bool:
+    """Return whether what no event explains, or what parts overlap, is worth mentioning."""
+    parts = analysis.parts
+    if parts is None or analysis.components_bytes is None:
+        return False
+    return abs(parts.unaccounted_bytes) >= MIN_SHARE * max(1, parts.compared_bytes)
+
+
+def unaccounted_text(analysis: Analysis, say: Words) -> Text:
+    """Return how much of the peak no event explains, and what it may be."""
+    parts = analysis.parts
+    if parts is None:
+        return ()
+    size, compared = parts.unaccounted_bytes, say.size(parts.compared_bytes)
+    where = code((parts.loaded or parts.peak).event)
+    if size < 0:
+        excess = strong(say.size(-size))
+        zh: list[str | Span] = [
+            "各部分之和比 ",
+            where,
+            f" 的实测值（{compared}）多出 ",
+            excess,
+            "：它们没有同时在显存中（例如被卸载），或被重复记录。",
+        ]
+        en: list[str | Span] = [
+            "The parts exceed the ",
+            compared,
+            " measured at ",
+            where,
+            " by ",
+            excess,
+            ": they were not in memory at the same time (offloaded, for example), or were "
+            "recorded twice.",
+        ]
+        return text(*(zh if say.language == "zh" else en))
+    if analysis.components_bytes is None:
+        return text(
             say(
-                "（稳健斜率：所有步骤对之间斜率的中位数）",
-                " (a robust slope: the median of the slopes between all pairs)",
+                "没有记录任何组件，因此峰值无法拆分。",
+                "No component was recorded, so the peak cannot be split into parts.",
+            )
+        )
+    at = say(f" 时实测 {compared}，", f" measured {compared}")
+    if not is_much_unaccounted(analysis):
+        rest = say.size(size)
+        return text(
+            where,
+            at,
+            say(
+                f"除 {rest} 外都有事件说明，账目相符。" if size else "全部有事件说明，账目相符。",
+                f", all but {rest} of it accounted for." if size else ", all of it accounted for.",
             ),
+        )
+    return text(
+        where,
+        at,
+        say("其中 ", ", of which "),
+        strong(f"{say.size(size)} ({say.share(size / parts.compared_bytes)})"),
+        say(
+            " 没有任何事件说明。可能的来源：加载时的临时副本（如类型转换）、没有记录的组件、"
+            "缓存分配器保留的显存。",
+            " is unaccounted for: temporary copies while loading (a dtype conversion, for "
+            "example), components without an event, or memory that the allocator caches.",
         ),
-    ]
-    if steps.without_value:
-        items.append(
-            say.labelled(say("没有数值的步骤", "Steps without a value"), f"{steps.without_value:,}")
-        )
-    yield Listing(tuple(items))
-    yield growth_paragraph(analysis, say)
-    yield from _step_chart(analysis, say)
-
-
-def _step_chart(analysis: Analysis, say: Words) -> Iterator[Block]:
-    steps = analysis.steps
-    if steps is None or len(steps.levels) < 2:
-        return
-    series = []
-    unit, size = ("GB", GIB) if max(map(abs, steps.levels)) >= 4 * GIB else ("MB", MIB)
-    runs: dict[int, list[tuple[float, float]]] = {}
-    for step, level in zip(steps.steps, steps.levels, strict=True):
-        runs.setdefault(step.run, []).append((step.number, level / size))
-    shown = list(runs.items())
-    if len(shown) > 8:  # more lines than anybody can tell apart
-        shown = [*shown[:4], *shown[-4:]]
-    for run, points in shown:
-        name = (
-            say("水平", "level") if steps.runs == 1 else say(f"第 {run + 1} 轮", f"run {run + 1}")
-        )
-        series.append(Series(name, thinned(points)))
-    slope = steps.growth.per_step_bytes
-    if slope is not None and steps.runs == 1 and steps.growth.verdict in (*LEAKS, "falling"):
-        points = runs[0]
-        middle = sorted(level - slope / size * number for number, level in points)[len(points) // 2]
-        ends = (points[0][0], points[-1][0])
-        line = tuple((number, middle + slope / size * number) for number in ends)
-        series.append(
-            Series(
-                say(f"趋势：每步 {say.rate(slope)}", f"trend: {say.rate(slope)} a step"), line, True
-            )
-        )
-    yield LineChart(
-        say("生成步骤的显存水平", "Memory level of the steps"),
-        say("步骤", "step"),
-        unit,
-        tuple(series),
     )

@@ -1,4 +1,4 @@
-"""Runs against each other: the figures of several logs side by side."""
+"""Runs compared: a run with its baseline, and several logs side by side."""
 
 from __future__ import annotations
 
@@ -13,12 +13,9 @@ from snapviewer.report.blocks import (
     BarChart,
     Block,
     Document,
-    Heading,
     Language,
-    LineChart,
     Listing,
     Paragraph,
-    Series,
     Table,
     Text,
     code,
@@ -26,18 +23,17 @@ from snapviewer.report.blocks import (
     text,
 )
 
-from .growth import growth_text
-from .points import thinned
-from .words import MIB, Words, columns, row, words_for
+from .steps import comparison_chart, growth_text
+from .words import Words, columns, row, words_for
 
-# More columns than these are not read side by side.
-_MOST_COLUMNS = 6
-_MOST_ROWS = 60
+_MAX_COLUMNS = 6
+_MAX_ROWS = 60
+_MAX_BARS = 40
 
 
 def against_baseline(baseline: Analysis, analysis: Analysis, say: Words) -> Iterator[Block]:
     """Yield how a run compares with a baseline."""
-    yield Heading(3, say("与基线对比", "Against the baseline"))
+    yield say.heading(3, "与基线对比", "Compared with the baseline")
     yield Paragraph(
         text(
             say("基线：", "Baseline: "),
@@ -62,32 +58,26 @@ def against_baseline(baseline: Analysis, analysis: Analysis, say: Words) -> Iter
                 say.value(key, after.get(key)),
                 _change(key, before.get(key), after.get(key), say),
             )
-            for key in keys[:_MOST_ROWS]
+            for key in keys[:_MAX_ROWS]
         ),
     )
-    yield from _left_off(len(keys) - _MOST_ROWS, say)
-
-
-def _left_off(count: int, say: Words) -> Iterator[Block]:
-    if count > 0:
-        yield Paragraph(text(say(f"……另有 {count:,} 项。", f"… and {count:,} more.")))
+    yield from say.more(len(keys) - _MAX_ROWS)
 
 
 def against(baseline: Analysis, analysis: Analysis, say: Words) -> str:
-    """Say in a sentence how the peak of a run compares with that of a baseline."""
+    """Return how the peak of a run compares with that of a baseline."""
     if baseline.peak is None or analysis.peak is None:
         return say(
             "其中之一没有记录峰值，无法比较。",
-            "One of the two has no peak, so they cannot be compared.",
+            "One of the two logs has no peak, so they cannot be compared.",
         )
     before, after = baseline.peak.size_bytes, analysis.peak.size_bytes
     if before == after:
-        return say("峰值与基线相同。", "The peak is that of the baseline.")
-    share = _share(after - before, before) if before else ""
-    changed = say.change(after - before)
+        return say("峰值与基线相同。", "The peak is the same as in the baseline.")
+    changed = f"{say.change(after - before)}{_share(after - before, before)}"
     return say(
-        f"与基线相比，峰值变化 {changed}{share}。",
-        f"Against the baseline the peak changed by {changed}{share}.",
+        f"与基线相比，峰值变化 {changed}。",
+        f"Compared with the baseline, the peak changed by {changed}.",
     )
 
 
@@ -98,19 +88,18 @@ def _change(key: FigureKey, before: float | None, after: float | None, say: Word
     if difference == 0:
         return "±0"
     sign = "+" if difference > 0 else "−"
-    share = _share(difference, before) if before else ""
-    return f"{sign}{say.value(key, abs(difference))}{share}"
+    return f"{sign}{say.value(key, abs(difference))}{_share(difference, before)}"
 
 
 def _share(difference: float, before: float) -> str:
-    """Say a difference as a share of what was there before, with the minus of all other numbers."""
-    if abs(difference) >= 10 * abs(before):  # from nearly nothing: millions of per cent say nothing
+    """Return a difference as a share of what was before, if that is not next to nothing."""
+    if not before or abs(difference) >= 10 * abs(before):
         return ""
     return f" ({100 * difference / abs(before):+.1f} %)".replace("-", "−")
 
 
-def names_of(analyses: Sequence[Analysis]) -> list[str]:
-    """Return short names of logs: what of their paths tells them apart."""
+def _names(analyses: Sequence[Analysis]) -> list[str]:
+    """Return the shortest ends of paths that differ."""
     paths = [analysis.path.replace("\\", "/").split("/") for analysis in analyses]
     for count in range(1, max(map(len, paths)) + 1):
         names = ["/".join(parts[-count:]) for parts in paths]
@@ -119,25 +108,23 @@ def names_of(analyses: Sequence[Analysis]) -> list[str]:
     return [f"{place}. {'/'.join(parts)}" for place, parts in enumerate(paths, start=1)]
 
 
-def comparison_of(analyses: Sequence[Analysis], *, language: Language, colophon: str) -> Document:
-    """Return one report on several logs; the first is what the others are compared with."""
-    say = words_for(analyses, language)
-    title = say("显存消耗对比报告", "Comparison of memory")
-    return Document(title, language, tuple(_comparison(analyses, say)), colophon)
+def comparison_of(
+    analyses: Sequence[Analysis], *, language: Language = "zh", compat: bool = False
+) -> Document:
+    """Return one report on several logs, which are compared with the first."""
+    say = words_for(analyses, language, compat=compat)
+    title = say("显存消耗对比报告", "Memory comparison")
+    return Document(title, language, tuple(_comparison(analyses, say)), say.colophon)
 
 
 def _comparison(analyses: Sequence[Analysis], say: Words) -> Iterator[Block]:
-    names = names_of(analyses)
-    yield Heading(2, say("概述", "Overview"))
+    names = _names(analyses)
+    named = list(zip(names, analyses, strict=True))
+    yield say.heading(2, "概述", "Overview")
     if len({analysis.environment.source for analysis in analyses}) > 1:
-        yield Paragraph(
-            text(
-                say(
-                    "注意：有的日志是显存，有的是进程内存，两者不能直接比较。",
-                    "Note: some logs are of a GPU's memory, some of a process's: these are not the "
-                    "same thing.",
-                )
-            ),
+        yield say.paragraph(
+            "注意：有的日志是显存，有的是进程内存，两者不能直接比较。",
+            "Note: some logs are of GPU memory, some of process memory, which cannot be compared.",
             "warning",
         )
     yield Paragraph(
@@ -151,38 +138,32 @@ def _comparison(analyses: Sequence[Analysis], say: Words) -> Iterator[Block]:
         )
     )
     yield Listing(
-        tuple(
-            say.labelled(name, *_summary(analyses[0], analysis, say))
-            for name, analysis in zip(names, analyses, strict=True)
-        )
+        tuple(say.labelled(name, *_summary(analyses[0], analysis, say)) for name, analysis in named)
     )
     peaks = [
         Bar(name, say.scaled(analysis.peak.size_bytes), say.size(analysis.peak.size_bytes))
-        for name, analysis in zip(names, analyses, strict=True)
+        for name, analysis in named
         if analysis.peak
     ]
     if peaks:
-        yield BarChart(say("实测峰值", "Measured peaks"), say.unit, tuple(peaks[:40]))
-    yield Heading(2, say("指标对比", "Figures"))
+        yield BarChart(say("实测峰值", "Measured peaks"), say.unit, tuple(peaks[:_MAX_BARS]))
+    yield say.heading(2, "指标对比", "Figures")
     all_figures = [figures_of(analysis) for analysis in analyses]
     keys = common_keys(all_figures)
-    for start in range(0, len(analyses), _MOST_COLUMNS):
-        here = slice(start, start + _MOST_COLUMNS)
+    for start in range(0, len(analyses), _MAX_COLUMNS):
+        here = slice(start, start + _MAX_COLUMNS)
         yield Table(
             columns(say("指标", "Figure"), *(f"#{name}" for name in names[here])),
             tuple(
                 row(say.figure(key), *_cells(key, all_figures[0], all_figures[here], start, say))
-                for key in keys[:_MOST_ROWS]
+                for key in keys[:_MAX_ROWS]
             ),
         )
-    yield from _left_off(len(keys) - _MOST_ROWS, say)
-    yield Heading(2, say("生成步骤", "Steps"))
-    yield from _curves(names, analyses, say)
+    yield from say.more(len(keys) - _MAX_ROWS)
+    yield say.heading(2, "生成步骤", "Steps")
+    yield from comparison_chart(names, analyses, say)
     yield Listing(
-        tuple(
-            say.labelled(name, *growth_text(analysis, say))
-            for name, analysis in zip(names, analyses, strict=True)
-        )
+        tuple(say.labelled(name, *growth_text(analysis, say)) for name, analysis in named)
     )
 
 
@@ -191,11 +172,10 @@ def _summary(first: Analysis, analysis: Analysis, say: Words) -> Iterator[str]:
         yield say("没有记录峰值", "no peak was recorded")
         return
     yield say("峰值 ", "peak ") + say.size(analysis.peak.size_bytes)
-    if analysis is not first and first.peak and first.peak.size_bytes:
+    if analysis is not first and first.peak:
         before = first.peak.size_bytes
         yield _share(analysis.peak.size_bytes - before, before)
-    steps = analysis.steps
-    if steps and steps.growth.verdict in LEAKS:
+    if analysis.steps and analysis.steps.growth.verdict in LEAKS:
         yield say("，显存泄漏", ", leaks memory")
     card = smallest(analysis.need) if analysis.need else None
     if card:
@@ -215,29 +195,3 @@ def _cells(
         if place and number is not None and before:
             shown += _share(number - before, before)
         yield text(strong(shown) if key.kind == "peak" else shown)
-
-
-def _curves(names: Sequence[str], analyses: Sequence[Analysis], say: Words) -> Iterator[Block]:
-    series = []
-    for name, analysis in zip(names, analyses, strict=True):
-        steps = analysis.steps
-        if steps is None or len(steps.levels) < 2:
-            continue
-        first = [
-            (float(step.number), level / MIB)
-            for step, level in zip(steps.steps, steps.levels, strict=True)
-            if step.run == 0
-        ]
-        series.append(Series(name, thinned(first)))
-    if series:
-        yield LineChart(
-            say(
-                "生成步骤的显存水平（各日志的第一轮）",
-                "Memory level of the steps (of each log's first run)",
-            )
-            if any(analysis.steps and analysis.steps.runs > 1 for analysis in analyses)
-            else say("生成步骤的显存水平", "Memory level of the steps"),
-            say("步骤", "step"),
-            "MB",
-            tuple(series[:8]),
-        )
