@@ -13,22 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snapviewer.report.blocks import (
-    Bar,
-    BarChart,
-    Block,
-    Column,
-    Document,
-    Heading,
-    LineChart,
-    Listing,
-    Paragraph,
-    Series,
-    Table,
-    code,
-    strong,
-    text,
-)
+from snapviewer.report import blocks as b
+from snapviewer.report.blocks import code, strong, text
 from snapviewer.report.writers.colors import PALETTES
 from snapviewer.report.writers.html import as_html
 from support.documents import hostile_report, long_report, memory_report
@@ -87,13 +73,13 @@ class Page(HTMLParser):
         return [words for where, words in self.words if where == tag]
 
 
-def page(*blocks: Block) -> Page:
-    return Page(as_html(Document("title", "en", blocks, "colophon")))
+def page(*blocks: b.Block) -> Page:
+    return Page(as_html(b.Document("title", "en", blocks, "colophon")))
 
 
 @pytest.mark.parametrize("make", REPORTS)
 def test_a_page_is_balanced_and_has_only_elements_that_do_nothing(
-    make: Callable[[], Document],
+    make: Callable[[], b.Document],
 ) -> None:
     read = Page(as_html(make()))
 
@@ -104,7 +90,7 @@ def test_a_page_is_balanced_and_has_only_elements_that_do_nothing(
 
 
 @pytest.mark.parametrize("make", REPORTS)
-def test_drawings_are_xml_with_a_title(make: Callable[[], Document]) -> None:
+def test_drawings_are_xml_with_a_title(make: Callable[[], b.Document]) -> None:
     drawings = re.findall(r"<svg.*?</svg>", as_html(make()), re.DOTALL)
 
     assert drawings
@@ -156,15 +142,15 @@ def test_the_contents_are_the_second_level_and_lead_there() -> None:
 
 
 def test_few_headings_need_no_contents() -> None:
-    assert "nav" not in page(Heading(2, "a"), Heading(2, "b")).tags
+    assert "nav" not in page(b.Heading(2, "a"), b.Heading(2, "b")).tags
 
 
 def test_blocks_become_their_elements() -> None:
     read = page(
-        Paragraph(text("a ", strong("b"), " ", code("c"))),
-        Paragraph(text("leak"), "bad"),
-        Listing((text("one"),), is_ordered=True),
-        Table((Column("n", is_number=True),), ((text("1"),), (text("2"),)), has_total=True),
+        b.Paragraph(text("a ", strong("b"), " ", code("c"))),
+        b.Paragraph(text("leak"), "bad"),
+        b.Listing((text("one"),), is_ordered=True),
+        b.Table((b.Column("n", is_number=True),), ((text("1"),), (text("2"),)), has_total=True),
     )
 
     assert read.text_of("strong") == ["b"]
@@ -200,9 +186,9 @@ def test_any_text_is_shown_as_it_is(words: str) -> None:
     shown = "".join(letter if letter.isprintable() else "?" for letter in shown)
 
     read = page(
-        Paragraph(text(f"<{words}>")),
-        BarChart(words, words, (Bar(words, 1, words),)),
-        LineChart(words, words, words, (Series(words, ((0, 1),)), Series(words, ()))),
+        b.Paragraph(text(f"<{words}>")),
+        b.BarChart(words, words, (b.Bar(words, 1, words),)),
+        b.LineChart(words, words, words, (b.Series(words, ((0, 1),)), b.Series(words, ()))),
     )
 
     assert "".join(read.text_of("p")) == f"<{shown}>"

@@ -10,22 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snapviewer.report.blocks import (
-    Bar,
-    BarChart,
-    Block,
-    Column,
-    Document,
-    Heading,
-    LineChart,
-    Listing,
-    Paragraph,
-    Series,
-    Table,
-    code,
-    strong,
-    text,
-)
+from snapviewer.report import blocks as b
+from snapviewer.report.blocks import code, strong, text
 from snapviewer.report.writers.lettering import columns
 from snapviewer.report.writers.markdown import as_markdown
 from snapviewer.report.writers.mermaid import MOST_POINTS
@@ -43,9 +29,11 @@ CHART_LINES = [
 ]
 
 
-def markdown(*blocks: Block) -> str:
+def markdown(*blocks: b.Block) -> str:
     """What blocks become, without the title of the document."""
-    return as_markdown(Document("title", "en", blocks, "")).removeprefix("# title\n\n").rstrip("\n")
+    return (
+        as_markdown(b.Document("title", "en", blocks, "")).removeprefix("# title\n\n").rstrip("\n")
+    )
 
 
 def fences(source: str) -> list[list[str]]:
@@ -79,8 +67,8 @@ def test_a_report_has_its_exact_headings_and_numbers() -> None:
 
 
 def test_columns_are_aligned_where_chinese_letters_are_twice_as_wide() -> None:
-    table = Table(
-        (Column("组件"), Column("GB", is_number=True)),
+    table = b.Table(
+        (b.Column("组件"), b.Column("GB", is_number=True)),
         ((text("T5 编码器"), text("10.58")), (text("VAE"), text("0.5"))),
     )
 
@@ -91,7 +79,9 @@ def test_columns_are_aligned_where_chinese_letters_are_twice_as_wide() -> None:
 
 
 def test_a_row_with_missing_or_spare_cells_has_as_many_as_the_table() -> None:
-    table = Table((Column("a"), Column("b")), ((text("1"),), (text("1"), text("2"), text("3"))))
+    table = b.Table(
+        (b.Column("a"), b.Column("b")), ((text("1"),), (text("1"), text("2"), text("3")))
+    )
 
     assert [line.count("|") for line in markdown(table).splitlines()] == [3, 3, 3, 3]
 
@@ -119,7 +109,7 @@ def test_a_row_with_missing_or_spare_cells_has_as_many_as_the_table() -> None:
     ],
 )
 def test_what_markdown_would_obey_is_escaped_and_nothing_else(words: str, expected: str) -> None:
-    assert markdown(Paragraph(text(words))) == expected
+    assert markdown(b.Paragraph(text(words))) == expected
 
 
 @pytest.mark.parametrize(
@@ -133,11 +123,11 @@ def test_what_markdown_would_obey_is_escaped_and_nothing_else(words: str, expect
     ],
 )
 def test_code_is_code_whatever_it_holds(words: str, expected: str) -> None:
-    assert markdown(Paragraph(text("x ", code(words)))) == f"x {expected}".strip()
+    assert markdown(b.Paragraph(text("x ", code(words)))) == f"x {expected}".strip()
 
 
 def test_a_pipe_in_the_code_of_a_cell_does_not_end_the_cell() -> None:
-    table = Table((Column("a"),), ((text(code(r"x\|*y*")),),))
+    table = b.Table((b.Column("a"),), ((text(code(r"x\|*y*")),),))
 
     assert "<code>x&#92;&#124;&#42;y&#42;</code>" in markdown(table)
 
@@ -152,23 +142,27 @@ def test_a_pipe_in_the_code_of_a_cell_does_not_end_the_cell() -> None:
     ],
 )
 def test_bold_words_are_bold_next_to_chinese_ones(parts: object, expected: str) -> None:
-    assert markdown(Paragraph(text(parts, "峰"))) == expected  # type: ignore[arg-type]
+    assert markdown(b.Paragraph(text(parts, "峰"))) == expected  # type: ignore[arg-type]
 
 
 def test_neighbours_of_one_style_become_one() -> None:
-    assert markdown(Paragraph(text(strong("a"), strong("b"), code("c"), code("d")))) == "**ab**`cd`"
+    assert (
+        markdown(b.Paragraph(text(strong("a"), strong("b"), code("c"), code("d")))) == "**ab**`cd`"
+    )
 
 
 def test_tones_are_marked_and_lists_numbered() -> None:
     source = markdown(
-        Paragraph(text("leak"), "warning"), Listing((text("a"), text("b")), is_ordered=True)
+        b.Paragraph(text("leak"), "warning"), b.Listing((text("a"), text("b")), is_ordered=True)
     )
 
     assert source == "> ⚠️ leak\n\n1. a\n2. b"
 
 
 def test_bars_are_a_chart_of_mermaid() -> None:
-    chart = BarChart("各组件", "GB", (Bar("T5", 10.58, "10.58 GB"), Bar("DiT", 5.31, "5.31 GB")))
+    chart = b.BarChart(
+        "各组件", "GB", (b.Bar("T5", 10.58, "10.58 GB"), b.Bar("DiT", 5.31, "5.31 GB"))
+    )
 
     fence, setup, *lines = markdown(chart).splitlines()
 
@@ -186,18 +180,18 @@ def test_bars_are_a_chart_of_mermaid() -> None:
 
 def test_several_lines_are_named_below_the_chart() -> None:
     points = tuple((float(x), 2.0 * x) for x in range(10))
-    trend = Series("trend", ((0.0, 0.0), (9.0, 18.0)), is_trend=True)
+    trend = b.Series("trend", ((0.0, 0.0), (9.0, 18.0)), is_trend=True)
 
-    source = markdown(LineChart("steps", "step", "MiB", (Series("a_b", points), trend)))
+    source = markdown(b.LineChart("steps", "step", "MiB", (b.Series("a_b", points), trend)))
 
     assert source.endswith("```\n\n1\\. a_b · 2. trend")
     assert source.count("line [0, 2, 4, 6, 8, 10, 12, 14, 16, 18]") == 2
 
 
 def test_lines_that_do_not_begin_and_end_together_get_a_chart_each() -> None:
-    some = (Series("a", ((0.0, 1.0), (1.0, 2.0))), Series("b", ((1.0, 1.0), (5.0, 2.0))))
+    some = (b.Series("a", ((0.0, 1.0), (1.0, 2.0))), b.Series("b", ((1.0, 1.0), (5.0, 2.0))))
 
-    assert [lines[2] for lines in fences(markdown(LineChart("t", "x", "y", some)))] == [
+    assert [lines[2] for lines in fences(markdown(b.LineChart("t", "x", "y", some)))] == [
         'title "t: a"',
         'title "t: b"',
     ]
@@ -206,7 +200,7 @@ def test_lines_that_do_not_begin_and_end_together_get_a_chart_each() -> None:
 def test_many_points_are_thinned_out_and_the_peak_stays() -> None:
     points = tuple((float(x), 99.0 if x == 217 else 1.0) for x in range(400))
 
-    (lines,) = fences(markdown(LineChart("t", "x", "y", (Series("a", points),))))
+    (lines,) = fences(markdown(b.LineChart("t", "x", "y", (b.Series("a", points),))))
     values = lines[-1].removeprefix("line [").removesuffix("]").split(", ")
 
     assert len(values) <= MOST_POINTS
@@ -216,7 +210,9 @@ def test_many_points_are_thinned_out_and_the_peak_stays() -> None:
 
 @given(st.lists(st.tuples(st.floats(), st.floats()), max_size=100))
 def test_any_points_make_a_chart_that_mermaid_reads(points: list[tuple[float, float]]) -> None:
-    chart = LineChart("t", "x", "y", (Series("a", tuple(points)), Series("b", tuple(points[::2]))))
+    chart = b.LineChart(
+        "t", "x", "y", (b.Series("a", tuple(points)), b.Series("b", tuple(points[::2])))
+    )
 
     for lines in fences(markdown(chart)):
         assert_is_chart(lines)
@@ -224,7 +220,7 @@ def test_any_points_make_a_chart_that_mermaid_reads(points: list[tuple[float, fl
 
 @given(st.lists(st.tuples(st.text(max_size=20), st.floats(), st.text(max_size=5)), max_size=40))
 def test_any_bars_make_a_chart_that_mermaid_reads(bars: list[tuple[str, float, str]]) -> None:
-    chart = BarChart(HOSTILE, HOSTILE, tuple(Bar(*bar) for bar in bars))
+    chart = b.BarChart(HOSTILE, HOSTILE, tuple(b.Bar(*bar) for bar in bars))
 
     for lines in fences(markdown(chart)):
         assert_is_chart(lines)
@@ -234,7 +230,7 @@ def test_any_bars_make_a_chart_that_mermaid_reads(bars: list[tuple[str, float, s
 
 
 @pytest.mark.parametrize("make", [memory_report, long_report, hostile_report])
-def test_mermaid_reads_the_charts_of_reports(make: Callable[[], Document]) -> None:
+def test_mermaid_reads_the_charts_of_reports(make: Callable[[], b.Document]) -> None:
     source = as_markdown(make())
 
     assert fences(source)
@@ -259,7 +255,7 @@ def test_hostile_texts_stay_texts() -> None:
 
 @given(st.text())
 def test_any_text_stays_on_its_line(words: str) -> None:
-    source = markdown(Heading(2, words), Paragraph(text(words, strong(words), code(words))))
+    source = markdown(b.Heading(2, words), b.Paragraph(text(words, strong(words), code(words))))
 
     assert len(source.splitlines()) <= 3
     source.encode()

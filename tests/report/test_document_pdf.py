@@ -12,18 +12,8 @@ from typing import Any
 
 import pytest
 
-from snapviewer.report.blocks import (
-    Block,
-    Column,
-    Document,
-    Heading,
-    Listing,
-    Paragraph,
-    Span,
-    Table,
-    code,
-    text,
-)
+from snapviewer.report import blocks as b
+from snapviewer.report.blocks import code, text
 from snapviewer.report.writers import pdf
 from snapviewer.report.writers.pdf import FONT_VARIABLE, PdfUnavailable, as_pdf, find_font
 from support.documents import LONG_WORD, hostile_report, long_report, memory_report
@@ -42,7 +32,7 @@ def has_font() -> None:
         pytest.skip(str(error))
 
 
-def read(document: Document) -> Any:
+def read(document: b.Document) -> Any:
     return pypdf.PdfReader(io.BytesIO(as_pdf(document)))
 
 
@@ -120,9 +110,9 @@ def test_pages_are_numbered_a4_and_without_links() -> None:
 
 def test_the_head_of_a_table_is_there_again_on_each_page_and_no_row_is_lost() -> None:
     rows = tuple((text(f"event-{n}-"), text(str(n))) for n in range(120))
-    table = Table((Column("Name of it"), Column("Bytes", is_number=True)), rows)
+    table = b.Table((b.Column("Name of it"), b.Column("Bytes", is_number=True)), rows)
 
-    reader = read(Document("t", "en", (table,), ""))
+    reader = read(b.Document("t", "en", (table,), ""))
     shown = words(reader)
 
     assert len(reader.pages) > 2
@@ -132,9 +122,11 @@ def test_the_head_of_a_table_is_there_again_on_each_page_and_no_row_is_lost() ->
 
 def test_a_row_higher_than_a_page_goes_on_on_the_next() -> None:
     long = " ".join(f"w{n}w" for n in range(1990))
-    table = Table((Column("a"), Column("b")), ((tuple([Span(long[:1990])] * 8), text("x")),))
+    table = b.Table(
+        (b.Column("a"), b.Column("b")), ((tuple([b.Span(long[:1990])] * 8), text("x")),)
+    )
 
-    reader = read(Document("t", "en", (table,), ""))
+    reader = read(b.Document("t", "en", (table,), ""))
 
     assert len(reader.pages) > 1
     assert letters(words(reader)).count("w0w") == 8
@@ -142,16 +134,16 @@ def test_a_row_higher_than_a_page_goes_on_on_the_next() -> None:
 
 def test_a_heading_is_never_the_last_thing_on_a_page() -> None:
     # More and more lines between, so that headings come to stand at all heights of a page.
-    parts: list[tuple[Block, ...]] = [
+    parts: list[tuple[b.Block, ...]] = [
         (
-            *(Paragraph(text("line")) for _ in range(count)),
-            Heading(2, f"HEADING {count}."),
-            Heading(3, f"SECOND {count}."),
-            Paragraph(text(f"FOLLOWING {count}.")),
+            *(b.Paragraph(text("line")) for _ in range(count)),
+            b.Heading(2, f"HEADING {count}."),
+            b.Heading(3, f"SECOND {count}."),
+            b.Paragraph(text(f"FOLLOWING {count}.")),
         )
         for count in range(25, 60)
     ]
-    pages = list(map(words_on, read(Document("t", "en", sum(parts, ()), "")).pages))
+    pages = list(map(words_on, read(b.Document("t", "en", sum(parts, ()), "")).pages))
 
     def page_of(words: str) -> int:
         return next(number for number, page in enumerate(pages) if words in page)
@@ -162,12 +154,12 @@ def test_a_heading_is_never_the_last_thing_on_a_page() -> None:
 
 def test_a_word_without_end_is_broken_and_not_cut_off() -> None:
     blocks = (
-        Paragraph(text(LONG_WORD)),
-        Listing((text(code(LONG_WORD)),)),
-        Table((Column("a"), Column("b")), ((text(LONG_WORD), text(LONG_WORD)),)),
+        b.Paragraph(text(LONG_WORD)),
+        b.Listing((text(code(LONG_WORD)),)),
+        b.Table((b.Column("a"), b.Column("b")), ((text(LONG_WORD), text(LONG_WORD)),)),
     )
 
-    reader = read(Document("t", "en", blocks, ""))
+    reader = read(b.Document("t", "en", blocks, ""))
     edges = [x for page in reader.pages for x in places(page)]
 
     assert letters(words(reader)).count(LONG_WORD) >= 2
@@ -195,7 +187,7 @@ def test_hostile_texts_are_texts(
 
 
 def test_an_empty_document_is_a_page() -> None:
-    assert len(read(Document("", "zh", (), "")).pages) == 1
+    assert len(read(b.Document("", "zh", (), "")).pages) == 1
 
 
 def test_without_typst_a_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

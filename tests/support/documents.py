@@ -4,22 +4,8 @@ from __future__ import annotations
 
 import math
 
-from snapviewer.report.blocks import (
-    Bar,
-    BarChart,
-    Block,
-    Column,
-    Document,
-    Heading,
-    LineChart,
-    Listing,
-    Paragraph,
-    Series,
-    Table,
-    code,
-    strong,
-    text,
-)
+from snapviewer.report import blocks as b
+from snapviewer.report.blocks import code, strong, text
 
 HOSTILE = (
     "<script>alert(1)</script> | `code` **bold** _it_ [a](javascript:b) <img src=x onerror=y> "
@@ -29,15 +15,15 @@ HOSTILE = (
 LONG_WORD = "model.diffusion_transformer.blocks.attention.query_key_value.weight" * 6
 
 
-def memory_report() -> Document:
+def memory_report() -> b.Document:
     """A report in Chinese, as long as usual."""
     components = (("T5 编码器", 10.58, 64.6), ("DiT 模型", 5.31, 32.4), ("VAE 模型", 0.49, 3.0))
     rows = tuple(
         (text(name), text(f"{gb:.2f}"), text(f"{share:.1f} %")) for name, gb, share in components
     )
     steps = tuple((float(n), 33.5 + 16.0 * n) for n in range(10))
-    blocks: tuple[Block, ...] = (
-        Paragraph(
+    blocks: tuple[b.Block, ...] = (
+        b.Paragraph(
             text(
                 "日志 ",
                 code("profiler_logs/baseline/memory_events.json"),
@@ -46,55 +32,59 @@ def memory_report() -> Document:
                 " 个事件。",
             )
         ),
-        Heading(2, "概述"),
-        Heading(3, "测试环境"),
-        Listing(
+        b.Heading(2, "概述"),
+        b.Heading(3, "测试环境"),
+        b.Listing(
             (
                 text("模型：Wan2.1-Enhanced"),
                 text("日志路径：", code("/data/log/memory_events.json")),
             )
         ),
-        Paragraph(
+        b.Paragraph(
             text(strong("显存每步增长 16.0 MiB："), "像是泄漏。10 步之后多占用 160 MiB。"), "bad"
         ),
-        Paragraph(text("有 6.75 GB 没有归属。"), "warning"),
-        Paragraph(text("峰值稳定，波动小于 1 %。"), "good"),
-        Heading(2, "显存使用分析"),
-        Heading(3, "模型加载阶段显存消耗"),
-        Table(
-            (Column("组件"), Column("显存 (GB)", is_number=True), Column("占比", is_number=True)),
+        b.Paragraph(text("有 6.75 GB 没有归属。"), "warning"),
+        b.Paragraph(text("峰值稳定，波动小于 1 %。"), "good"),
+        b.Heading(2, "显存使用分析"),
+        b.Heading(3, "模型加载阶段显存消耗"),
+        b.Table(
+            (
+                b.Column("组件"),
+                b.Column("显存 (GB)", is_number=True),
+                b.Column("占比", is_number=True),
+            ),
             (*rows, (text("合计"), text("16.38"), text("100.0 %"))),
             has_total=True,
         ),
-        BarChart(
+        b.BarChart(
             "各组件的显存占用",
             "GB",
-            tuple(Bar(name, gb, f"{gb:.2f} GB") for name, gb, _ in components),
+            tuple(b.Bar(name, gb, f"{gb:.2f} GB") for name, gb, _ in components),
         ),
-        Heading(3, "关键阶段显存峰值"),
-        BarChart(
+        b.Heading(3, "关键阶段显存峰值"),
+        b.BarChart(
             "关键阶段的显存峰值",
             "GB",
             (
-                Bar("初始化", 0.0, "0 GB"),
-                Bar("模型加载完成", 23.12, "23.12 GB"),
-                Bar("前向传播", 24.6, "24.60 GB", "warning"),
-                Bar("推理结束", 25.9, "25.90 GB", "bad"),
+                b.Bar("初始化", 0.0, "0 GB"),
+                b.Bar("模型加载完成", 23.12, "23.12 GB"),
+                b.Bar("前向传播", 24.6, "24.60 GB", "warning"),
+                b.Bar("推理结束", 25.9, "25.90 GB", "bad"),
             ),
         ),
-        Heading(3, "生成步骤显存变化"),
-        LineChart(
+        b.Heading(3, "生成步骤显存变化"),
+        b.LineChart(
             "每一步的增量显存",
             "步",
             "MiB",
             (
-                Series("增量显存", steps),
-                Series("趋势：每步 +16.0 MiB", ((0.0, 33.5), (9.0, 177.5)), is_trend=True),
+                b.Series("增量显存", steps),
+                b.Series("趋势：每步 +16.0 MiB", ((0.0, 33.5), (9.0, 177.5)), is_trend=True),
             ),
         ),
-        Heading(2, "性能优化建议"),
-        Heading(3, "短期优化策略"),
-        Listing(
+        b.Heading(2, "性能优化建议"),
+        b.Heading(3, "短期优化策略"),
+        b.Listing(
             (
                 text(
                     strong("T5 编码器卸载到 CPU："),
@@ -113,11 +103,11 @@ def memory_report() -> Document:
             ),
             is_ordered=True,
         ),
-        Heading(3, "中期优化策略"),
-        Listing((text("以 FP8 加载 DiT 模型，可节省 2.66 GB。"), text("VAE 分块解码。"))),
-        Heading(2, "基准对比"),
-        Table(
-            (Column("指标"), Column("数值", is_number=True), Column("说明")),
+        b.Heading(3, "中期优化策略"),
+        b.Listing((text("以 FP8 加载 DiT 模型，可节省 2.66 GB。"), text("VAE 分块解码。"))),
+        b.Heading(2, "基准对比"),
+        b.Table(
+            (b.Column("指标"), b.Column("数值", is_number=True), b.Column("说明")),
             (
                 (
                     text("显存利用率"),
@@ -131,13 +121,13 @@ def memory_report() -> Document:
                 ),
             ),
         ),
-        Heading(2, "结论与建议"),
-        Paragraph(text("建议使用 ", strong("32 GB"), " 以上的显卡。")),
+        b.Heading(2, "结论与建议"),
+        b.Paragraph(text("建议使用 ", strong("32 GB"), " 以上的显卡。")),
     )
-    return Document("显存分析报告", "zh", blocks, "由 snapviewer 生成 · 报告格式 1")
+    return b.Document("显存分析报告", "zh", blocks, "由 snapviewer 生成 · 报告格式 1")
 
 
-def long_report() -> Document:
+def long_report() -> b.Document:
     """A report in English with long tables, long words and full charts."""
     names = [f"unknown_event_with_a_rather_long_name_{n}" for n in range(40)]
     rows = tuple(
@@ -150,100 +140,102 @@ def long_report() -> Document:
         for n, name in enumerate(names)
     )
     waves = tuple(
-        Series(
+        b.Series(
             f"run {k}", tuple((float(x), 1e7 * math.sin(x / 30 + k) - k * 1e5) for x in range(400))
         )
         for k in range(12)
     )
-    blocks: tuple[Block, ...] = (
-        Heading(2, "A table of many rows"),
-        Table(
+    blocks: tuple[b.Block, ...] = (
+        b.Heading(2, "A table of many rows"),
+        b.Table(
             (
-                Column("Event"),
-                Column("Bytes", is_number=True),
-                Column("Share", is_number=True),
-                Column("What it is"),
+                b.Column("Event"),
+                b.Column("Bytes", is_number=True),
+                b.Column("Share", is_number=True),
+                b.Column("What it is"),
             ),
             rows,
         ),
-        Heading(2, "Forty bars"),
-        BarChart(
+        b.Heading(2, "Forty bars"),
+        b.BarChart(
             "Events by size, a title that is long enough to need more than one line on a page "
             "that is as narrow as this one is",
             "bytes",
             tuple(
-                Bar(name, 1.3e7 * (40 - n), f"{13 * (40 - n)} MB") for n, name in enumerate(names)
+                b.Bar(name, 1.3e7 * (40 - n), f"{13 * (40 - n)} MB") for n, name in enumerate(names)
             ),
         ),
-        Heading(2, "Twelve lines of 400 points"),
-        LineChart("Twelve runs", "step", "bytes since the start", waves),
-        Heading(3, "A long word"),
-        Paragraph(text("Before ", code(LONG_WORD), " and after, ", LONG_WORD)),
-        Table(
-            (Column("Name"), Column("Bytes", is_number=True)),
+        b.Heading(2, "Twelve lines of 400 points"),
+        b.LineChart("Twelve runs", "step", "bytes since the start", waves),
+        b.Heading(3, "A long word"),
+        b.Paragraph(text("Before ", code(LONG_WORD), " and after, ", LONG_WORD)),
+        b.Table(
+            (b.Column("Name"), b.Column("Bytes", is_number=True)),
             ((text(code(LONG_WORD)), text("1")), (text(LONG_WORD), text("2"))),
         ),
-        Heading(2, "Small and odd charts"),
-        BarChart("No bars", "GB", ()),
-        BarChart("Nothing but zero", "GB", (Bar("a", 0, "0"), Bar("b", 0, "0"))),
-        BarChart(
+        b.Heading(2, "Small and odd charts"),
+        b.BarChart("No bars", "GB", ()),
+        b.BarChart("Nothing but zero", "GB", (b.Bar("a", 0, "0"), b.Bar("b", 0, "0"))),
+        b.BarChart(
             "Tiny",
             "GB",
             (
-                Bar("a", 1e-3, "0.001 GB"),
-                Bar(
+                b.Bar("a", 1e-3, "0.001 GB"),
+                b.Bar(
                     "b",
                     2.5e-3,
                     "a note that is longer than there is room for, so that it must be cut " * 2,
                 ),
             ),
         ),
-        LineChart("One point", "step", "GB", (Series("one", ((3.0, 2.5),)),)),
-        LineChart(
-            "All equal", "step", "GB", (Series("one", tuple((float(x), 2.5) for x in range(5))),)
+        b.LineChart("One point", "step", "GB", (b.Series("one", ((3.0, 2.5),)),)),
+        b.LineChart(
+            "All equal", "step", "GB", (b.Series("one", tuple((float(x), 2.5) for x in range(5))),)
         ),
-        LineChart(
+        b.LineChart(
             "Through zero",
             "step",
             "MiB",
-            (Series("one", tuple((x / 10, (x - 8.0) ** 3 / 1e5) for x in range(30))),),
+            (b.Series("one", tuple((x / 10, (x - 8.0) ** 3 / 1e5) for x in range(30))),),
         ),
-        LineChart(
+        b.LineChart(
             "Far from zero",
             "step",
             "GB",
-            (Series("one", tuple((float(x), 23.1 + 0.0157 * x) for x in range(30))),),
+            (b.Series("one", tuple((float(x), 23.1 + 0.0157 * x) for x in range(30))),),
         ),
     )
-    return Document(
+    return b.Document(
         "Memory report: the long one", "en", blocks, "Made by snapviewer · report format 1"
     )
 
 
-def hostile_report() -> Document:
+def hostile_report() -> b.Document:
     """A report whose every text wants to be more than a text."""
     styled = text(
         HOSTILE, strong(HOSTILE), code(HOSTILE), code("|"), strong("|"), strong("（x）"), "y"
     )
-    blocks: tuple[Block, ...] = (
-        *(Heading(level, HOSTILE) for level in (2, 2, 3, 4, 2)),
-        *(Paragraph(styled, tone) for tone in ("plain", "good", "warning", "bad")),
-        Paragraph(text("x" * 3_000_000)),
-        Listing((styled, text("1. a"), text("# b"), text(""), text("- c"))),
-        Table((Column(HOSTILE), Column(HOSTILE, is_number=True)), ((styled, styled), (styled,))),
-        BarChart(
-            HOSTILE,
-            HOSTILE,
-            tuple(Bar(HOSTILE, value, HOSTILE) for value in (1.0, 2.0, math.nan, -1.0, 1e300)),
+    blocks: tuple[b.Block, ...] = (
+        *(b.Heading(level, HOSTILE) for level in (2, 2, 3, 4, 2)),
+        *(b.Paragraph(styled, tone) for tone in ("plain", "good", "warning", "bad")),
+        b.Paragraph(text("x" * 3_000_000)),
+        b.Listing((styled, text("1. a"), text("# b"), text(""), text("- c"))),
+        b.Table(
+            (b.Column(HOSTILE), b.Column(HOSTILE, is_number=True)), ((styled, styled), (styled,))
         ),
-        LineChart(
+        b.BarChart(
+            HOSTILE,
+            HOSTILE,
+            tuple(b.Bar(HOSTILE, value, HOSTILE) for value in (1.0, 2.0, math.nan, -1.0, 1e300)),
+        ),
+        b.LineChart(
             HOSTILE,
             HOSTILE,
             HOSTILE,
             tuple(
-                Series(HOSTILE, ((0.0, y), (1.0, math.inf), (2.0, -y)))
+                b.Series(HOSTILE, ((0.0, y), (1.0, math.inf), (2.0, -y)))
                 for y in (1.0, math.nan, 1e300)
             ),
         ),
     )
-    return Document(HOSTILE, "en", blocks, HOSTILE)
+    return b.Document(HOSTILE, "en", blocks, HOSTILE)

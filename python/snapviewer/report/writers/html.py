@@ -11,19 +11,7 @@ import hashlib
 from collections.abc import Iterator
 from html import escape
 
-from snapviewer.report.blocks import (
-    BarChart,
-    Block,
-    Document,
-    Heading,
-    Language,
-    LineChart,
-    Listing,
-    Paragraph,
-    Span,
-    Table,
-    Text,
-)
+from snapviewer.report import blocks
 from snapviewer.report.writers.charts import SLIM_PX, draw
 from snapviewer.report.writers.lettering import MAX_SPAN_CHARS
 from snapviewer.report.writers.style_sheet import style_sheet
@@ -37,12 +25,14 @@ _LEAST_CONTENTS = 3  # headings that are worth a table of contents
 _TAGS = {"strong": "strong", "code": "code"}
 
 
-def as_html(document: Document) -> str:
+def as_html(document: blocks.Document) -> str:
     """Render a document as a page of HTML that needs nothing else."""
     return page_of(document.title, "\n".join(_body(document)), language=document.language)
 
 
-def page_of(title: str, body: str, *, language: Language = "en", more_style: str = "") -> str:
+def page_of(
+    title: str, body: str, *, language: blocks.Language = "en", more_style: str = ""
+) -> str:
     """Return a page of HTML that needs nothing else.
 
     Args:
@@ -75,11 +65,11 @@ def page_of(title: str, body: str, *, language: Language = "en", more_style: str
 """
 
 
-def _body(document: Document) -> Iterator[str]:
+def _body(document: blocks.Document) -> Iterator[str]:
     sections = [
         (number, block)
         for number, block in enumerate(document.blocks)
-        if isinstance(block, Heading) and block.level <= 2
+        if isinstance(block, blocks.Heading) and block.level <= 2
     ]
     if len(sections) >= _LEAST_CONTENTS:
         label = _CONTENTS[document.language]
@@ -93,23 +83,23 @@ def _body(document: Document) -> Iterator[str]:
         yield f"<footer>{_words(document.colophon)}</footer>"
 
 
-def _block(block: Block, number: int) -> Iterator[str]:
+def _block(block: blocks.Block, number: int) -> Iterator[str]:
     match block:
-        case Heading(level, title):
+        case blocks.Heading(level, title):
             tag = f"h{min(max(level, 2), 4)}"
             yield f'<{tag} id="s{number}">{_words(title)}</{tag}>'
-        case Paragraph(text, "plain"):
+        case blocks.Paragraph(text, "plain"):
             yield f"<p>{_inline(text)}</p>"
-        case Paragraph(text, tone):
+        case blocks.Paragraph(text, tone):
             yield f'<p class="box {tone}">{_inline(text)}</p>'
-        case Listing(items, is_ordered):
+        case blocks.Listing(items, is_ordered):
             tag = "ol" if is_ordered else "ul"
             yield f"<{tag}>"
             yield from (f"<li>{_inline(item)}</li>" for item in items)
             yield f"</{tag}>"
-        case Table():
+        case blocks.Table():
             yield from _table(block)
-        case BarChart() | LineChart():
+        case blocks.BarChart() | blocks.LineChart():
             title = _words(block.title)
             yield f"<figure>\n<figcaption>{title}</figcaption>"
             yield as_svg(draw(block), title=block.title, kind="broad")
@@ -118,7 +108,7 @@ def _block(block: Block, number: int) -> Iterator[str]:
             yield "</figure>"
 
 
-def _table(table: Table) -> Iterator[str]:
+def _table(table: blocks.Table) -> Iterator[str]:
     kinds = [' class="number"' if column.is_number else "" for column in table.columns]
     yield '<div class="wide" tabindex="0">\n<table>\n<thead>\n<tr>'
     for column, kind in zip(table.columns, kinds, strict=True):
@@ -134,11 +124,11 @@ def _table(table: Table) -> Iterator[str]:
     yield "</tbody>\n</table>\n</div>"
 
 
-def _inline(text: Text) -> str:
+def _inline(text: blocks.Text) -> str:
     return "".join(map(_span, text))
 
 
-def _span(span: Span) -> str:
+def _span(span: blocks.Span) -> str:
     tag = _TAGS.get(span.style)
     words = _words(span.text)
     return f"<{tag}>{words}</{tag}>" if tag and words else words

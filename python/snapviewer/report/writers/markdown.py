@@ -6,19 +6,7 @@ import re
 from collections.abc import Sequence
 from itertools import groupby
 
-from snapviewer.report.blocks import (
-    BarChart,
-    Block,
-    Column,
-    Document,
-    Heading,
-    LineChart,
-    Listing,
-    Paragraph,
-    Span,
-    Table,
-    Text,
-)
+from snapviewer.report import blocks
 from snapviewer.report.writers.lettering import MAX_SPAN_CHARS, columns
 from snapviewer.report.writers.mermaid import bar_fence, line_fences
 from snapviewer.text.sanitize import sanitize
@@ -35,49 +23,48 @@ _PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~]")
 _LIST_NUMBER = re.compile(r"^(\d+)([.)])(?=\s|$)")
 
 
-def as_markdown(document: Document) -> str:
+def as_markdown(document: blocks.Document) -> str:
     """Render a document as Markdown."""
-    end = f"---\n\n{_paragraph((Span(document.colophon),))}\n" if document.colophon.strip() else ""
-    body = blocks_as_markdown(document.blocks)
-    return "\n\n".join(
-        part for part in (f"# {_heading(document.title)}", body.rstrip(), end) if part
-    )
+    parts = [f"# {_heading(document.title)}", blocks_as_markdown(document.blocks).rstrip()]
+    if document.colophon.strip():
+        parts.append(f"---\n\n{_paragraph(blocks.text(document.colophon))}\n")
+    return "\n\n".join(part for part in parts if part)
 
 
-def blocks_as_markdown(blocks: Sequence[Block]) -> str:
-    """Render blocks as a part of a document."""
-    return "\n\n".join(filter(None, map(_block, blocks))) + "\n"
+def blocks_as_markdown(content: Sequence[blocks.Block]) -> str:
+    """Render blocks as part of a document."""
+    return "\n\n".join(filter(None, map(_block, content))) + "\n"
 
 
-def _block(block: Block) -> str:
+def _block(block: blocks.Block) -> str:
     match block:
-        case Heading(level, title):
+        case blocks.Heading(level, title):
             return f"{'#' * min(max(level, 2), 4)} {_heading(title)}"
-        case Paragraph(text, "plain"):
+        case blocks.Paragraph(text, "plain"):
             return _paragraph(text)
-        case Paragraph(text, tone):
+        case blocks.Paragraph(text, tone):
             return f"> {MARKS[tone]}{_paragraph(text)}"
-        case Listing(items, is_ordered):
+        case blocks.Listing(items, is_ordered):
             return "\n".join(
                 f"{f'{number}.' if is_ordered else '-'} {_paragraph(item)}"
                 for number, item in enumerate(items, start=1)
             )
-        case Table():
+        case blocks.Table():
             return _table(block)
-        case BarChart():
+        case blocks.BarChart():
             return bar_fence(block)
-        case LineChart():
-            names = [_inline((Span(series.name),)) for series in block.series]
+        case blocks.LineChart():
+            names = [_inline(blocks.text(series.name)) for series in block.series]
             return line_fences(block, names)
 
 
 def _heading(title: str) -> str:
-    words = _inline((Span(title),)).strip()
+    words = _inline(blocks.text(title)).strip()
     # Number signs at the end would be taken for the closing of the heading.
     return re.sub(r"#(#*)$", r"\#\1", words) or "–"
 
 
-def _paragraph(text: Text) -> str:
+def _paragraph(text: blocks.Text) -> str:
     """Render a text that begins a line, where more characters mean something."""
     words = _inline(text).strip()
     if words[:1] in ("-", "+", "#", ">", "="):
@@ -85,10 +72,10 @@ def _paragraph(text: Text) -> str:
     return _LIST_NUMBER.sub(r"\1\\\2", words)
 
 
-def _inline(text: Text, *, is_cell: bool = False) -> str:
+def _inline(text: blocks.Text, *, is_cell: bool = False) -> str:
     """Render spans; neighbours of one style become one, since `**a****b**` means another thing."""
     joined = [
-        Span("".join(span.text for span in spans), style)
+        blocks.Span("".join(span.text for span in spans), style)
         for style, spans in groupby((s for s in text if s.text), key=lambda span: span.style)
     ]
     parts: list[str] = []
@@ -164,10 +151,10 @@ def _entity(found: re.Match[str]) -> str:
     return f"&#{ord(found[0])};"
 
 
-def _table(table: Table) -> str:
+def _table(table: blocks.Table) -> str:
     if not table.columns:
         return ""
-    head = [_inline((Span(column.title),), is_cell=True).strip() for column in table.columns]
+    head = [_inline(blocks.text(column.title), is_cell=True).strip() for column in table.columns]
     rows = [
         head,
         *(
@@ -187,7 +174,7 @@ def _table(table: Table) -> str:
     return "\n".join([lines[0], _row(rule, widths, table.columns), *lines[1:]])
 
 
-def _row(cells: Sequence[str], widths: Sequence[int], layout: Sequence[Column]) -> str:
+def _row(cells: Sequence[str], widths: Sequence[int], layout: Sequence[blocks.Column]) -> str:
     padded = (
         f"{' ' * (width - columns(cell))}{cell}"
         if column.is_number
