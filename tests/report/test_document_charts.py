@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from snapviewer.report.blocks import Bar, BarChart, LineChart, Series
 from snapviewer.report.ticks import drawable, number_scale, number_ticks
-from snapviewer.report.writers.charts import MOST_DOTS, SLIM_PX, WIDTH_PX, draw, line_scale
+from snapviewer.report.writers.charts import MAX_DOTS, SLIM_PX, WIDTH_PX, draw, line_scale
 from snapviewer.report.writers.colors import PALETTES
 from snapviewer.report.writers.lettering import fitted, width_px
 from snapviewer.report.writers.shapes import Dot, Drawing, Label, Line, Polyline, Rect, Shape
@@ -156,7 +156,7 @@ def test_a_line_of_few_points_shows_a_dot_for_each(points: tuple[tuple[float, fl
 
 
 def test_many_points_are_a_line_without_dots() -> None:
-    points = tuple((float(x), math.sin(x)) for x in range(MOST_DOTS + 1))
+    points = tuple((float(x), math.sin(x)) for x in range(MAX_DOTS + 1))
 
     shapes = draw(LineChart("", "step", "GB", (Series("one", points),))).shapes
 

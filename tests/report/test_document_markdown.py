@@ -14,7 +14,7 @@ from snapviewer.report import blocks as b
 from snapviewer.report.blocks import code, strong, text
 from snapviewer.report.writers.lettering import columns
 from snapviewer.report.writers.markdown import as_markdown
-from snapviewer.report.writers.mermaid import MOST_POINTS
+from snapviewer.report.writers.mermaid import MAX_POINTS
 from support.documents import HOSTILE, hostile_report, long_report, memory_report
 
 NUMBER = r"-?\d+(?:\.\d+)?"
@@ -203,7 +203,7 @@ def test_many_points_are_thinned_out_and_the_peak_stays() -> None:
     (lines,) = fences(markdown(b.LineChart("t", "x", "y", (b.Series("a", points),))))
     values = lines[-1].removeprefix("line [").removesuffix("]").split(", ")
 
-    assert len(values) <= MOST_POINTS
+    assert len(values) <= MAX_POINTS
     assert values.count("99") == 1
     assert lines[3] == 'x-axis "x" 0 --> 399'
 

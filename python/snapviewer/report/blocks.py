@@ -1,8 +1,7 @@
-"""What a report says, as plain data: the blocks that Markdown, HTML and PDF render.
+"""The blocks of a report as plain data, which the writers render as text, Markdown, HTML and PDF.
 
-Texts are as they should be read; a renderer escapes what its format would obey. Values of charts
-are in the unit that the chart names, and a chart has as many points as a reader can tell apart:
-whoever makes one thins it out first.
+Texts are unescaped: a writer escapes what is markup in its format. Values of charts are in the unit
+that the chart names, and a chart has no more points than a reader can distinguish.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ Style: TypeAlias = Literal["plain", "strong", "code"]
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of text in one style; `code` is for names, paths and commands."""
+    """A run of text in one style; `code` is for names, paths and commands."""
 
     text: str
     style: Style = "plain"
@@ -27,17 +26,17 @@ Text: TypeAlias = tuple[Span, ...]
 
 
 def text(*parts: str | Span) -> Text:
-    """Put a text together; a bare string is plain."""
+    """Return a text of strings, which are plain, and spans."""
     return tuple(Span(part) if isinstance(part, str) else part for part in parts)
 
 
 def strong(words: str) -> Span:
-    """Return words that stand out."""
+    """Return bold text."""
     return Span(words, "strong")
 
 
 def code(words: str) -> Span:
-    """Return words that a program uses: a name, a path, a command."""
+    """Return a name, a path or a command."""
     return Span(words, "code")
 
 
@@ -51,7 +50,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """A paragraph; with a tone it is set apart, in a box."""
+    """A paragraph; with a tone it is in a box."""
 
     text: Text
     tone: Tone = "plain"
@@ -59,7 +58,7 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A list of points, numbered or not."""
+    """A list, numbered or with bullets."""
 
     items: tuple[Text, ...]
     is_ordered: bool = False
@@ -67,7 +66,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table; numbers stand to the right."""
+    """A column of a table; numbers are aligned to the right."""
 
     title: str
     is_number: bool = False
@@ -95,7 +94,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar of a chart, never below zero; `note` is what stands at its end, such as `5.31 GB`."""
+    """A bar of a chart, not negative; `note` is the text at its end, such as `5.31 GB`."""
 
     label: str
     value: float
@@ -105,7 +104,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class BarChart:
-    """Bars below each other, one a row, on an axis that begins at zero."""
+    """Horizontal bars on an axis that begins at zero."""
 
     title: str
     unit: str
@@ -114,7 +113,7 @@ class BarChart:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A line through points whose x grows; a trend is dashed and has no dots."""
+    """A line through points in ascending x; a trend is dashed and has no dots."""
 
     name: str
     points: tuple[tuple[float, float], ...]
@@ -123,7 +122,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class LineChart:
-    """Lines over a common axis, with a legend if there are several."""
+    """Lines over a common x axis, with a legend if there are several."""
 
     title: str
     x_title: str
@@ -136,7 +135,7 @@ Block: TypeAlias = Heading | Paragraph | Listing | Table | BarChart | LineChart
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A report: what it is called, what it says, and a line at its end that tells who wrote it."""
+    """A report; the colophon is a line at its end."""
 
     title: str
     language: Language

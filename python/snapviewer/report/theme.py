@@ -1,4 +1,4 @@
-"""The colours of everything that is not data. Greys carry the interface, colour carries data."""
+"""The colours of everything that is not data: greys for the interface, a few accents."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Lays out charts as shapes. Nothing overlaps and nothing is cut off: texts are measured first.
+"""Lays out charts as shapes, for SVG and PDF. Labels are measured first, so that none overlap.
 
-The title of a chart is not among the shapes: a page sets it as text, in as many lines as it needs.
+The title of a chart is not among the shapes: the page sets it as text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ WIDTH_PX = 760.0
 SLIM_PX = 360.0  # a phone
 LABEL_PX = 13.0
 SMALL_PX = 12.0
-MOST_DOTS = 60
+MAX_DOTS = 60
 
 _GAP_PX = 8.0
 _ROW_PX = 28.0
@@ -64,7 +64,7 @@ def _bars(chart: BarChart, frame_px: float) -> Drawing:
         middle = 4 + (row + 0.5) * row_px
         shapes.append(Label(left - _GAP_PX, _base(middle), label, LABEL_PX, "end", "text"))
         if width > 0:
-            # What is there can be seen, however small; it covers as much of its row as others.
+            # Visible, however small.
             top, height = middle - 0.32 * row_px, 0.64 * row_px
             shapes.append(Rect(left, top, max(width, 1.0), height, bar.tone))
         shapes.append(_note(bar, left, left + width, frame_px, _base(middle)))
@@ -79,7 +79,7 @@ def _bars(chart: BarChart, frame_px: float) -> Drawing:
 
 
 def _bar_scale(high: float, room_px: float) -> Scale:
-    """Choose the axis of bars: as many marks as stand apart."""
+    """Choose the axis of bars, with as many ticks as there is room for."""
     for most in (6, 5, 4, 3, 2, 1):
         scale = number_scale(0, high, max_steps=most)
         widest = max(_label_px(mark.label) for mark in scale.marks)
@@ -93,7 +93,7 @@ def _length(bar: Bar) -> float:
 
 
 def _note(bar: Bar, start: float, end: float, frame_px: float, base: float) -> Label:
-    """Set the note of a bar beside its end, or within if there is more room."""
+    """Place the note of a bar beside its end, or inside if there is more room."""
     beside, inside = frame_px - end - _GAP_PX, end - start - 2 * _GAP_PX
     note = fitted(bar.note, max(beside, inside), LABEL_PX)
     if width_px(note, LABEL_PX) <= beside:
@@ -102,7 +102,7 @@ def _note(bar: Bar, start: float, end: float, frame_px: float, base: float) -> L
 
 
 def _base(middle: float) -> float:
-    """Return where letters stand that are centred at a height."""
+    """Return the baseline of text that is centred at a height."""
     return middle + 0.35 * LABEL_PX
 
 
@@ -165,14 +165,14 @@ def line_scale(ys: Sequence[float]) -> Scale:
     """
     low, high = min(ys), max(ys)
     is_far = abs(low + high) > 3 * (high - low)
-    # A thousandth is enough to look at: below it, an axis would show noise.
+    # A range below a thousandth would show noise.
     if low * high > 0 and is_far and high - low > 1e-3 * max(abs(low), abs(high)):
         return number_scale(low, high)
     return number_scale(min(low, 0.0), max(high, 0.0))
 
 
 def finite_points(series: Series) -> tuple[tuple[float, float], ...]:
-    """Return the points that are numbers; a log may hold others."""
+    """Return the points whose coordinates are finite."""
     return tuple(
         (drawable(x), drawable(y))
         for x, y in series.points
@@ -186,13 +186,13 @@ def _line(
     ink = series_ink(index)
     if len(places) > 1:
         yield Polyline(places, ink, is_dashed=series.is_trend)
-    # A single point is no line: it is a dot, whatever it is.
-    if len(places) == 1 or (len(places) <= MOST_DOTS and not series.is_trend):
+    # A single point makes no line, so a trend has a dot, too.
+    if len(places) == 1 or (len(places) <= MAX_DOTS and not series.is_trend):
         yield from (Dot(x, y, 3.0, ink) for x, y in places)
 
 
 def _legend(all_series: Sequence[Series], frame_px: float) -> Iterator[Polyline | Dot | Label]:
-    """Set the names of the series in rows, each after a piece of its line."""
+    """Place the names of the series in rows, each after a piece of its line."""
     x, row = 0.0, 0
     for index, series in enumerate(all_series):
         name = fitted(series.name, 0.45 * frame_px, LABEL_PX)
@@ -203,7 +203,7 @@ def _legend(all_series: Sequence[Series], frame_px: float) -> Iterator[Polyline 
         middle = base - 0.35 * LABEL_PX
         sample = ((x, middle), (x + _LEGEND_LINE_PX, middle))
         yield Polyline(sample, series_ink(index), is_dashed=series.is_trend)
-        if not series.is_trend and len(series.points) <= MOST_DOTS:
+        if not series.is_trend and len(series.points) <= MAX_DOTS:
             yield Dot(x + _LEGEND_LINE_PX / 2, middle, 3.0, series_ink(index))
         yield Label(x + _LEGEND_LINE_PX + 6, base, name, LABEL_PX, "start", "text")
         x += wide + _LEGEND_GAP_PX
@@ -214,7 +214,7 @@ def _label_px(label: str) -> float:
 
 
 def _across(scale: Scale, left: float, right: float, base: float) -> Iterator[Label]:
-    """Set the labels of an axis that runs to the right."""
+    """Place the labels of a horizontal axis."""
     for mark in scale.marks:
         x = left + scale.share(mark.value) * (right - left)
         yield Label(x, base, mark.label, SMALL_PX, "middle", "secondary")

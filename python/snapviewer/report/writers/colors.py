@@ -1,4 +1,4 @@
-"""The colours of a report, by what they are for. Greys carry the page, colour carries data."""
+"""The colours of a report by their use: greys for the page, colours for data."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from snapviewer.report.theme import THEMES, Color
 
 Mode: TypeAlias = Literal["light", "dark"]
 Ink: TypeAlias = str
-"""What a shape is coloured for: a key of `PALETTES`."""
+"""The use of a colour: a key of `PALETTES`."""
 
 SERIES_COUNT = 12
 
-# Neighbours differ in hue and in lightness, so that the first few are told apart in print, too.
+# Neighbours differ in hue and in lightness, so that the first few differ in grey print, too.
 _SERIES = {
     "light": "0969da bc4c00 1a7f37 8250df c69026 0a8f9c bf3989 57606a 7cb518 3949ab a40e26 6f4e37",
     "dark": "4493f8 f0883e 3fb950 ab7df8 d9a62e 39c5cf f778ba 9ba5b0 a3d05a 8f9bff ff8f88 c9b458",
 }
 SERIES_HEX = tuple(f"#{digits}" for digits in _SERIES["light"].split())
-"""For charts that others draw, on whatever background."""
+"""For charts that Mermaid draws, on any background."""
 _GREEN = {"light": "1a7f37", "dark": "3fb950"}
 _PANEL = {"light": "f6f8fa", "dark": "1d2026"}
 _CODE = {"light": "ebeef1", "dark": "2a2e36"}

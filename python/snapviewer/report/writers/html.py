@@ -1,7 +1,7 @@
-"""Documents as one HTML file, without scripts and without anything from outside.
+"""Documents as one HTML file without scripts and external resources.
 
-A Content-Security-Policy forbids both, so that even a text that slipped through would do nothing;
-the one style sheet is allowed by its hash.
+A Content-Security-Policy forbids both, so that text that was not escaped could do nothing; the
+style sheet is allowed by its hash.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from snapviewer.text.sanitize import sanitize
 
 _LANGUAGES = {"zh": "zh-CN", "en": "en"}
 _CONTENTS = {"zh": "目录", "en": "Contents"}
-_LEAST_CONTENTS = 3  # headings that are worth a table of contents
+_MIN_CONTENTS = 3  # headings that are worth a table of contents
 
 _TAGS = {"strong": "strong", "code": "code"}
 
 
 def as_html(document: blocks.Document) -> str:
-    """Render a document as a page of HTML that needs nothing else."""
+    """Render a document as an HTML page."""
     return page_of(document.title, "\n".join(_body(document)), language=document.language)
 
 
 def page_of(
     title: str, body: str, *, language: blocks.Language = "en", more_style: str = ""
 ) -> str:
-    """Return a page of HTML that needs nothing else.
+    """Return an HTML page.
 
     Args:
-        title: A text, for the heading, too.
-        body: HTML, in which every stranger's text was escaped.
-        language: What it is written in.
-        more_style: What the style sheet of a report does not have.
+        title: The title, unescaped; also the heading.
+        body: HTML in which all text is escaped.
+        language: The language of the text.
+        more_style: CSS to add to the style sheet of reports.
     """
     title = _words(title).strip()
     style = style_sheet() + more_style
@@ -71,7 +71,7 @@ def _body(document: blocks.Document) -> Iterator[str]:
         for number, block in enumerate(document.blocks)
         if isinstance(block, blocks.Heading) and block.level <= 2
     ]
-    if len(sections) >= _LEAST_CONTENTS:
+    if len(sections) >= _MIN_CONTENTS:
         label = _CONTENTS[document.language]
         yield f'<nav aria-label="{label}">\n<p>{label}</p>\n<ol>'
         for number, heading in sections:
@@ -103,7 +103,7 @@ def _block(block: blocks.Block, number: int) -> Iterator[str]:
             title = _words(block.title)
             yield f"<figure>\n<figcaption>{title}</figcaption>"
             yield as_svg(draw(block), title=block.title, kind="broad")
-            # The style sheet shows this one where the screen is narrow.
+            # The style sheet shows this one on narrow screens.
             yield as_svg(draw(block, width_px=SLIM_PX), title=block.title, kind="slim")
             yield "</figure>"
 

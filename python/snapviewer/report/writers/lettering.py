@@ -1,4 +1,4 @@
-"""Texts that fit: made harmless, measured without a font, and shortened to a width."""
+"""Widths of text, estimated without a font, and text shortened to a width."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BROAD = frozenset("%&@GMOQWmw—…")
 
 @lru_cache(maxsize=4096)
 def _em(character: str) -> float:
-    """Estimate the width of a letter, in heights of its line; rather too much than too little."""
+    """Estimate the width of a character in em, rather too wide than too narrow."""
     if character in _NARROW:
         return 0.36
     if character in _BROAD:
@@ -28,7 +28,7 @@ def _em(character: str) -> float:
 
 
 def width_px(text: str, size_px: float) -> float:
-    """Estimate how wide a text is; Chinese letters are one em wide, others about half of it.
+    """Estimate the width of a text; Chinese characters are one em wide, others about half of it.
 
     >>> width_px("显存", 10), round(width_px("GB", 10))
     (20.0, 16)
@@ -37,7 +37,7 @@ def width_px(text: str, size_px: float) -> float:
 
 
 def columns(text: str) -> int:
-    """Count the columns that a text takes where all letters are as wide, or twice as wide.
+    """Count the columns of a text in a monospaced font, where Chinese characters take two.
 
     >>> columns("GB"), columns("显存")
     (2, 4)
@@ -48,7 +48,7 @@ def columns(text: str) -> int:
 
 
 def fitted(text: str, room_px: float, size_px: float) -> str:
-    """Shorten a text in its middle until it fits, keeping more of its end, which tells most.
+    """Shorten a text in its middle until it fits, keeping more of its end.
 
     >>> fitted("model.layers.0.attention.weight", 100, 10)
     'model.…ion.weight'
@@ -67,7 +67,7 @@ def fitted(text: str, room_px: float, size_px: float) -> str:
 
 
 def _as_much(text: str, room_px: float, size_px: float) -> str:
-    """Return as much of a text's beginning as fits."""
+    """Return as much of the beginning of a text as fits."""
     used = 0.0
     for index, character in enumerate(text):
         used += size_px * _em(character)

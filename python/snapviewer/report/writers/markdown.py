@@ -1,4 +1,4 @@
-"""Documents as Markdown, as GitHub reads it. Charts are Mermaid (`mermaid.py`)."""
+"""Documents as GitHub-flavoured Markdown, with charts in Mermaid (`mermaid.py`)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from snapviewer.text.sanitize import sanitize
 
 MARKS = {"plain": "", "good": "✅ ", "warning": "⚠️ ", "bad": "❌ "}
 
-_WIDEST_COLUMN = 60  # in letters; beyond it, cells are not padded
+_MAX_PADDED = 60  # characters; wider cells are not padded
 
-# An underscore within a word means nothing, so that `step_0` stays readable.
+# An underscore within a word is not markup, so that `step_0` stays readable.
 _SPECIAL = re.compile(
     r"[\\`*\[\]<|~$]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;)|:(?=//)|(?<=www)\.", re.IGNORECASE
 )
@@ -60,12 +60,12 @@ def _block(block: blocks.Block) -> str:
 
 def _heading(title: str) -> str:
     words = _inline(blocks.text(title)).strip()
-    # Number signs at the end would be taken for the closing of the heading.
+    # Number signs at the end would close the heading.
     return re.sub(r"#(#*)$", r"\#\1", words) or "–"
 
 
 def _paragraph(text: blocks.Text) -> str:
-    """Render a text that begins a line, where more characters mean something."""
+    """Render a text at the beginning of a line, where more characters are markup."""
     words = _inline(text).strip()
     if words[:1] in ("-", "+", "#", ">", "="):
         return f"\\{words}"
@@ -73,7 +73,7 @@ def _paragraph(text: blocks.Text) -> str:
 
 
 def _inline(text: blocks.Text, *, is_cell: bool = False) -> str:
-    """Render spans; neighbours of one style become one, since `**a****b**` means another thing."""
+    """Render spans; neighbours of one style become one, since `**a****b**` is not bold."""
     joined = [
         blocks.Span("".join(span.text for span in spans), style)
         for style, spans in groupby((s for s in text if s.text), key=lambda span: span.style)
@@ -93,7 +93,7 @@ def _inline(text: blocks.Text, *, is_cell: bool = False) -> str:
 
 
 def _escaped(words: str) -> str:
-    r"""Escape what Markdown would obey.
+    r"""Escape markup.
 
     >>> print(_escaped("step_0 | *a* <b> _c_ 64.6 %"))
     step_0 \| \*a\* \<b> \_c\_ 64.6 %
@@ -102,10 +102,10 @@ def _escaped(words: str) -> str:
 
 
 def _strong(words: str, before: str, after: str) -> str:
-    """Set words in bold.
+    """Return words in bold.
 
-    Stars between punctuation and a letter, as in `**显存：**峰值`, are not taken for bold. So a
-    colon or full stop goes behind them; for what is left, there is HTML.
+    Stars between punctuation and a letter, as in `**显存：**峰值`, are not read as bold. So a colon
+    or full stop goes after them; what is left becomes HTML.
 
     >>> print(_strong("显存：", "", "峰"), _strong("（显存）", "", "峰"))
     **显存**： <strong>（显存）</strong>
@@ -114,7 +114,7 @@ def _strong(words: str, before: str, after: str) -> str:
     if not core:
         return words
     opens = core[0].isalnum() or bool(start) or not before.strip()
-    # Before a space or punctuation it does not matter what the bold words end with.
+    # Before a space or punctuation bold words may end with anything.
     closes = core[-1].isalnum() or bool(end) or not after.strip()
     inner = _escaped(core)
     bold = f"**{inner}**" if opens and closes else f"<strong>{inner}</strong>"
@@ -122,14 +122,14 @@ def _strong(words: str, before: str, after: str) -> str:
 
 
 def _peeled(words: str) -> tuple[str, str, str]:
-    """Split off the spaces around words and what ends a sentence."""
+    """Split off the spaces around words, and the punctuation at the end."""
     start = words[: len(words) - len(words.lstrip())]
     core = words.strip().rstrip(" ,.:;!?，。：；！？、")
     return start, core, words[len(start) + len(core) :]
 
 
 def _code(words: str, *, is_cell: bool) -> str:
-    """Set words as code, whatever they are.
+    """Return words as code, whatever they contain.
 
     >>> print(_code("a`b", is_cell=False), _code("a|b", is_cell=True))
     ``a`b`` <code>a&#124;b</code>
@@ -138,8 +138,8 @@ def _code(words: str, *, is_cell: bool) -> str:
     if not words:
         return ""
     if is_cell and "|" in words:
-        # A table is cut at its pipes before code is looked for, and unescaping differs among
-        # readers of Markdown; entities mean one thing everywhere.
+        # Tables are split at pipes before code is recognised, and parsers unescape differently;
+        # entities work everywhere.
         return f"<code>{_PUNCTUATION.sub(_entity, words)}</code>"
     runs = {len(run) for run in re.findall("`+", words)}
     fence = "`" * next(length for length in range(1, len(words) + 2) if length not in runs)
@@ -163,7 +163,7 @@ def _table(table: blocks.Table) -> str:
         ),
     ]
     widths = [
-        max(3, *(min(columns(row[index]), _WIDEST_COLUMN) for row in rows))
+        max(3, *(min(columns(row[index]), _MAX_PADDED) for row in rows))
         for index in range(len(head))
     ]
     rule = [

@@ -1,8 +1,7 @@
 """Charts as Mermaid's `xychart-beta`, in fences that GitHub and many editors draw.
 
-Such a chart knows neither gaps nor legends nor uneven distances: lines that do not begin and end
-together get a chart each, the names of the others stand below, and points that are not evenly
-apart are read off the line at even distances.
+Such a chart has no gaps, legends or uneven distances: lines that do not begin and end together get
+a chart each, names of series stand below, and points at uneven distances are interpolated.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ from snapviewer.report.writers.colors import SERIES_HEX
 from snapviewer.report.writers.lettering import fitted
 from snapviewer.text.sanitize import sanitize
 
-MOST_POINTS = 60
-_MOST_NAMED = 12  # points whose x are written out below them
+MAX_POINTS = 60
+_MAX_NAMED = 12  # points whose x are labels
 
-# Mermaid's own first colour can hardly be seen on white.
+# Mermaid's first default colour is hardly visible on white.
 _COLORS = '"themeVariables": {"xyChart": {"plotColorPalette": "' + ", ".join(SERIES_HEX) + '"}}'
 
 _KEPT = frozenset(" .,:/-_+()%=…'×–°、。，：；（）")
@@ -32,7 +31,7 @@ Points: TypeAlias = tuple[tuple[float, float], ...]
 
 
 def bar_fence(chart: BarChart) -> str:
-    """Render bars as a fence of Mermaid."""
+    """Render bars as a Mermaid fence."""
     labels = _distinct([fitted(bar.label, 220, 13) for bar in chart.bars])
     values = [max(0.0, drawable(bar.value)) for bar in chart.bars]
     if not values:
@@ -48,11 +47,11 @@ def bar_fence(chart: BarChart) -> str:
 
 
 def line_fences(chart: LineChart, names: Sequence[str]) -> str:
-    """Render lines as a fence of Mermaid, or one each if they do not begin and end together.
+    """Render lines as one Mermaid fence, or one each if they do not begin and end together.
 
     Args:
         chart: The lines.
-        names: What the series are called, in Markdown.
+        names: The names of the series, in Markdown.
     """
     lines = [
         (series, points, name)
@@ -78,11 +77,11 @@ def _line_fence(chart: LineChart, title: str, lines: Sequence[tuple[Series, Poin
     xs = sorted({x for _, points in lines for x, _ in points})
     places = _places(xs)
     values = [
-        [_read_off(points, places, index, series.is_trend) for index in range(len(places))]
+        [_interpolated(points, places, index, series.is_trend) for index in range(len(places))]
         for series, points in lines
     ]
     scale = line_scale([value for row in values for value in row])
-    if len(places) <= _MOST_NAMED:
+    if len(places) <= _MAX_NAMED:
         span = f"[{', '.join(_distinct([_number(x) for x in places]))}]"
     else:
         span = f"{_number(places[0])} --> {_number(places[-1])}"
@@ -101,13 +100,13 @@ def _places(xs: Sequence[float]) -> list[float]:
         return [low]
     step = (high - low) / (len(xs) - 1)
     is_even = all(abs(x - low - index * step) <= 0.01 * step for index, x in enumerate(xs))
-    most = len(xs) if is_even and len(xs) <= MOST_POINTS else MOST_POINTS
+    most = len(xs) if is_even and len(xs) <= MAX_POINTS else MAX_POINTS
     count = next(count for count in range(most, 1, -1) if count <= 3 or _reached(low, high, count))
     return [low + (high - low) * index / (count - 1) for index in range(count)]
 
 
 def _reached(low: float, high: float, count: int) -> bool:
-    """Tell whether Mermaid, which adds up the steps of an axis, counts as many points as we do."""
+    """Return whether Mermaid, which adds up the steps of an axis, counts the same points."""
     step = (high - low) / (count - 1)
     place, counted = low, 0
     while place <= high:
@@ -115,8 +114,8 @@ def _reached(low: float, high: float, count: int) -> bool:
     return counted == count
 
 
-def _read_off(points: Points, places: Sequence[float], index: int, is_trend: bool) -> float:
-    """Read a line off at a place; if several points are near, it is the highest: peaks matter."""
+def _interpolated(points: Points, places: Sequence[float], index: int, is_trend: bool) -> float:
+    """Interpolate a line at a place; of several points nearby, take the highest: peaks matter."""
     place = places[index]
     reach = (places[1] - places[0]) / 2 if len(places) > 1 else 0.0
     xs = [x for x, _ in points]
@@ -141,7 +140,7 @@ def _fence(title: str, x_axis: str, y_axis: str, data: Sequence[str], *, bar_cou
 
 
 def _distinct(labels: Sequence[str]) -> list[str]:
-    """Quote labels; equal ones are told apart by a number, or Mermaid would draw them as one.
+    """Quote labels, and number equal ones: Mermaid would draw them as one.
 
     >>> _distinct(["a", "b", "a"])
     ['"a"', '"b"', '"a (2)"']
@@ -157,7 +156,7 @@ def _distinct(labels: Sequence[str]) -> list[str]:
 
 
 def _quoted(text: str) -> str:
-    """Quote a text; it keeps letters, digits and harmless signs, and is never empty.
+    """Quote a text: letters, digits and harmless signs, and never empty.
 
     >>> print(_quoted('a "b" %%{init}%%'), _quoted(""))
     "a 'b' %(init)%" "–"
@@ -170,7 +169,7 @@ def _quoted(text: str) -> str:
 
 
 def _number(value: float) -> str:
-    """Write a number as Mermaid reads it: without an exponent.
+    """Format a number for Mermaid, without an exponent.
 
     >>> _number(10.5), _number(1e-7), _number(3.0), _number(1 / 3)
     ('10.5', '0.0000001', '3', '0.333333')

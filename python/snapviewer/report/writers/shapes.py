@@ -1,4 +1,4 @@
-"""What a chart is drawn of, whatever draws it. Pixels run right and down from the top left."""
+"""The shapes of a chart, for any writer. Pixels run right and down from the top left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How an HTML report looks: calm, the same in light and dark, and fit to be printed."""
+"""The style sheet of HTML reports: for light and dark screens, and for print."""
 
 from __future__ import annotations
 
@@ -104,13 +104,13 @@ def style_sheet() -> str:
 
 
 def ink_variables() -> str:
-    """Return the colours as variables; dark ones where a screen wants them, light on paper."""
+    """Return the colours as CSS variables: dark where a screen prefers it, light in print."""
     dark = f"@media screen and (prefers-color-scheme: dark) {{\n{_variables('dark')}}}\n"
     return f"{_variables('light')}{dark}"
 
 
 def ink_classes() -> str:
-    """Return what lets a shape be filled or drawn with an ink: `fill-…`, `stroke-…`."""
+    """Return the CSS classes of inks: `fill-…` and `stroke-…`."""
     return "".join(
         f".fill-{ink} {{ fill: var(--{ink}); }}\n.stroke-{ink} {{ stroke: var(--{ink}); }}\n"
         for ink in PALETTES["light"]
