@@ -418,7 +418,7 @@ def test_info_in_text_is_for_people(demos: Path) -> None:
     assert sum(line.startswith(("device ", "pinned host memory: ")) for line in lines) == 3
     assert re.search(r"^device 0: 2,000 events, [\d,]+ allocations$", ran.out, re.MULTILINE)
     assert re.search(r"peak +[\d.]+ [GM]iB +at event [\d,]+$", ran.out, re.MULTILINE)
-    assert ran.out.count("trace and segments agree to the byte") == 3
+    assert ran.out.count("trace matches memory") == 3
 
 
 def test_info_says_where_memory_ran_out(small: Path) -> None:

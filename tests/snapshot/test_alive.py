@@ -102,9 +102,7 @@ def test_a_moment_is_what_is_alive_then(plain: Any, data: st.DataObject, tmp_pat
             return _line_of(stack)
 
         stacks, groups, largest = most
-        with mock.patch.multiple(
-            moment, MOST_STACKS=stacks, MOST_GROUPS=groups, MOST_LARGEST=largest
-        ):
+        with mock.patch.multiple(moment, MAX_STACKS=stacks, MAX_GROUPS=groups, MAX_LARGEST=largest):
             found = alive_at(device, timeline, event, line_of)
 
         assert found == _slowly(device, mask, event, *most)

@@ -88,11 +88,11 @@ def test_what_is_odd_about_an_allocation_is_told(tmp_path: Path) -> None:
     }
 
     assert flags == {
-        "older": ("alive before the recording",),
+        "older": ("older than the recording",),
         "alive": ("alive at the end",),
         "lost": ("free lost",),
         "gone": ("no block at the end", "alive at the end"),
-        "state": ("known only from the segments", "alive before the recording", "alive at the end"),
+        "state": ("not in the trace", "older than the recording", "alive at the end"),
     }
 
 
@@ -129,7 +129,7 @@ def test_a_state_without_a_trace_has_no_life_to_tell(tmp_path: Path) -> None:
     facts = _facts_at(snapshot, -1, BASE + 4096)
 
     assert (facts.lifetime, facts.allocated, facts.freed) == (None, None, None)
-    assert facts.flags == ("known only from the segments",)
+    assert facts.flags == ("not in the trace",)
     assert facts.same_stack == SameStack(1, 1001, 1001, 1001 / 1009)
     assert "alive" not in as_text(facts)
 
@@ -143,23 +143,23 @@ def test_the_text_is_complete_and_aligned(tmp_path: Path) -> None:
         text
         == """\
 b7f0000000000_1
-  size        1,000 B
-  alive       1 – 5
-  for         4 events · 2.00 ms
-  allocated   2023-11-14 22:13:20.001000 UTC
-  freed       2023-11-14 22:13:20.003000 UTC
-  free asked  3 · 2023-11-14 22:13:20.002000 UTC
-  pending     2 events · 1.00 ms
-  address     0x7f0000000000
-  stream      7
-  pool        private pool 0, 3
-  device      0
-  category    activation
-  compiling   0/1
-  metadata    layer 3
-  during      step › forward
-  stack       1: 2 allocations with this stack, 1.95 KiB together · 66 % of the peak
-  its bytes   1.95 KiB (2,001 B) in all, 1.95 KiB (2,001 B) at the peak
+  size            1,000 B
+  alive           1 – 5
+  lifetime        4 events · 2.00 ms
+  allocated       2023-11-14 22:13:20.001000 UTC
+  freed           2023-11-14 22:13:20.003000 UTC
+  free requested  3 · 2023-11-14 22:13:20.002000 UTC
+  pending         2 events · 1.00 ms
+  address         0x7f0000000000
+  stream          7
+  pool            private pool 0, 3
+  device          0
+  category        activation
+  compiling       0/1
+  metadata        layer 3
+  during          step › forward
+  stack           1: 2 allocations with this stack, 1.95 KiB together · 66 % of the peak
+  its bytes       1.95 KiB (2,001 B) in total, 1.95 KiB (2,001 B) at the peak
 
 allocated by:
   at::native::linear(at::Tensor const&)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import snapviewer
-from snapviewer.snapshot.annotations import MOST_LANES, Span, spans_of
+from snapviewer.snapshot.annotations import MAX_LANES, Span, spans_of
 from snapviewer.snapshot.clock import shown_us
 from support import hostile, oracle
 from support.patience import PATIENT
@@ -194,7 +194,7 @@ def test_a_hundred_thousand_that_never_end_are_laid_out_in_few_lanes() -> None:
     spans = _spans(marks, [0, 100])
 
     assert len(spans) == 100_000
-    assert {span.lane for span in spans} == set(range(MOST_LANES))
+    assert {span.lane for span in spans} == set(range(MAX_LANES))
 
 
 @pytest.mark.parametrize(

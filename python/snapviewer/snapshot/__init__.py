@@ -1,1 +1,1 @@
-"""What Python adds to the core: allocation details, live allocations, frames, annotations."""
+"""What Python adds to the core's answers on a snapshot: frames, spans, live allocations."""

@@ -1,9 +1,9 @@
-"""What is alive after an event: by line of code, and the largest allocations.
+"""The live allocations at an event: by line of code, and the largest ones.
 
-Naming a stack may be slow, so only the heaviest stacks are named; what the others hold is one
-group, and nothing is lost: the groups and the rest add up to the total.
+Naming a stack may be slow, so only the heaviest stacks are named; the others are one group, so that
+all groups add up to the total.
 
-Cost: a few passes over what is alive (10 ms for 250,000), and a name for each stack shown.
+Cost: a few passes over the live allocations (10 ms for 250,000), and a name for each shown stack.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from snapviewer.text.units import count_of
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-MOST_STACKS = 400
-MOST_GROUPS = 200
-MOST_LARGEST = 200
-_MOST_FILTER = 1000  # characters; a longer filter is nothing that a person would want to edit
+MAX_STACKS = 400
+MAX_GROUPS = 200
+MAX_LARGEST = 200
+_MAX_FILTER = 1000  # characters; nobody would edit a longer filter
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
     """Allocations whose stacks lead to the same line of code.
 
-    `largest` is the largest of them; `stacks` are the heaviest first, and empty for the rest.
+    `largest` is the index of the largest; `stacks` are the heaviest first, and empty for the rest.
     """
 
     line: str
@@ -44,7 +44,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class LiveAllocation:
-    """One allocation: `index` is its place among the device's."""
+    """A live allocation; `index` is its index among the device's."""
 
     index: int
     size_bytes: int
@@ -55,9 +55,9 @@ class LiveAllocation:
 
 @dataclass(frozen=True, slots=True)
 class Alive:
-    """What is alive after an event; -1 is before the first.
+    """The live allocations after an event; -1 is before the first.
 
-    `groups` have the most bytes first, and `rest` is what is in none of them; so do `largest`.
+    `groups` and `largest` have the most bytes first; `rest` is what is in no group.
     """
 
     event: int
@@ -71,13 +71,13 @@ class Alive:
 def alive_at(
     device: Device, timeline: Timeline, event: int, line_of: Callable[[int], str]
 ) -> Alive:
-    """Tell what a timeline shows after an event.
+    """Return the live allocations that a timeline shows after an event.
 
     Args:
         device: The device.
-        timeline: A timeline of it; what this leaves out is not counted.
-        event: The event; -1 is before the first, which is all there is without events.
-        line_of: Names a stack. Called once for each stack that is shown.
+        timeline: A timeline of it; what its filter leaves out is not counted.
+        event: The event; -1 is before the first.
+        line_of: Returns the name of a stack. Called once for each shown stack.
     """
     a = device.allocations
     alive = np.sort(timeline.stack(event)[0])
@@ -91,7 +91,7 @@ def alive_at(
         return lines[stack]
 
     groups, rest = _groups(alive, sizes, stacks, name)
-    living = tuple(
+    heaviest = tuple(
         LiveAllocation(
             index=int(alive[place]),
             size_bytes=int(sizes[place]),
@@ -99,13 +99,13 @@ def alive_at(
             alloc_event=int(a.alloc_event[alive[place]]),
             free_event=int(a.free_event[alive[place]]),
         )
-        for place in _heaviest(sizes, MOST_LARGEST)
+        for place in _heaviest(sizes, MAX_LARGEST)
     )
-    return Alive(event, int(sizes.sum()), len(alive), groups, rest, living)
+    return Alive(event, int(sizes.sum()), len(alive), groups, rest, heaviest)
 
 
 def allocation_of_event(device: Device, event: int) -> int | None:
-    """Find the allocation that an event made, freed, or asked to free."""
+    """Return the allocation that an event made, freed, or requested to free."""
     a = device.allocations
     if not 0 <= event < device.events:
         return None
@@ -118,10 +118,10 @@ def allocation_of_event(device: Device, event: int) -> int | None:
 
 
 def filter_of(group: Group, frames_of: Callable[[int], Sequence[Frame]]) -> str | None:
-    """Write a filter for the allocations of a group.
+    """Return a filter for the allocations of a group.
 
-    Stacks whose ids are not next to each other are described by the line that they share, so that
-    whatever comes through it matches.
+    Stacks whose ids are not consecutive are described by the line that they share, so that other
+    stacks through it match, too.
 
     Returns:
         The filter, or None if none describes them.
@@ -136,11 +136,11 @@ def filter_of(group: Group, frames_of: Callable[[int], Sequence[Frame]]) -> str 
     frames = {own_frame(frames_of(stack)) for stack in group.stacks}
     texts = {f"{one.name} ({one.filename}:{one.line})" for one in frames if one is not None}
     expression = "|".join(f"^{_escaped(text)}$" for text in sorted(texts))
-    return f'"{expression}"' if 0 < len(expression) <= _MOST_FILTER else None
+    return f'"{expression}"' if 0 < len(expression) <= _MAX_FILTER else None
 
 
 def _escaped(text: str) -> str:
-    r"""Write a text as an expression inside of a filter's quotes.
+    r"""Escape a text for an expression inside of a filter's quotes.
 
     >>> _escaped('f (a b.py:1)'), _escaped('"x"')
     ('f \\(a b\\.py:1\\)', '\\"x\\"')
@@ -154,7 +154,7 @@ def _groups(
     stacks: npt.NDArray[np.uint32],
     name: Callable[[int], str],
 ) -> tuple[tuple[Group, ...], Group | None]:
-    """Group what is alive by stack, then those of the heaviest stacks by line."""
+    """Group live allocations by stack, then the heaviest stacks by line."""
     if not len(alive):
         return (), None
     # By the stack's id: adding up in place needs no sorting.
@@ -169,16 +169,16 @@ def _groups(
 
     present = np.flatnonzero(count)
     by_line: dict[str, list[int]] = {}
-    for stack in present[_heaviest(size[present], MOST_STACKS)].tolist():
+    for stack in present[_heaviest(size[present], MAX_STACKS)].tolist():
         by_line.setdefault(name(stack), []).append(stack)
 
-    def group(line: str, of: npt.NDArray[np.int64], told: tuple[int, ...]) -> Group:
+    def group(line: str, of: npt.NDArray[np.int64], listed: tuple[int, ...]) -> Group:
         best = of[np.lexsort((largest[of], -largest_size[of]))[0]]
-        return Group(line, int(size[of].sum()), int(count[of].sum()), int(largest[best]), told)
+        return Group(line, int(size[of].sum()), int(count[of].sum()), int(largest[best]), listed)
 
     named = [group(line, np.array(of), tuple(of)) for line, of in by_line.items()]
     named.sort(key=lambda one: -one.size_bytes)
-    shown = tuple(named[:MOST_GROUPS])
+    shown = tuple(named[:MAX_GROUPS])
     is_other = count > 0
     is_other[[stack for one in shown for stack in one.stacks]] = False
     others = np.flatnonzero(is_other)
@@ -187,14 +187,14 @@ def _groups(
     return shown, group(count_of(len(others), "more stack"), others, ())
 
 
-def _heaviest(weights: npt.NDArray[np.int64], most: int) -> npt.NDArray[np.int64]:
-    """Return where the largest are, largest first; of equals the first.
+def _heaviest(weights: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
+    """Return the indexes of the largest, largest first; of equals the first.
 
     >>> _heaviest(np.array([3, 9, 3, 5]), 3)
     array([1, 3, 0])
     """
     places = np.arange(len(weights))
-    if len(weights) > most:
-        least = np.partition(weights, len(weights) - most)[len(weights) - most]
+    if len(weights) > count:
+        least = np.partition(weights, len(weights) - count)[len(weights) - count]
         places = np.flatnonzero(weights >= least)
-    return places[np.argsort(-weights[places], kind="stable")][:most]
+    return places[np.argsort(-weights[places], kind="stable")][:count]

@@ -1,4 +1,4 @@
-"""Everything that is known of one allocation.
+"""The details of one allocation.
 
 Cost: a few passes over columns of the device's allocations, and one event's row.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,28 +16,25 @@ from snapviewer.snapshot.annotations import Span, spans_of
 from snapviewer.snapshot.frames import FrameKind, kind_of, own_frame
 
 _NO_FREE_STACK = 2**32 - 1
-_FLAGS = ("free lost", "no block at the end", "known only from the segments")
+_FLAGS = ("free lost", "no block at the end", "not in the trace")
 
 
-@dataclass(frozen=True, slots=True)
-class When:
-    """An event, and the Unix time at which it happened; None if the file has no times."""
+class When(NamedTuple):
+    """An event and its Unix time; None if the file has no times."""
 
     event: int
     time_us: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Length:
-    """How long something lasted: events, and microseconds if the file has times."""
+class Length(NamedTuple):
+    """A duration in events, and in microseconds if the file has times."""
 
     events: int
     time_us: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class FrameDetails:
-    """A line of a call stack, and whose code it is. `is_main` is the one that says most."""
+class FrameDetails(NamedTuple):
+    """A frame of a stack and whose code it is. `is_main` marks the most informative one."""
 
     frame: Frame
     kind: FrameKind
@@ -53,9 +51,8 @@ class FrameDetails:
         return self.kind == "library"
 
 
-@dataclass(frozen=True, slots=True)
-class SameStack:
-    """All allocations that one stack made, and what they hold at the device's peak."""
+class SameStack(NamedTuple):
+    """The totals of all allocations with one stack, and their bytes at the device's peak."""
 
     allocations: int
     size_bytes: int
@@ -65,33 +62,33 @@ class SameStack:
 
 @dataclass(frozen=True, slots=True)
 class AllocationDetails:
-    """What is known of an allocation.
+    """The details of an allocation.
 
     Args:
-        allocation: Its place among the device's.
-        name: `b<address>_<how many were there before>`, as memory_viz writes it.
-        size_bytes: What was asked for.
-        rounded_bytes: What the allocator gave; None if not known.
-        address: Where it was.
+        allocation: Its index among the device's.
+        name: `b<address>_<number of earlier allocations there>`, as memory_viz writes it.
+        size_bytes: The requested size.
+        rounded_bytes: The size of its block; None if not known.
+        address: Its address.
         stream: The stream it was made on.
         pool: Its memory pool, in words.
         device: The device's ordinal; -1 for pinned host memory.
-        category: What it is for, as the profiler says; None if not known.
-        allocated: When; None if alive before the recording.
+        category: The profiler's category; None if not known.
+        allocated: When; None if older than the recording.
         freed: When; None if never.
-        lifetime: From one to the other, as far as recorded; None if nothing was recorded.
+        lifetime: From allocation to free, as far as recorded; None if nothing was recorded.
         is_lifetime_whole: Whether both ends were recorded.
-        free_requested: When its end was asked for; None if not recorded.
-        pending: From there to its end, or to the end of the trace.
-        flags: What is odd about it, in words.
-        compile_context: What torch.compile was at; None if nothing.
-        user_metadata: What the program noted; None if nothing.
-        annotations: The program's spans that were open when it was made, outermost first.
+        free_requested: When its free was requested; None if not recorded.
+        pending: From the request to its end, or to the end of the trace.
+        flags: What is unusual, in words.
+        compile_context: What torch.compile was working on; None if nothing.
+        user_metadata: The metadata that the program set; None if none.
+        annotations: The spans that were open when it was made, outermost first.
         stack: The id of its stack.
         frames: Its stack, innermost first; empty if not recorded.
         forward_frames: The stack of the forward pass that its backward belongs to.
         free_frames: The stack that freed it; None if not recorded, or the same.
-        same_stack: What its stack made in all.
+        same_stack: The totals of its stack.
     """
 
     allocation: int
@@ -128,13 +125,13 @@ def allocation_details(
     clock: Clock | None = None,
     spans: Sequence[Span] | None = None,
 ) -> AllocationDetails:
-    """Gather what is known of an allocation.
+    """Return the details of an allocation.
 
     Args:
         snapshot: The file.
         device: One of its devices.
-        allocation: The allocation's place among the device's.
-        clock: The device's plain one, to save making it again.
+        allocation: The allocation's index among the device's.
+        clock: The device's plain clock, to save making it again.
         spans: The device's spans, for the same reason.
     """
     clock = clock or device.clock()
@@ -163,8 +160,8 @@ def allocation_details(
         free_requested=_when(requested, events, clock),
         pending=_length(requested, ended, events, clock) if requested >= 0 else None,
         flags=_flags(int(a.flags[allocation]), made, ended, events),
-        compile_context=_said(row.compile_context) if row else None,
-        user_metadata=_said(row.user_metadata) if row else None,
+        compile_context=_recorded(row.compile_context) if row else None,
+        user_metadata=_recorded(row.user_metadata) if row else None,
         annotations=tuple(span.name for span in spans if span.has(made)),
         stack=stack,
         frames=_frames(snapshot, stack),
@@ -179,7 +176,7 @@ def allocation_details(
 def _name(device: Device, allocation: int) -> str:
     a = device.allocations
     same = np.flatnonzero(a.address == a.address[allocation])
-    # What is at an address ends in the order in which it came.
+    # Allocations at one address end in the order in which they began.
     in_order = same[np.argsort(a.free_event[same], kind="stable")]
     before = int(np.flatnonzero(in_order == allocation)[0])
     return f"b{int(a.address[allocation]):x}_{before}"
@@ -200,7 +197,7 @@ def _when(event: int, events: int, clock: Clock | None) -> When | None:
 
 
 def _length(start: int, end: int, events: int, clock: Clock | None) -> Length | None:
-    """Return how long it was from one event to another, as far as there are events."""
+    """Return the duration from one event to another, as far as there are events."""
     if events == 0:
         return None
     start = max(start, 0)
@@ -212,12 +209,12 @@ def _length(start: int, end: int, events: int, clock: Clock | None) -> Length | 
 def _flags(bits: int, made: int, ended: int, events: int) -> tuple[str, ...]:
     flags = [words for bit, words in enumerate(_FLAGS) if bits >> bit & 1]
     if events:
-        flags += ["alive before the recording"] if made < 0 else []
+        flags += ["older than the recording"] if made < 0 else []
         flags += ["alive at the end"] if ended >= events else []
     return tuple(flags)
 
 
-def _said(text: str | None) -> str | None:
+def _recorded(text: str | None) -> str | None:
     return None if text in (None, "", "N/A") else text
 
 

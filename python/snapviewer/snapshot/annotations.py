@@ -1,10 +1,10 @@
-"""What the program called its own stretches of time: annotations, paired into spans.
+"""The annotations of a program, paired into spans of time.
 
 PyTorch keeps annotations in a ring buffer of their own, as STARTs and ENDs. Either may be lost, and
-those of several threads lie in between each other. An END belongs to the latest START of its name
-that has no END yet.
+those of several threads are interleaved. An END belongs to the latest START of its name that has no
+END yet.
 
-Cost: linear in the annotations, times the lanes, of which there are at most `MOST_LANES`.
+Cost: linear in the annotations, times the lanes, of which there are at most `MAX_LANES`.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ import numpy as np
 
 from snapviewer._core import Clock, Device, Snapshot
 
-MOST_LANES = 32
-"""What is nested deeper lies in the last lane, where spans may overlap."""
+MAX_LANES = 32
+"""Deeper spans are in the last lane, where spans may overlap."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of time that has a name.
+    """A named span of time.
 
     `start_us` and `end_us` are microseconds since the first event on the device's plain clock;
     `start_event` is the first event in it, `end_event` the first one after it. A span is open at an
-    end that nobody recorded or that is outside of the trace: it is cut there. Spans of one lane do
-    not overlap, and a span within another lies in a further lane.
+    end that was not recorded or is outside of the trace: it is cut there. Spans of one lane do not
+    overlap, and a span within another is in a further lane.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Span:
     is_open_end: bool
 
     def has(self, event: int) -> bool:
-        """Tell whether an event is in it."""
+        """Return whether an event is in it."""
         return self.start_event <= event < self.end_event
 
 
@@ -50,9 +50,9 @@ def spans_of(snapshot: Snapshot, device: Device, clock: Clock | None) -> tuple[S
     """Pair a device's annotations, in the order of their starts; none without a clock.
 
     Args:
-        snapshot: Where the annotations are.
-        device: Those of this device count, and those of none.
-        clock: The device's plain one.
+        snapshot: The file.
+        device: The device; annotations without a device count, too.
+        clock: The device's plain clock.
     """
     if clock is None or int(device.events) == 0:
         return ()
@@ -62,7 +62,7 @@ def spans_of(snapshot: Snapshot, device: Device, clock: Clock | None) -> tuple[S
         if (of is None or of == device.index) and stage in ("START", "END")
     )
     stretches = list(_cut(_pair(marks), clock.length_us))
-    # The longer of two that start together is around the other.
+    # Of two that start together, the longer one is the outer one.
     stretches.sort(key=lambda one: (one.start_us, -one.end_us))
     starts = np.array([one.start_us for one in stretches], dtype=np.uint64)
     ends = np.array([one.end_us for one in stretches], dtype=np.uint64)
@@ -92,7 +92,7 @@ class _Mark(NamedTuple):
 
 
 class _Pair(NamedTuple):
-    """A START and its END; None is not recorded. `place` is where the first of them stands."""
+    """A START and its END; None was not recorded. `place` is the index of the first of them."""
 
     name: str
     start_us: int | None
@@ -117,7 +117,7 @@ def _pair(marks: Iterable[_Mark]) -> list[_Pair]:
             unended[mark.name].append((place, mark.time_us))
         elif starts := unended[mark.name]:
             start_place, start_us = starts.pop()
-            # Times of several threads may be a little off.
+            # Clocks of threads may differ a little.
             pairs.append(_Pair(mark.name, start_us, max(start_us, mark.time_us), start_place))
         else:
             pairs.append(_Pair(mark.name, None, mark.time_us, place))
@@ -128,7 +128,7 @@ def _pair(marks: Iterable[_Mark]) -> list[_Pair]:
 
 
 def _cut(pairs: Iterable[_Pair], length_us: int) -> Iterator[_Stretch]:
-    """Cut what reaches out of the trace, and leave out what is outside altogether."""
+    """Cut pairs to the trace, and leave out those that are outside of it."""
     for name, start_us, end_us, _ in pairs:
         is_before = end_us is not None and end_us < 0
         is_after = start_us is not None and start_us > length_us
@@ -146,7 +146,7 @@ def _cut(pairs: Iterable[_Pair], length_us: int) -> Iterator[_Stretch]:
 
 
 def _lanes(stretches: Sequence[_Stretch]) -> Iterator[int]:
-    """Find a lane for each: the first that is free and beyond those of what is around it."""
+    """Yield a lane for each: the first free one beyond those of the spans around it."""
     ends: list[int] = []
     for one in stretches:
         least = 0
@@ -154,7 +154,7 @@ def _lanes(stretches: Sequence[_Stretch]) -> Iterator[int]:
             if end_us > one.start_us and end_us >= one.end_us:
                 least = lane + 1
         free = (lane for lane in range(least, len(ends)) if ends[lane] <= one.start_us)
-        lane = min(next(free, len(ends)), MOST_LANES - 1)
+        lane = min(next(free, len(ends)), MAX_LANES - 1)
         if lane == len(ends):
             ends.append(one.end_us)
         else:

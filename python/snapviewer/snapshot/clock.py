@@ -1,4 +1,4 @@
-"""Real time, as a clock shows it that cuts idle times short."""
+"""Real times on a clock that shortens idle times."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _FAR_US = 2.0**53
-"""Beyond all times: before the first event and after the last, every clock is as fast as time."""
+"""Beyond all times: before the first event and after the last, nothing is shortened."""
 
 
 def shown_us(clock: Clock, real_us: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Find the places on a clock where it shows some real times since the first event."""
+    """Return the places on a clock of real times since the first event."""
     real, shown = [-_FAR_US, 0.0], [-_FAR_US, 0.0]
     for _, start, end, gap_us in clock.gaps:
         gap_start = real[-1] + start - shown[-1]

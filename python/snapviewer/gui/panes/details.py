@@ -452,7 +452,7 @@ class Details(ttk.Frame):
     def _recolor(self) -> None:
         """Set the tags as the theme says; the order is that of their weight."""
         colors = palette_of(self._state.look.theme)
-        column = tkfont.Font(self, name=TEXT, exists=True).measure("free asked") + px(self, 12)
+        column = tkfont.Font(self, name=TEXT, exists=True).measure("free requested") + px(self, 12)
         text, hanging = self._text, px(self, 14)
         text.configure(inactiveselectbackground=colors.marked)
         text.tag_configure("row", tabs=(column,), lmargin2=column)

@@ -11,6 +11,7 @@ from PIL import Image, PngImagePlugin
 
 from snapviewer import Device, Snapshot
 from snapviewer.files.atomic_write import atomic_write
+from snapviewer.report.snapshot.info import device_name
 from snapviewer.report.ticks import byte_ticks
 
 from . import words
@@ -90,8 +91,8 @@ def draw(snapshot: Snapshot, device: Device, options: PictureOptions, *, file: s
     dim = options.where if options.dim else None
     view = view_of(device, device.timeline(order=options.order) if dim else matching, options)
     artist = Artist(options)
-    title = options.title or f"{file}  ·  {words.device_name(device)}"
-    fact_lines = artist.fact_lines(words.facts_of(device, view, matching, options))
+    title = options.title or f"{file}  ·  {device_name(device)}"
+    fact_lines = artist.fact_lines(words.header_facts(device, view, matching, options))
     how = {"color": options.color, "theme": options.theme}
 
     room = legend_room(options.size, fact_lines=len(fact_lines))

@@ -1,4 +1,4 @@
-"""What a picture says in words."""
+"""The texts of a picture."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 
 from snapviewer import Device
 from snapviewer._core import Timeline
-from snapviewer.report.snapshot.info import peak_moment
+from snapviewer.report.snapshot.info import peak_moment, trace_check
 from snapviewer.text.units import count_of, format_bytes, format_duration
 
 from .options import PictureOptions
@@ -24,28 +24,25 @@ _TIME_WORDS = {
 }
 
 
-def device_name(device: Device) -> str:
-    """Name a device."""
-    return "pinned host memory" if device.index < 0 else f"device {device.index}"
-
-
-def facts_of(device: Device, view: View, matching: Timeline, options: PictureOptions) -> list[str]:
-    """Say what a person wants to know of a picture, the most important first.
+def header_facts(
+    device: Device, view: View, matching: Timeline, options: PictureOptions
+) -> list[str]:
+    """Return the facts below the title, the most important first.
 
     Args:
         device: What is drawn.
         view: Which part of it.
         matching: The timeline of what the filters leave.
-        options: What was asked for.
+        options: The options of the picture.
     """
     events, allocations = int(device.events), len(device.allocations)
     if events:
         facts = [f"peak {format_bytes(device.peak_bytes)} {peak_moment(device)}"]
     else:
-        facts = [f"{format_bytes(device.peak_bytes)} alive at one moment"]
+        facts = [f"{format_bytes(device.peak_bytes)} alive"]
     if options.filters:
         verb = "match" if options.dim else "shown"
-        # First of all: where there is no room for more, a picture of a part must not look whole.
+        # First: a picture of a part must not look complete where there is no room for more facts.
         facts.insert(0, f"filter: {' '.join(options.filters)}")
         facts.append(
             f"{matching.shown:,} of {count_of(allocations, 'allocation')} {verb}, "
@@ -61,36 +58,29 @@ def facts_of(device: Device, view: View, matching: Timeline, options: PictureOpt
         facts.append(_ooms(device, view, is_part=options.span is not None))
     if options.order != "allocation":
         facts.append(f"stacked by {_ORDERS.get(options.order, options.order)}")
-    return [*facts, _check(device)]
+    return [*facts, trace_check(device)]
 
 
 def _ooms(device: Device, view: View, *, is_part: bool) -> str:
     if not is_part:
         return f"out of memory {_times(device.oom_events)}"
     here = sum(view.first <= event < view.last for event in device.oom_at)
-    return f"out of memory {_times(here)} here, {_times(device.oom_events)} in all"
+    return f"out of memory {_times(here)} here, {_times(device.oom_events)} in total"
 
 
 def _times(count: int) -> str:
     return "never" if count == 0 else "once" if count == 1 else f"{count:,} times"
 
 
-def _check(device: Device) -> str:
-    if device.reconciles:
-        return "trace and segments agree" if device.events else "no trace, only segments"
-    difference = abs(device.final_bytes - device.expected_final_bytes)
-    if difference:
-        return f"trace and segments differ by {format_bytes(difference)}"
-    return "trace and segments disagree"
-
-
 def peak_text(view: View, device: Device) -> str:
-    """Name the line at the highest point."""
+    """Return the label of the line at the highest point."""
     if view.peak_event < 0:
         return f"{format_bytes(view.peak_bytes)} alive"
     is_whole = view.peak_event == view.timeline.peak_event
     is_all = is_whole and view.peak_event == device.peak_event
-    words = "peak" if is_all else "peak of what is shown" if is_whole else "peak in this range"
+    words = (
+        "peak" if is_all else "peak of the shown allocations" if is_whole else "peak in this range"
+    )
     at = f"event {view.peak_event:,}"
     if view.clock is not None:
         at = f"{format_duration(view.clock.real(view.clock.at(view.peak_event)))}, {at}"
@@ -98,9 +88,9 @@ def peak_text(view: View, device: Device) -> str:
 
 
 def axis_text(view: View, unit: str) -> str:
-    """Say what is on the axis of events or time."""
+    """Return the title of the axis of events or time."""
     if view.clock is None:
-        return "event" if view.last else "one moment: the device has no events"
+        return "event" if view.last else "state only, no trace"
     text = f"{_TIME_WORDS[unit]} since the first event"
     with suppress(ValueError, OverflowError, OSError):  # a time that no calendar has
         start = datetime.fromtimestamp(view.clock.start_us / 1e6, tz=timezone.utc)
@@ -115,13 +105,13 @@ def axis_text(view: View, unit: str) -> str:
 
 
 def nothing_text(view: View, device: Device, byte_span: tuple[int, int]) -> str | None:
-    """Say why a plot is empty, if it is."""
+    """Return why a plot is empty, if it is."""
     if view.peak_bytes > byte_span[0]:
         return None
     if len(device.allocations) == 0:
-        return "this device has no memory"
+        return "this device holds no memory"
     if view.timeline.shown == 0:
         return NO_MATCH
     if view.peak_bytes == 0:
-        return "nothing is alive here"
-    return f"nothing here: at most {format_bytes(view.peak_bytes)} is alive in this range"
+        return "no live allocations in this range"
+    return f"nothing to show: at most {format_bytes(view.peak_bytes)} in this range"

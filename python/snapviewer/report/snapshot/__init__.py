@@ -1,1 +1,1 @@
-"""Snapshots as text and JSON."""
+"""Reports on snapshots: summary, live allocations, one allocation, queries."""

@@ -1,12 +1,12 @@
-"""What is known of an allocation, in words: for the clipboard, a bug report, and the window.
+"""The details of an allocation as text: for the window, the clipboard and bug reports.
 
-Everything from a file is on one line here and free of control characters, whatever the file says.
+All text from the file is sanitized here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from snapviewer.snapshot.allocation_details import AllocationDetails, FrameDetails, Length, When
 from snapviewer.snapshot.frames import frame_text
@@ -14,23 +14,21 @@ from snapviewer.text.sanitize import MAX_NAME_CHARS, sanitize
 from snapviewer.text.units import count_of, format_bytes, format_duration, format_unix_us
 
 _FOLD_FROM = 2
-_MOST_SAID = 2000  # characters of what may be long, such as a function of C++
-_MOST_AROUND = 20
-_MOST_FORWARD = 500
-_MOST_IN_A_ROW, _KEPT_FIRST, _KEPT_LAST = 40, 30, 5
+_MAX_TEXT = 2000  # characters of what may be long, such as a function of C++
+_MAX_ANNOTATIONS = 20
+_MAX_FORWARD = 500
+_MAX_IN_A_ROW, _KEPT_FIRST, _KEPT_LAST = 40, 30, 5
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
-    """Something told: how it reads, and what is copied of it."""
+class Value(NamedTuple):
+    """A value: the text that is shown, and the one that is copied."""
 
     text: str
     plain: str
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A line of facts: what they are about, and what stands between them."""
+class Row(NamedTuple):
+    """A labelled line of values."""
 
     label: str
     values: tuple[Value, ...]
@@ -41,9 +39,8 @@ class Row:
         return self.joiner.join(value.text for value in self.values)
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
-    """Neighbours in a stack: shown one by one, or folded into a few words."""
+class Run(NamedTuple):
+    """Neighbouring frames of a stack: shown one by one, or folded into a few words."""
 
     frames: tuple[FrameDetails, ...]
     words: str = ""
@@ -54,9 +51,9 @@ class Run:
 
 
 def full_text(frame: FrameDetails) -> str:
-    """Say where a frame is, in full: `attention (/home/a/model.py:77)`."""
-    name = sanitize(frame.frame.name, _MOST_SAID)
-    filename = sanitize(frame.frame.filename, _MOST_SAID)
+    """Return the full text of a frame: `attention (/home/a/model.py:77)`."""
+    name = sanitize(frame.frame.name, _MAX_TEXT)
+    filename = sanitize(frame.frame.filename, _MAX_TEXT)
     if not filename or filename == "??":
         return name or "??"
     place = f"{filename}:{frame.frame.line}" if frame.frame.line else filename
@@ -64,52 +61,52 @@ def full_text(frame: FrameDetails) -> str:
 
 
 def short_text(frame: FrameDetails) -> str:
-    """Say where a frame is, in a few words."""
+    """Return the short text of a frame."""
     return sanitize(frame_text(frame.frame), MAX_NAME_CHARS) or "??"
 
 
-def size_values(facts: AllocationDetails) -> tuple[Value, ...]:
-    """Say how large it is: for reading, and to the byte."""
-    plain = str(facts.size_bytes)
-    texts = dict.fromkeys((format_bytes(facts.size_bytes), f"{facts.size_bytes:,} B"))
+def size_values(details: AllocationDetails) -> tuple[Value, ...]:
+    """Return the size, rounded and to the byte."""
+    plain = str(details.size_bytes)
+    texts = dict.fromkeys((format_bytes(details.size_bytes), f"{details.size_bytes:,} B"))
     return tuple(Value(text, plain) for text in texts)
 
 
-def rows_of(facts: AllocationDetails) -> tuple[Row, ...]:
-    """Tell everything but the name, the size and the stacks."""
-    return tuple(_rows(facts))
+def rows_of(details: AllocationDetails) -> tuple[Row, ...]:
+    """Return everything but the name, the size and the stacks."""
+    return tuple(_rows(details))
 
 
-def _rows(facts: AllocationDetails) -> Iterator[Row]:
-    if facts.rounded_bytes is not None and facts.rounded_bytes != facts.size_bytes:
-        more = facts.rounded_bytes - facts.size_bytes
-        text = f"{facts.rounded_bytes:,} B ({'+' if more > 0 else '−'}{format_bytes(abs(more))})"
-        yield Row("rounded to", (Value(text, str(facts.rounded_bytes)),))
-    yield from _life(facts)
-    address = f"0x{facts.address:x}"
+def _rows(details: AllocationDetails) -> Iterator[Row]:
+    if details.rounded_bytes is not None and details.rounded_bytes != details.size_bytes:
+        more = details.rounded_bytes - details.size_bytes
+        text = f"{details.rounded_bytes:,} B ({'+' if more > 0 else '−'}{format_bytes(abs(more))})"
+        yield Row("rounded to", (Value(text, str(details.rounded_bytes)),))
+    yield from _life(details)
+    address = f"0x{details.address:x}"
     yield Row("address", (Value(address, address),))
-    yield _row("stream", str(facts.stream))
-    yield _row("pool", facts.pool)
-    yield _row("device", "pinned host memory" if facts.device < 0 else str(facts.device))
+    yield _row("stream", str(details.stream))
+    yield _row("pool", details.pool)
+    yield _row("device", "pinned host memory" if details.device < 0 else str(details.device))
     for label, said in (
-        ("category", facts.category),
-        ("compiling", facts.compile_context),
-        ("metadata", facts.user_metadata),
+        ("category", details.category),
+        ("compiling", details.compile_context),
+        ("metadata", details.user_metadata),
     ):
         if said is not None:
-            yield _row(label, sanitize(said, _MOST_SAID))
-    if facts.annotations:
-        yield Row("during", tuple(Value(name, name) for name in _around(facts)), " › ")
-    if facts.flags:
-        yield Row("note", tuple(Value(flag, flag) for flag in facts.flags))
+            yield _row(label, sanitize(said, _MAX_TEXT))
+    if details.annotations:
+        yield Row("during", tuple(Value(name, name) for name in _around(details)), " › ")
+    if details.flags:
+        yield Row("note", tuple(Value(flag, flag) for flag in details.flags))
 
 
-def _around(facts: AllocationDetails) -> list[str]:
-    """Name the annotations around it, outermost first; of very many, those at both ends."""
-    names = facts.annotations
-    if len(names) <= _MOST_AROUND:
+def _around(details: AllocationDetails) -> list[str]:
+    """Return the annotations around it, outermost first; of very many, those at both ends."""
+    names = details.annotations
+    if len(names) <= _MAX_ANNOTATIONS:
         return [sanitize(name, MAX_NAME_CHARS) for name in names]
-    outer, inner = names[: _MOST_AROUND // 4], names[-_MOST_AROUND * 3 // 4 :]
+    outer, inner = names[: _MAX_ANNOTATIONS // 4], names[-_MAX_ANNOTATIONS * 3 // 4 :]
     left_out = f"… {len(names) - len(outer) - len(inner):,} more"
     return [
         *(sanitize(name, MAX_NAME_CHARS) for name in outer),
@@ -118,29 +115,29 @@ def _around(facts: AllocationDetails) -> list[str]:
     ]
 
 
-def forward_lines(facts: AllocationDetails) -> list[str]:
+def forward_lines(details: AllocationDetails) -> list[str]:
     """Return the lines of the forward pass; of very many, the first."""
-    lines = [sanitize(line, MAX_NAME_CHARS) for line in facts.forward_frames[:_MOST_FORWARD]]
-    more = len(facts.forward_frames) - len(lines)
+    lines = [sanitize(line, MAX_NAME_CHARS) for line in details.forward_frames[:_MAX_FORWARD]]
+    more = len(details.forward_frames) - len(lines)
     return [*lines, f"… {more:,} more"] if more else lines
 
 
-def _life(facts: AllocationDetails) -> Iterator[Row]:
-    if facts.lifetime is None:
+def _life(details: AllocationDetails) -> Iterator[Row]:
+    if details.lifetime is None:
         return
-    ends = (_event(facts.allocated, "start"), _event(facts.freed, "end"))
+    ends = (_event(details.allocated, "start"), _event(details.freed, "end"))
     yield Row("alive", ends, " – ")
-    least = "" if facts.is_lifetime_whole else "at least "
-    yield Row("for", _length(facts.lifetime, least))
-    for label, when in (("allocated", facts.allocated), ("freed", facts.freed)):
+    least = "" if details.is_lifetime_whole else "at least "
+    yield Row("lifetime", _length(details.lifetime, least))
+    for label, when in (("allocated", details.allocated), ("freed", details.freed)):
         if when is not None and when.time_us is not None:
             yield Row(label, (_time(when.time_us),))
-    if facts.free_requested is not None and facts.pending is not None:
-        asked = [_event(facts.free_requested, "")]
-        if facts.free_requested.time_us is not None:
-            asked.append(_time(facts.free_requested.time_us))
-        yield Row("free asked", tuple(asked))
-        yield Row("pending", _length(facts.pending, "" if facts.freed else "at least "))
+    if details.free_requested is not None and details.pending is not None:
+        requested = [_event(details.free_requested, "")]
+        if details.free_requested.time_us is not None:
+            requested.append(_time(details.free_requested.time_us))
+        yield Row("free requested", tuple(requested))
+        yield Row("pending", _length(details.pending, "" if details.freed else "at least "))
 
 
 def _row(label: str, text: str) -> Row:
@@ -157,7 +154,7 @@ def _time(unix_us: int) -> Value:
 
 
 def _length(length: Length, words: str) -> tuple[Value, ...]:
-    """Say how long something was; the words stand before the first value."""
+    """Return a duration in events and time; the words stand before the first value."""
     values = [Value(f"{words}{count_of(length.events, 'event')}", str(length.events))]
     if length.time_us is not None:
         text = format_duration(length.time_us)
@@ -165,10 +162,10 @@ def _length(length: Length, words: str) -> tuple[Value, ...]:
     return tuple(values)
 
 
-def same_stack_text(facts: AllocationDetails) -> str:
-    """Say what its stack made in all."""
-    same = facts.same_stack
-    which = "with this stack" if facts.frames else "without a stack"
+def same_stack_text(details: AllocationDetails) -> str:
+    """Return the totals of all allocations with the same stack."""
+    same = details.same_stack
+    which = "with this stack" if details.frames else "without a stack"
     return (
         f"{count_of(same.allocations, 'allocation')} {which}, {format_bytes(same.size_bytes)}"
         f" together · {_percent(same.peak_share)} of the peak"
@@ -176,7 +173,7 @@ def same_stack_text(facts: AllocationDetails) -> str:
 
 
 def _percent(share: float) -> str:
-    """Say a share.
+    """Format a share.
 
     >>> [_percent(share) for share in (0, 0.0004, 0.0314, 0.31, 1)]
     ['0 %', '<0.1 %', '3.1 %', '31 %', '100 %']
@@ -187,9 +184,9 @@ def _percent(share: float) -> str:
 
 
 def runs_of(frames: Sequence[FrameDetails]) -> tuple[Run, ...]:
-    """Divide a stack: the user's and other packages' frames are shown, PyTorch's are folded.
+    """Split a stack: frames of the user and of packages are shown, those of PyTorch folded.
 
-    Of very many that would be shown, those in the middle are folded, too.
+    Of very many frames in a row, those in the middle are folded, too.
     """
     runs: list[Run] = []
     start = 0
@@ -209,7 +206,7 @@ def _is_shown(frame: FrameDetails) -> bool:
 def _runs(frames: tuple[FrameDetails, ...], *, is_shown: bool) -> list[Run]:
     if not is_shown:
         return [Run(frames, _fold_words(frames) if len(frames) >= _FOLD_FROM else "")]
-    if len(frames) <= _MOST_IN_A_ROW:
+    if len(frames) <= _MAX_IN_A_ROW:
         return [Run(frames)]
     middle = frames[_KEPT_FIRST:-_KEPT_LAST]
     return [
@@ -225,21 +222,21 @@ def _fold_words(frames: Sequence[FrameDetails]) -> str:
     return f"… {len(frames):,} frames of {of}"
 
 
-def as_text(facts: AllocationDetails) -> str:
-    """Return everything as text, for a bug report."""
-    rows = [(row.label, row.text) for row in rows_of(facts)]
-    same = facts.same_stack
-    rows.insert(0, ("size", _both(facts.size_bytes)))
-    which = f"{facts.stack}: " if facts.frames else ""
-    rows.append(("stack", f"{which}{same_stack_text(facts)}"))
+def as_text(details: AllocationDetails) -> str:
+    """Return all details as text."""
+    rows = [(row.label, row.text) for row in rows_of(details)]
+    same = details.same_stack
+    rows.insert(0, ("size", _both(details.size_bytes)))
+    which = f"{details.stack}: " if details.frames else ""
+    rows.append(("stack", f"{which}{same_stack_text(details)}"))
     rows.append(
-        ("its bytes", f"{_both(same.size_bytes)} in all, {_both(same.peak_bytes)} at the peak")
+        ("its bytes", f"{_both(same.size_bytes)} in total, {_both(same.peak_bytes)} at the peak")
     )
     width = max(len(label) for label, _ in rows)
-    lines = [facts.name, *(f"  {label:<{width}}  {text}" for label, text in rows)]
-    lines += _section("allocated by", [full_text(frame) for frame in facts.frames])
-    lines += _section("in the forward pass", forward_lines(facts))
-    lines += _section("freed by", [full_text(frame) for frame in facts.free_frames or ()])
+    lines = [details.name, *(f"  {label:<{width}}  {text}" for label, text in rows)]
+    lines += _section("allocated by", [full_text(frame) for frame in details.frames])
+    lines += _section("in the forward pass", forward_lines(details))
+    lines += _section("freed by", [full_text(frame) for frame in details.free_frames or ()])
     return "\n".join(lines) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""What is in a snapshot, as text and as the document that others build on."""
+"""A summary of a snapshot, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -38,15 +38,20 @@ def _device(device: Device) -> dict[str, Any]:
 
 
 def as_text(snapshot: Snapshot, file: str) -> str:
-    """Return a summary for people: the devices that have anything, and what is off."""
+    """Return the summary of the devices that hold anything, and what is wrong."""
     lines = [f"{file}  ({snapshot.format})"]
     shown = [device for device in snapshot.devices if device.events or len(device.allocations)]
     for device in shown:
         lines += ["", *_device_lines(device)]
     if empty := len(snapshot.devices) - len(shown):
-        lines += ["", f"{empty} more device{'s' if empty > 1 else ''} without any memory"]
+        lines += ["", f"{count_of(empty, 'more device')} without memory"]
     lines += [f"note: {warning}" for warning in snapshot.warnings]
     return "\n".join(lines) + "\n"
+
+
+def device_name(device: Device) -> str:
+    """Return what a device is called."""
+    return "pinned host memory" if device.index < 0 else f"device {device.index}"
 
 
 def peak_moment(device: Device) -> str:
@@ -55,10 +60,19 @@ def peak_moment(device: Device) -> str:
     return "before the first event" if event < 0 else f"at event {event:,}"
 
 
+def trace_check(device: Device) -> str:
+    """Return whether the trace leads to the memory in the snapshot, in words."""
+    if device.reconciles:
+        return "trace matches memory" if device.events else "state only, no trace"
+    difference = abs(device.final_bytes - device.expected_final_bytes)
+    off = f" by {format_bytes(difference)}" if difference else ""
+    return f"trace does not match memory{off}"
+
+
 def _device_lines(device: Device) -> list[str]:
-    name = "pinned host memory" if device.index < 0 else f"device {device.index}"
     events, allocations = int(device.events), len(device.allocations)
-    lines = [f"{name}: {count_of(events, 'event')}, {count_of(allocations, 'allocation')}"]
+    counts = f"{count_of(events, 'event')}, {count_of(allocations, 'allocation')}"
+    lines = [f"{device_name(device)}: {counts}"]
     if events:
         lines += [
             f"  at start  {format_bytes(device.initial_bytes):>10}",
@@ -66,16 +80,16 @@ def _device_lines(device: Device) -> list[str]:
             f"  at end    {format_bytes(device.final_bytes):>10}",
         ]
     else:
-        lines.append(f"  alive     {format_bytes(device.final_bytes):>10}   at one moment")
+        lines.append(f"  alive     {format_bytes(device.final_bytes):>10}   state only, no trace")
     lines.append(f"  reserved  {format_bytes(device.reserved_peak_bytes):>10}   at most")
     if unknown := _peak_bytes_without_stack(device):
-        lines.append(f"  no stack  {format_bytes(unknown):>10}   of what is alive at the peak")
+        lines.append(f"  no stack  {format_bytes(unknown):>10}   of the peak")
     if device.oom_at:
         shown = ", ".join(f"{event:,}" for event in device.oom_at[:5])
-        more = "" if device.oom_events <= 5 else f", … ({device.oom_events:,} in all)"
+        more = "" if device.oom_events <= 5 else f", … ({device.oom_events:,} in total)"
         lines.append(f"  out of memory at event {shown}{more}")
     if device.reconciles and events:
-        lines.append("  trace and segments agree to the byte")
+        lines.append(f"  {trace_check(device)}")
     lines += [f"  note: {_readable(warning)}" for warning in device.warnings]
     return lines
 
@@ -87,7 +101,7 @@ def _peak_bytes_without_stack(device: Device) -> int:
 
 
 def _readable(sentence: str) -> str:
-    """Say large numbers of bytes in a sentence in units, too.
+    """Add units to large numbers of bytes in a sentence.
 
     >>> _readable("402719744 bytes more, 12 frees")
     '402,719,744 bytes (384 MiB) more, 12 frees'
