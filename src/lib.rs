@@ -17,13 +17,10 @@ pub mod progress;
 pub mod column;
 pub mod dtype;
 pub mod source;
-pub mod stack_texts;
 pub mod strided;
 
 pub mod pickle;
 pub mod snapshot;
-
-pub mod event_texts;
 
 pub mod lifetimes;
 

@@ -12,7 +12,7 @@ use snapviewer::filter::Filter;
 use snapviewer::lifetimes::{Allocation, BEFORE, Lifetimes, NO_STACK};
 use snapviewer::progress::Progress;
 use snapviewer::recording::{self, Recording};
-use snapviewer::stack_texts::StackTexts;
+use snapviewer::snapshot::stack_text::StackTexts;
 
 /// A snapshot, and the two bundles made of it.
 fn recordings(snapshot: &Value, directory: &Path) -> [Recording; 3] {

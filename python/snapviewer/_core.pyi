@@ -304,14 +304,10 @@ class Timeline:
     @property
     def shown(self) -> int:
         """How many allocations are shown."""
-    @property
-    def shown_bytes(self) -> int:
-        """The sizes of the allocations that are shown, added up."""
-    @property
-    def index_bytes(self) -> int:
-        """The bytes of memory that the index takes, beside the allocations."""
     def at(self, event: int, byte: float) -> int | None:
         """The allocation at a byte of the stack after an event; None above it. -1 is before all."""
+    def offset(self, allocation: int, event: int) -> int | None:
+        """The byte at which an allocation begins in the stack after an event; None if not in it."""
     def stack(self, event: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
         """The stack after an event, from the bottom: the allocations, and where each begins."""
     def overview(
@@ -371,16 +367,13 @@ class Image:
     def rgb(self) -> npt.NDArray[np.uint8]:
         """The pixels: height × width × (red, green, blue), the first row on top."""
     @property
-    def rgba(self) -> npt.NDArray[np.uint8]:
-        """The same with a fourth channel, which is 255: in one piece of memory."""
-    @property
     def ids(self) -> npt.NDArray[np.uint32]:
         """The allocation in each pixel; 2**32-1 is background."""
     @property
     def events(self) -> npt.NDArray[np.int64]:
         """The event that each column shows: the one with the largest total in it; -1 if none."""
     def marked(self, marks: Sequence[_Mark]) -> npt.NDArray[np.uint8]:
-        """The pixels with rectangles painted on, as in `rgba`, in an array of its own.
+        """Return a copy of the pixels, with 255 as a fourth channel, and rectangles painted on.
 
         Args:
             marks: Rectangles, later ones on top: x and y of the upper left corner in pixels from
@@ -468,11 +461,12 @@ class Snapshot:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is odd about the file as a whole, in sentences."""
-    @property
-    def stack_count(self) -> int:
-        """How many stacks there are: ids for `frames` are below that."""
     def frames(self, stack_id: int) -> tuple[Frame, ...]:
-        """The frames of a stack, innermost first."""
+        """The frames of a stack, innermost first.
+
+        Raises:
+            IndexError: There is no such stack.
+        """
     @property
     def annotations(self) -> tuple[tuple[str, str, int | None, int], ...]:
         """The marks that the program set, in the file's order: name, stage, device and Unix µs."""

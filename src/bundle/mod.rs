@@ -9,7 +9,7 @@
 //! rows of allocations. The database is stored in the zip as it is: deflated it would take a third
 //! of the room, and 30 to 80 ms before the first question is answered.
 
-mod aside;
+mod atomic_write;
 mod document;
 mod restore;
 
@@ -26,13 +26,14 @@ use crate::lifetimes::Lifetimes;
 use crate::progress::Progress;
 use crate::snapshot::Snapshot;
 use crate::store::{self, Store, columns};
+use atomic_write::AtomicWrite;
 
 /// The file that drawing needs.
 pub const DOCUMENT: &str = "allocations.json";
 /// The file that questions need.
 pub const ELEMENTS: &str = "elements.db";
 
-/// The zip, while it is aside.
+/// The name of the zip until it is renamed.
 const ARCHIVE: &str = "bundle.zip";
 
 /// Bundles that somebody packed again get 2 to 5 times smaller. More than this is a bomb.
@@ -79,31 +80,31 @@ pub fn write(
     if there.is_ok() && !force {
         return Err(Error::Exists { path: output.to_owned() });
     }
-    aside::check_replaceable(output, is_zip)?;
+    atomic_write::check_replaceable(output, is_zip)?;
     // What a link points to is what people mean to replace.
     let is_link = there.is_ok_and(|there| there.is_symlink());
     let target = if is_link { fs::canonicalize(output).ok() } else { None };
     let output = target.as_deref().unwrap_or(output);
-    let aside = aside::Aside::new(output)?;
-    let filled = fill(&aside, snapshot, lifetimes, source_format, is_zip, progress);
+    let staged = AtomicWrite::new(output)?;
+    let filled = fill(&staged, snapshot, lifetimes, source_format, is_zip, progress);
     filled.map_err(|error| match error {
-        // Nobody has heard of the files aside.
+        // The temporary files mean nothing to the caller.
         Error::Io { source, .. } => Error::io(output, source),
         error => error,
     })?;
-    if is_zip { aside.place_file(ARCHIVE, output, force) } else { aside.place_all(output, force) }
+    if is_zip { staged.place_file(ARCHIVE, output, force) } else { staged.place_all(output, force) }
 }
 
-/// Writes all files of a bundle aside.
+/// Writes all files of a bundle into the temporary directory.
 fn fill(
-    aside: &aside::Aside,
+    staged: &AtomicWrite,
     snapshot: &Snapshot,
     lifetimes: &[Lifetimes],
     source_format: &str,
     is_zip: bool,
     progress: &Progress<'_>,
 ) -> Result<()> {
-    let elements = aside.file(ELEMENTS);
+    let elements = staged.file(ELEMENTS);
     let document = std::thread::scope(|scope| {
         let (sender, chunks) = mpsc::channel();
         let packing = scope.spawn(move || {
@@ -118,9 +119,9 @@ fn fill(
     })?;
     progress.at(9, 10)?;
     if is_zip {
-        return archive(&aside.file(ARCHIVE), &document, &elements, &progress.part(0.9, 1.0));
+        return archive(&staged.file(ARCHIVE), &document, &elements, &progress.part(0.9, 1.0));
     }
-    let path = aside.file(DOCUMENT);
+    let path = staged.file(DOCUMENT);
     fs::write(&path, document).map_err(|error| Error::io(&path, error))?;
     progress.at(1, 1)
 }

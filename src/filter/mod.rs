@@ -25,7 +25,7 @@ use regex::{Regex, RegexBuilder};
 
 use crate::error::{Error, Result};
 use crate::lifetimes::Lifetimes;
-use crate::stack_texts::StackTexts;
+use crate::snapshot::stack_text::StackTexts;
 use keys::{Comparison, Of};
 use terms::{Term, shortened};
 

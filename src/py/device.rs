@@ -1,16 +1,20 @@
 //! A device as Python sees it: its figures, its allocations, its events, and timelines of them.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use numpy::{PyArray1, PyArray2};
-use pyo3::exceptions::{PyIndexError, PyOverflowError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use super::arguments::{self, choice, subset};
+use super::clock::PyClock;
 use super::columns::lend;
 use super::events::PyEvent;
+use super::image::color_array;
 use super::recording::PyAllocations;
-use super::timeline::{self, PyClock, PyTimeline};
+use super::timeline::PyTimeline;
 use crate::filter::Filter;
 use crate::lifetimes::Lifetimes;
 use crate::raster::{ColorBy, Theme};
@@ -153,10 +157,10 @@ impl PyDevice {
         order: &str,
         r#where: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyTimeline> {
-        let order = timeline::choice(&Order::NAMES, "order", order)?;
-        let shown = timeline::Which::new(r#where, self.lifetimes().allocations.len())?;
+        let order = choice(&Order::NAMES, "order", order)?;
+        let shown = subset(r#where, self.lifetimes().allocations.len())?;
         py.detach(|| {
-            let filter = shown.mask(&self.recording, self.which)?;
+            let filter = self.recording.subset(self.which, &shown)?.map(Cow::into_owned);
             PyTimeline::new(&self.recording, self.which, order, filter)
         })
     }
@@ -190,14 +194,7 @@ impl PyDevice {
     /// does not live so long, or the segments do not have it.
     fn rounded_size(&self, py: Python<'_>, allocation: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
         let count = self.lifetimes().allocations.len();
-        let number = match allocation.extract::<usize>() {
-            // No allocation has a number that odd.
-            Err(error) if error.is_instance_of::<PyOverflowError>(py) => usize::MAX,
-            number => number?,
-        };
-        if number >= count {
-            return Err(PyIndexError::new_err(format!("allocation {allocation} of {count}")));
-        }
+        let number = arguments::allocation(allocation, count)? as usize;
         Ok(py.detach(|| self.recording.rounded_size(self.which, number))?)
     }
 
@@ -209,10 +206,10 @@ impl PyDevice {
         color: &str,
         theme: &str,
     ) -> PyResult<Bound<'py, PyArray2<u8>>> {
-        let by = timeline::choice(&ColorBy::NAMES, "color", color)?;
-        let theme = timeline::choice(&Theme::NAMES, "theme", theme)?;
-        let colors = timeline::colors(&self.recording, self.which, by, theme)?;
-        timeline::color_array(py, &colors)
+        let by = choice(&ColorBy::NAMES, "color", color)?;
+        let theme = choice(&Theme::NAMES, "theme", theme)?;
+        let colors = self.recording.colors(self.which, by, theme)?;
+        color_array(py, &colors)
     }
 
     /// What the colours of "size" and "age" mean: the least, the most, and the colours from one to
@@ -224,10 +221,10 @@ impl PyDevice {
         color: &str,
         theme: &str,
     ) -> PyResult<Option<Scale<'py>>> {
-        let by = timeline::choice(&ColorBy::NAMES, "color", color)?;
-        let theme = timeline::choice(&Theme::NAMES, "theme", theme)?;
+        let by = choice(&ColorBy::NAMES, "color", color)?;
+        let theme = choice(&Theme::NAMES, "theme", theme)?;
         let Some((least, most)) = by.extent(self.lifetimes()) else { return Ok(None) };
-        Ok(Some((least, most, timeline::color_array(py, &theme.scale())?)))
+        Ok(Some((least, most, color_array(py, &theme.scale())?)))
     }
 
     /// When the events happened; None if the file has no times.

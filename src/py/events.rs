@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::event_texts::EventText;
+use crate::snapshot::event_text::EventText;
 
 /// One event of a trace, in words.
 #[pyclass(frozen, eq, hash, name = "Event", module = "snapviewer")]

@@ -1,10 +1,13 @@
 //! The Python module `snapviewer._core`: converts arguments, calls the core, converts results.
 
+mod arguments;
 mod calls;
 mod checkpoint;
+mod clock;
 mod columns;
 mod device;
 mod events;
+mod image;
 mod memory;
 mod numbers;
 mod quality;
@@ -27,9 +30,13 @@ mod _core {
     #[pymodule_export]
     use super::checkpoint::{PyCheckpoint, PyLedger, read_checkpoint};
     #[pymodule_export]
+    use super::clock::PyClock;
+    #[pymodule_export]
     use super::device::PyDevice;
     #[pymodule_export]
     use super::events::PyEvent;
+    #[pymodule_export]
+    use super::image::PyImage;
     #[pymodule_export]
     use super::memory::{tensor_quality, tensor_stats};
     #[pymodule_export]
@@ -43,7 +50,7 @@ mod _core {
     #[pymodule_export]
     use super::tensors::{PyStorage, PyTensor, PyTensorPart};
     #[pymodule_export]
-    use super::timeline::{PyClock, PyImage, PyTimeline};
+    use super::timeline::PyTimeline;
     #[pymodule_export]
     use super::values::PyValue;
     use super::{Bound, PyModule, PyModuleMethods, PyResult, PyTuple};

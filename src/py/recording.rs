@@ -72,12 +72,6 @@ impl PySnapshot {
         PyTuple::new(py, &self.recording.warnings)
     }
 
-    /// How many stacks there are: ids for `frames` are below that.
-    #[getter]
-    fn stack_count(&self) -> usize {
-        self.recording.stack_count()
-    }
-
     /// The frames of a stack, innermost first.
     fn frames<'py>(
         &self,

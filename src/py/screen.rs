@@ -6,8 +6,9 @@ use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
 
-use super::timeline::{self, PyImage, PyMark, marks};
+use super::image::{PyImage, PyMark, marks};
 use crate::error::Error;
+use crate::raster;
 use crate::screen::Screen;
 
 /// A window that pictures are put into.
@@ -33,7 +34,7 @@ impl PyScreen {
             let mut screen = self.screen.lock().unwrap_or_else(PoisonError::into_inner);
             let closed = || Error::screen("the screen is closed");
             screen.as_mut().ok_or_else(closed)?.prepare(width * height)?;
-            timeline::prepare(width, height);
+            raster::prepare(width, height);
             Ok(())
         })
     }
@@ -56,7 +57,7 @@ impl PyScreen {
             let mut screen = self.screen.lock().unwrap_or_else(PoisonError::into_inner);
             let closed = || Error::screen("the screen is closed");
             let screen = screen.as_mut().ok_or_else(closed)?;
-            Ok(screen.show(owner.frame(), &marks, (x, y))?)
+            Ok(screen.show(owner.picture(), &marks, (x, y))?)
         })
     }
 

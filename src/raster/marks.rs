@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use crate::raster::{Frame, Pixel};
+use crate::raster::{Picture, Pixel};
 
 /// A rectangle that is painted onto a picture, which may lie partly or wholly outside.
 #[derive(Debug, Clone, Copy)]
@@ -64,7 +64,7 @@ impl Channels {
     }
 }
 
-impl Frame {
+impl Picture {
     /// The whole picture.
     #[must_use]
     pub fn area(&self) -> Area {

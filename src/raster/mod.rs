@@ -21,15 +21,17 @@ mod outline;
 mod paint;
 mod pan;
 mod parts;
-mod turn;
-mod view;
+mod pooled;
+mod transpose;
+mod viewport;
 
 use std::ops::Range;
 use std::sync::Mutex;
 
 pub use colors::{ColorBy, Style, Theme, colors, dim};
 pub use marks::{Area, Channels, Mark};
-pub use view::View;
+pub use pooled::{LastStyle, PooledPicture, prepare};
+pub use viewport::Viewport;
 
 use crate::timeline::{Clock, NO_MOMENT, Rows, Timeline};
 
@@ -41,9 +43,9 @@ pub type Pixel = [u8; 4];
 
 /// A picture.
 #[derive(Debug)]
-pub struct Frame {
+pub struct Picture {
     /// What it shows.
-    pub view: View,
+    pub view: Viewport,
     /// The moment of each column, or [`NO_MOMENT`].
     pub moments: Vec<u32>,
     /// Its pixels, and who is in each.
@@ -84,11 +86,11 @@ impl Canvas {
     }
 }
 
-impl Frame {
+impl Picture {
     /// Who is in each pixel, column by column from the left, each from the bottom up.
     #[must_use]
     pub fn ids(&self) -> &[u32] {
-        let View { width, height, .. } = self.view;
+        let Viewport { width, height, .. } = self.view;
         &self.canvas.ids[self.canvas.first * height..][..width * height]
     }
 }
@@ -109,10 +111,10 @@ pub struct Scene<'a> {
 impl Scene<'_> {
     /// Draws a picture onto a canvas, whatever is on it.
     #[must_use]
-    pub fn draw(&self, view: &View, mut canvas: Canvas) -> Frame {
+    pub fn draw(&self, view: &Viewport, mut canvas: Canvas) -> Picture {
         let (width, height) = (view.width, view.height);
         canvas.resize(width, height);
-        let mut frame = Frame {
+        let mut picture = Picture {
             view: view.clone(),
             moments: vec![NO_MOMENT; width],
             canvas,
@@ -120,31 +122,31 @@ impl Scene<'_> {
             selected: vec![(0, 0); width],
             style: self.style.clone(),
         };
-        self.fill(&mut frame, &(0..0));
-        frame
+        self.fill(&mut picture, &(0..0));
+        picture
     }
 
     /// Draws another part of the same timeline, on the same clock. Columns that are there already are
     /// only moved.
     #[must_use]
-    pub fn pan(&self, mut frame: Frame, view: &View) -> Frame {
-        let Some(moved) = pan::moved(&frame, view, self.style, self.clock) else {
-            return self.draw(view, frame.canvas);
+    pub fn pan(&self, mut picture: Picture, view: &Viewport) -> Picture {
+        let Some(moved) = pan::moved(&picture, view, self.style, self.clock) else {
+            return self.draw(view, picture.canvas);
         };
-        pan::shift(&mut frame, &moved);
-        frame.view = view.clone();
-        self.fill(&mut frame, &moved.columns);
-        frame
+        pan::shift(&mut picture, &moved);
+        picture.view = view.clone();
+        self.fill(&mut picture, &moved.columns);
+        picture
     }
 
     /// Draws all columns but some.
-    fn fill(&self, frame: &mut Frame, kept: &Range<usize>) {
-        let view = frame.view.clone();
+    fn fill(&self, picture: &mut Picture, kept: &Range<usize>) {
+        let view = picture.view.clone();
         let rows = Rows::new(&view.bytes, view.height);
-        let parts = parts::split(frame, kept, self.threads);
+        let parts = parts::split(picture, kept, self.threads);
         share(parts, self.threads, |part| paint::paint(part, self, &rows, &view));
         if self.style.selected.is_some() {
-            outline::outline(frame);
+            outline::outline(picture);
         }
     }
 }

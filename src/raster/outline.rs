@@ -1,14 +1,14 @@
 //! The line around the selected allocation.
 
-use crate::raster::{Frame, Pixel};
+use crate::raster::{Picture, Pixel};
 
 /// Draws a line around the selected allocation, of two tones so that it shows on any colour: one
 /// inside of it and one outside.
-pub(super) fn outline(frame: &mut Frame) {
-    let (width, height) = (frame.view.width, frame.view.height);
+pub(super) fn outline(picture: &mut Picture) {
+    let (width, height) = (picture.view.width, picture.view.height);
     let (inside, outside) =
-        (frame.style.outline.0.to_le_bytes(), frame.style.outline.1.to_le_bytes());
-    let spans = &frame.selected;
+        (picture.style.outline.0.to_le_bytes(), picture.style.outline.1.to_le_bytes());
+    let spans = &picture.selected;
     let has = |(first, end): (u32, u32), row: u32| first <= row && row < end;
     for column in 0..width {
         let own = spans[column];
@@ -17,7 +17,7 @@ pub(super) fn outline(frame: &mut Frame) {
         let right = spans.get(column + 1).copied().unwrap_or(own);
         let mut put = |row: u32, pixel: Pixel| {
             if let Some(from_top) = (height as u32).checked_sub(row + 1) {
-                frame.canvas.pixels[from_top as usize * width + column] = pixel;
+                picture.canvas.pixels[from_top as usize * width + column] = pixel;
             }
         };
         for row in own.0..own.1 {

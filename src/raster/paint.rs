@@ -2,9 +2,9 @@
 
 use crate::raster::colors::mix;
 use crate::raster::parts::Part;
-use crate::raster::turn::{self, TILE};
-use crate::raster::{BACKGROUND, Scene, Style, View};
-use crate::timeline::{NO_LEAF, NO_MOMENT, Rows, Standing, Timeline};
+use crate::raster::transpose::{self, TILE};
+use crate::raster::{BACKGROUND, Scene, Style, Viewport};
+use crate::timeline::{LiveStack, NO_LEAF, NO_MOMENT, Rows, Timeline};
 
 /// Runs of fewer rows have no edge.
 const EDGE_ROWS: usize = 4;
@@ -13,11 +13,11 @@ const EDGE_ROWS: usize = 4;
 const STRIPES: (i64, i64) = (8, 3);
 
 /// Paints the columns of a part.
-pub(super) fn paint(part: Part<'_>, scene: &Scene<'_>, rows: &Rows, view: &View) {
+pub(super) fn paint(part: Part<'_>, scene: &Scene<'_>, rows: &Rows, view: &Viewport) {
     let Scene { timeline, clock, style, .. } = *scene;
     let height = rows.height();
     view.moments(part.columns.clone(), timeline, clock, part.moments);
-    let stride = turn::stride(height);
+    let stride = transpose::stride(height);
     // The first column of the tile is the last one before it.
     let mut tile = vec![style.background; (TILE + 1) * stride];
     let mut painter = Painter::new(timeline, rows, style);
@@ -44,7 +44,7 @@ pub(super) fn paint(part: Part<'_>, scene: &Scene<'_>, rows: &Rows, view: &View)
             before = into;
         }
         let pieces = out.iter_mut().map(|row| &mut row[first..first + count]);
-        turn::turn(&tile[stride..], stride, height, pieces);
+        transpose::transpose(&tile[stride..], stride, height, pieces);
         let (first, rest) = tile.split_at_mut(stride);
         first.copy_from_slice(&rest[(count - 1) * stride..][..stride]);
     }
@@ -55,7 +55,7 @@ struct Painter<'a> {
     timeline: &'a Timeline,
     rows: &'a Rows,
     style: &'a Style,
-    standing: Standing<'a>,
+    stack: LiveStack<'a>,
     moment: u32,
     /// The first row above the stack in the column painted last.
     top: usize,
@@ -65,8 +65,8 @@ struct Painter<'a> {
 
 impl<'a> Painter<'a> {
     fn new(timeline: &'a Timeline, rows: &'a Rows, style: &'a Style) -> Self {
-        let standing = Standing::new(timeline);
-        Self { timeline, rows, style, standing, moment: NO_MOMENT, top: 0, pending: Vec::new() }
+        let stack = LiveStack::new(timeline);
+        Self { timeline, rows, style, stack, moment: NO_MOMENT, top: 0, pending: Vec::new() }
     }
 
     /// Paints a column, from the bottom up. `before` has the ids and colours of the one before.
@@ -86,14 +86,14 @@ impl<'a> Painter<'a> {
         }
         // Stripes are not where they were, and what is no longer pending has none.
         let can_copy = self.moment != NO_MOMENT && self.pending.is_empty();
-        let lowest = if moment == self.moment { NO_LEAF } else { self.standing.advance(moment) };
+        let lowest = if moment == self.moment { NO_LEAF } else { self.stack.advance(moment) };
         self.moment = moment;
         self.pending.clear();
         self.timeline.each_pending(moment, |which| self.pending.push(which));
         let from = if can_copy { lowest } else { 0 };
         let same = match from {
             NO_LEAF => self.rows.height(),
-            leaf => self.rows.below(self.standing.below(leaf)),
+            leaf => self.rows.below(self.stack.below(leaf)),
         };
         if same > 0 {
             ids[..same].copy_from_slice(&before.0[..same]);
@@ -114,7 +114,7 @@ impl<'a> Painter<'a> {
     fn walk(&self, from: usize, ids: &mut [u32], colors: &mut [u32]) -> usize {
         let height = ids.len();
         let style = self.style;
-        self.standing.walk(from, self.rows, |rows, which| {
+        self.stack.walk(from, self.rows, |rows, which| {
             let color = style.colors[which as usize];
             let end = rows.end;
             let has_edge = rows.len() >= EDGE_ROWS && end < height;
@@ -143,11 +143,11 @@ impl<'a> Painter<'a> {
     }
 
     /// The rows of the selected allocation in the column painted last.
-    fn selected(&self, view: &View) -> (u32, u32) {
+    fn selected(&self, view: &Viewport) -> (u32, u32) {
         let Some(which) = self.style.selected.filter(|_| self.moment != NO_MOMENT) else {
             return (0, 0);
         };
-        let Some(bytes) = self.standing.extent(which as usize) else { return (0, 0) };
+        let Some(bytes) = self.stack.extent(which as usize) else { return (0, 0) };
         let (first, end) = (self.rows.below(bytes.start), self.rows.below(bytes.end));
         let is_inside = view.bytes.contains(&bytes.start);
         // Who is too thin to be seen is shown where he is.

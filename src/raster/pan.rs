@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use crate::raster::{Frame, Pixel, Style, View, share};
+use crate::raster::{Picture, Pixel, Style, Viewport, share};
 use crate::timeline::Clock;
 
 /// Columns that stay.
@@ -17,12 +17,12 @@ pub(super) struct Moved {
 
 /// Finds the columns that another view of the same timeline and clock has, too.
 pub(super) fn moved(
-    old: &Frame,
-    view: &View,
+    old: &Picture,
+    view: &Viewport,
     style: &Style,
     clock: Option<&Clock>,
 ) -> Option<Moved> {
-    let View { bytes, width, height, .. } = view;
+    let Viewport { bytes, width, height, .. } = view;
     let is_alike = old.view.bytes == *bytes
         && (old.view.width, old.view.height) == (*width, *height)
         && old.style.is_same(style);
@@ -45,24 +45,24 @@ pub(super) fn moved(
 }
 
 /// Moves them to where they are in the new picture.
-pub(super) fn shift(frame: &mut Frame, moved: &Moved) {
+pub(super) fn shift(picture: &mut Picture, moved: &Moved) {
     let Moved { columns, from } = moved;
     let (old, to) = (*from..from + columns.len(), columns.start);
-    frame.moments.copy_within(old.clone(), to);
-    frame.filled.copy_within(old.clone(), to);
-    frame.selected.copy_within(old.clone(), to);
-    shift_ids(frame, &old, to);
-    let (width, height) = (frame.view.width, frame.view.height);
-    let (upper, lower) = frame.canvas.pixels.split_at_mut(height / 2 * width);
+    picture.moments.copy_within(old.clone(), to);
+    picture.filled.copy_within(old.clone(), to);
+    picture.selected.copy_within(old.clone(), to);
+    shift_ids(picture, &old, to);
+    let (width, height) = (picture.view.width, picture.view.height);
+    let (upper, lower) = picture.canvas.pixels.split_at_mut(height / 2 * width);
     share(vec![upper, lower], 2, |rows: &mut [Pixel]| {
         rows.chunks_exact_mut(width).for_each(|row| row.copy_within(old.clone(), to));
     });
 }
 
 /// Moves the picture over its ids, or where these end, the ids to the middle of their room.
-fn shift_ids(frame: &mut Frame, old: &Range<usize>, to: usize) {
-    let (width, height) = (frame.view.width, frame.view.height);
-    let canvas = &mut frame.canvas;
+fn shift_ids(picture: &mut Picture, old: &Range<usize>, to: usize) {
+    let (width, height) = (picture.view.width, picture.view.height);
+    let canvas = &mut picture.canvas;
     match (canvas.first + old.start).checked_sub(to) {
         Some(first) if first <= width => canvas.first = first,
         _ => {

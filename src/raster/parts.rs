@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::raster::{Frame, Pixel};
+use crate::raster::{Picture, Pixel};
 
 /// Some columns of a picture.
 pub(super) struct Part<'f> {
@@ -25,21 +25,21 @@ const NARROW: usize = 64;
 
 /// Divides the columns before and after those that are kept into pieces of about the same width.
 pub(super) fn split<'f>(
-    frame: &'f mut Frame,
+    picture: &'f mut Picture,
     kept: &Range<usize>,
     threads: usize,
 ) -> Vec<Part<'f>> {
-    let (width, height) = (frame.view.width, frame.view.height);
+    let (width, height) = (picture.view.width, picture.view.height);
     let pieces = |range: Range<usize>| {
         let count = (range.len() / NARROW).clamp(1, threads);
         let edge = move |piece: usize| range.start + range.len() * piece / count;
         (0..count).map(move |piece| edge(piece)..edge(piece + 1))
     };
     let all = pieces(0..kept.start).chain([kept.clone()]).chain(pieces(kept.end..width));
-    let mut ids = &mut frame.canvas.ids[frame.canvas.first * height..][..width * height];
-    let mut filled = frame.filled.as_mut_slice();
-    let mut selected = frame.selected.as_mut_slice();
-    let mut moments = frame.moments.as_mut_slice();
+    let mut ids = &mut picture.canvas.ids[picture.canvas.first * height..][..width * height];
+    let mut filled = picture.filled.as_mut_slice();
+    let mut selected = picture.selected.as_mut_slice();
+    let mut moments = picture.moments.as_mut_slice();
     let mut parts: Vec<Part<'_>> = Vec::new();
     for columns in all {
         parts.push(Part {
@@ -51,7 +51,7 @@ pub(super) fn split<'f>(
             columns,
         });
     }
-    for mut row in frame.canvas.pixels.chunks_exact_mut(width) {
+    for mut row in picture.canvas.pixels.chunks_exact_mut(width) {
         for part in &mut parts {
             part.rows.extend(row.split_off_mut(..part.columns.len()));
         }

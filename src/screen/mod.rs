@@ -2,7 +2,7 @@
 //! socket: the X server reads them from memory that it shares with us.
 //!
 //! The connection is our own: the window's owner neither knows nor waits. It should leave the window's
-//! content alone (Tk does, if a frame's background is "") and show the picture again when it hears
+//! content alone (Tk does, if a picture's background is "") and show the picture again when it hears
 //! that a part of the window was uncovered. Windows inside of the window are not painted over.
 //!
 //! # Invariants
@@ -15,7 +15,7 @@
 //! Two round trips, one copy of ours and one of the server's, most of both at the same time.
 
 #[cfg(target_os = "linux")]
-mod segment;
+mod shared_memory;
 #[cfg(target_os = "linux")]
 mod x11;
 
@@ -28,7 +28,7 @@ pub use elsewhere::Screen;
 #[cfg(not(target_os = "linux"))]
 mod elsewhere {
     use crate::error::{Error, Result};
-    use crate::raster::{Frame, Mark};
+    use crate::raster::{Mark, Picture};
 
     /// A window that pictures are put into; there is none on this system.
     #[derive(Debug)]
@@ -46,7 +46,7 @@ mod elsewhere {
         }
 
         /// Cannot be called.
-        pub fn show(&mut self, _: &Frame, _: &[Mark], _: (i64, i64)) -> Result<()> {
+        pub fn show(&mut self, _: &Picture, _: &[Mark], _: (i64, i64)) -> Result<()> {
             match *self {}
         }
     }

@@ -14,9 +14,9 @@ use x11rb::protocol::{ErrorKind, xproto};
 use x11rb::reexports::x11rb_protocol::parse_display::parse_display;
 use x11rb::rust_connection::RustConnection;
 
-use super::segment::Memory;
+use super::shared_memory::SharedMemory;
 use crate::error::Error;
-use crate::raster::{Area, Channels, Frame, Mark, Pixel};
+use crate::raster::{Area, Channels, Mark, Picture, Pixel};
 
 /// A window that pictures are put into.
 #[derive(Debug)]
@@ -24,14 +24,14 @@ pub struct Screen {
     connection: RustConnection,
     window: Window,
     context: xproto::Gcontext,
-    segment: Option<Segment>,
+    attached: Option<Attached>,
 }
 
 /// Memory that the server knows.
 #[derive(Debug)]
-struct Segment {
+struct Attached {
     id: shm::Seg,
-    memory: Memory,
+    memory: SharedMemory,
 }
 
 /// Pixels that are copied and put at a time: while the server puts some, the next are copied. At
@@ -69,42 +69,47 @@ impl Screen {
         let context = connection.generate_id()?;
         // It leaves out windows inside of the window, unless told otherwise.
         connection.create_gc(context, window, &CreateGCAux::new())?.check()?;
-        Ok(Self { connection, window, context, segment: None })
+        Ok(Self { connection, window, context, attached: None })
     }
 
     /// Has memory for a picture of so many pixels ready: the first one need not wait for it.
     pub fn prepare(&mut self, pixels: usize) -> Result<(), Error> {
-        let segment = with_room(&self.connection, &mut self.segment, pixels);
-        segment.map_err(Failed::told)?.memory.pixels()[..pixels].fill([0; 4]);
+        let attached = with_room(&self.connection, &mut self.attached, pixels);
+        attached.map_err(Failed::told)?.memory.pixels()[..pixels].fill([0; 4]);
         Ok(())
     }
 
     /// Puts a picture into the window, with marks on it and its upper left corner at a place, and
     /// waits until it is there. What lies outside of the window is left out.
-    pub fn show(&mut self, frame: &Frame, marks: &[Mark], place: (i64, i64)) -> Result<(), Error> {
-        self.put(frame, marks, place).map_err(Failed::told)
+    pub fn show(
+        &mut self,
+        picture: &Picture,
+        marks: &[Mark],
+        place: (i64, i64),
+    ) -> Result<(), Error> {
+        self.put(picture, marks, place).map_err(Failed::told)
     }
 
-    fn put(&mut self, frame: &Frame, marks: &[Mark], place: (i64, i64)) -> Result<(), Failed> {
-        let Self { connection, window, context, segment } = self;
+    fn put(&mut self, picture: &Picture, marks: &[Mark], place: (i64, i64)) -> Result<(), Failed> {
+        let Self { connection, window, context, attached } = self;
         let connection = &*connection;
         // Events that every client gets must not add up.
         while connection.poll_for_event()?.is_some() {}
         let geometry = connection.get_geometry(*window)?.reply()?;
-        let Area { columns, rows } = frame.area();
+        let Area { columns, rows } = picture.area();
         let columns = visible(place.0, columns.len(), geometry.width);
         let rows = visible(place.1, rows.len(), geometry.height);
         if columns.is_empty() || rows.is_empty() {
             return Ok(());
         }
         let width = columns.len();
-        let Segment { id, memory } = with_room(connection, segment, width * rows.len())?;
+        let Attached { id, memory } = with_room(connection, attached, width * rows.len())?;
         let step = (BAND / width).max(1);
         let mut last: Option<VoidCookie<'_, _>> = None;
         for first in rows.clone().step_by(step) {
             let area = Area { columns: columns.clone(), rows: first..rows.end.min(first + step) };
             let offset = (first - rows.start) * width;
-            frame.copy_marked(&area, marks, Channels::Bgr, &mut memory.pixels()[offset..]);
+            picture.copy_marked(&area, marks, Channels::Bgr, &mut memory.pixels()[offset..]);
             let (width, height) = (width as u16, area.rows.len() as u16);
             let put = connection.shm_put_image(
                 *window,
@@ -136,10 +141,10 @@ impl Screen {
 /// The memory for so many pixels: the one that there is, or a larger one in its place.
 fn with_room<'s>(
     connection: &RustConnection,
-    segment: &'s mut Option<Segment>,
+    attached: &'s mut Option<Attached>,
     pixels: usize,
-) -> Result<&'s mut Segment, Failed> {
-    let kept = match segment.take() {
+) -> Result<&'s mut Attached, Failed> {
+    let kept = match attached.take() {
         Some(small) if small.memory.len() < pixels => {
             connection.shm_detach(small.id)?.ignore_error();
             None
@@ -147,17 +152,17 @@ fn with_room<'s>(
         kept => kept,
     };
     let wanted = match kept {
-        Some(segment) => segment,
+        Some(attached) => attached,
         None => {
             // What is not written takes no room, so there may be some for a window that grows.
-            let (memory, file) = Memory::new(pixels.next_power_of_two())
+            let (memory, file) = SharedMemory::new(pixels.next_power_of_two())
                 .map_err(|error| Failed::new(format!("the system refuses memory: {error}")))?;
             let id = connection.generate_id()?;
             connection.shm_attach_fd(id, file, true)?.check()?;
-            Segment { id, memory }
+            Attached { id, memory }
         }
     };
-    Ok(segment.insert(wanted))
+    Ok(attached.insert(wanted))
 }
 
 /// Connects to a server of this machine: others cannot share memory, and may take long to answer.

@@ -8,6 +8,7 @@
 mod assemble;
 mod build;
 mod direct;
+pub mod event_text;
 pub mod events;
 mod feed;
 pub mod intern;
@@ -15,6 +16,7 @@ mod json;
 mod raw_stacks;
 mod records;
 mod shortcut;
+pub mod stack_text;
 mod template;
 
 use std::collections::BTreeMap;

@@ -34,7 +34,7 @@
 mod compare;
 mod gather;
 mod histogram;
-mod list;
+mod listing;
 mod moments;
 mod parallel;
 mod plan;
@@ -46,7 +46,7 @@ mod values;
 mod tests;
 
 pub use compare::{Difference, compare};
-pub use list::{Number, list};
+pub use listing::{Number, list};
 pub use quality::{Channels, PruningPoint, Quality, RoundTrip, Spectrum, quality};
 
 use pulp::{Arch, Simd, WithSimd};

@@ -5,8 +5,8 @@ use std::ops::Range;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::error::Result;
-use crate::event_texts::EventText;
-use crate::stack_texts::StackTexts;
+use crate::snapshot::event_text::EventText;
+use crate::snapshot::stack_text::StackTexts;
 use crate::store::packed::Packed;
 use crate::store::{Store, damaged, frame_ids, inconsistent};
 

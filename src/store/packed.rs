@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rusqlite::{Connection, Row};
 
-use crate::event_texts::{EventText, ExtrasText};
 use crate::snapshot::Action;
+use crate::snapshot::event_text::{EventText, ExtrasText};
 use crate::store::columns::{CHUNK, NAMES};
 use crate::store::pack::{unpack, unpack_as, unzigzag};
 

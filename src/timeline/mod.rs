@@ -1,7 +1,7 @@
 //! The stack of live allocations at any moment of a device's recording, without any polygon.
 //!
 //! The height of an allocation is the sum of the weights of what is alive below it. Nothing of that
-//! is stored: [`Spans`] finds what is alive at a moment, [`Standing`] adds it up in the stacking
+//! is stored: [`Spans`] finds what is alive at a moment, [`LiveStack`] adds it up in the stacking
 //! order and walks through it, [`Overview`] tells where the totals are highest. A filter is a weight
 //! of zero, another order a permutation.
 //!
@@ -14,19 +14,19 @@
 //! filter 5 ms and 15 bytes.
 
 mod clock;
+mod live_stack;
 mod order;
 mod overview;
 mod spans;
-mod standing;
 
 use std::ops::Range;
 use std::sync::Arc;
 
 pub use clock::{Clock, Gap};
+pub use live_stack::{LEAF, LiveStack, NO_LEAF, Rows};
 pub use order::Order;
-pub use overview::{Block, Overview};
+pub use overview::{Extremes, Overview};
 pub use spans::{NEVER, Spans};
-pub use standing::{LEAF, NO_LEAF, Rows, Standing};
 
 use crate::error::{Error, Result};
 use crate::lifetimes::{BEFORE, Lifetimes, peak_of};
@@ -111,7 +111,7 @@ impl Timeline {
 
     /// The extremes of the totals of some events, of which there must be one at least.
     #[must_use]
-    pub fn extremes(&self, events: Range<usize>) -> Block {
+    pub fn extremes(&self, events: Range<usize>) -> Extremes {
         self.overview.of(self.totals(), events)
     }
 
@@ -138,6 +138,13 @@ impl Timeline {
     #[must_use]
     pub fn moment(&self, event: usize) -> u32 {
         if self.lives.totals.is_empty() { 0 } else { event as u32 + 1 }
+    }
+
+    /// The event of which a moment is the result; -1 of none.
+    #[must_use]
+    pub fn event(&self, moment: u32) -> i64 {
+        let first = i64::from(!self.lives.totals.is_empty());
+        if moment == NO_MOMENT { -1 } else { i64::from(moment) - first }
     }
 
     /// The moment with the largest total among some events; [`NO_MOMENT`] if there are none.
@@ -168,6 +175,21 @@ impl Timeline {
         found.map(|position| self.allocation(position))
     }
 
+    /// The byte at which an allocation begins in the stack at a moment; None if it is not in it.
+    #[must_use]
+    pub fn offset(&self, which: usize, moment: u32) -> Option<u64> {
+        let (lives, weights, position) = (self.stacked(), self.weights(), self.position(which));
+        if !self.is_shown(which) || !lives.is_open(position, moment) {
+            return None;
+        }
+        let mut below = 0;
+        lives.each_stretch(0..position, moment, |stretch| {
+            below += lives.open_sum(stretch, moment, weights);
+            true
+        });
+        Some(below)
+    }
+
     /// The stack at a moment, from the bottom: who, and at which byte.
     #[must_use]
     pub fn stack(&self, moment: u32) -> Vec<(u32, u64)> {
@@ -188,12 +210,11 @@ impl Timeline {
         self.filter.as_ref().is_none_or(|filter| filter[which])
     }
 
-    /// How many allocations are shown, and their bytes.
+    /// How many allocations are shown.
     #[must_use]
-    pub fn shown(&self) -> (usize, u64) {
-        let sizes = self.lives.allocations.size.iter().enumerate();
-        let shown = sizes.filter(|&(which, _)| self.is_shown(which));
-        shown.fold((0, 0), |(count, sum), (_, &size)| (count + 1, sum + size))
+    pub fn shown(&self) -> usize {
+        let all = self.lives.allocations.len();
+        self.filter.as_ref().map_or(all, |filter| filter.iter().filter(|&&shown| shown).count())
     }
 
     /// Calls with each allocation of which the free is pending at a moment.
@@ -201,25 +222,6 @@ impl Timeline {
         let (spans, whose) = &self.pending;
         let begun = spans.begun(moment, 0);
         spans.each_open(0..begun, moment, |which| each(whose[which]));
-    }
-
-    /// Bytes that the index takes, beside the allocations themselves.
-    #[must_use]
-    pub fn memory(&self) -> usize {
-        let (pending, whose) = &self.pending;
-        let of_u32 = |column: &[u32]| size_of_val(column);
-        let of_u64 = |column: &Option<Vec<u64>>| column.as_deref().map_or(0, size_of_val);
-        let order = self.order.as_ref().map_or(0, |(order, lives)| {
-            of_u32(&order.positions) + of_u32(&order.allocations) + lives.memory()
-        });
-        let lives = self.spans.memory() + pending.memory() + of_u32(whose);
-        let filter = self.filter.as_deref().map_or(0, size_of_val);
-        lives
-            + order
-            + filter
-            + of_u64(&self.weights)
-            + of_u64(&self.totals)
-            + self.overview.memory()
     }
 
     /// The life of what is at each position.

@@ -16,12 +16,12 @@ const FAN_OUT: u32 = 4;
 /// A pyramid over the totals.
 #[derive(Debug)]
 pub struct Overview {
-    levels: Vec<Vec<Block>>,
+    levels: Vec<Vec<Extremes>>,
 }
 
 /// What is known of some moments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Block {
+pub struct Extremes {
     /// The lowest total.
     pub low: u64,
     /// The highest total.
@@ -30,7 +30,7 @@ pub struct Block {
     pub at: u32,
 }
 
-impl Block {
+impl Extremes {
     const NONE: Self = Self { low: u64::MAX, high: 0, at: u32::MAX };
 
     /// This and a later one.
@@ -56,7 +56,7 @@ impl Block {
 
 /// A part of a stretch.
 enum Part {
-    Block(Block),
+    Block(Extremes),
     Moments(Range<usize>),
 }
 
@@ -65,12 +65,13 @@ impl Overview {
     #[must_use]
     pub fn new(totals: &[u64]) -> Self {
         let blocks = totals.chunks(1 << FIRST).enumerate();
-        let mut level: Vec<Block> =
-            blocks.map(|(number, totals)| Block::of(totals, number << FIRST)).collect();
+        let mut level: Vec<Extremes> =
+            blocks.map(|(number, totals)| Extremes::of(totals, number << FIRST)).collect();
         let mut levels = Vec::new();
         while level.len() > 1 {
             let groups = level.chunks(1 << FAN_OUT);
-            let next = groups.map(|group| group.iter().copied().fold(Block::NONE, Block::and));
+            let next =
+                groups.map(|group| group.iter().copied().fold(Extremes::NONE, Extremes::and));
             let next = next.collect();
             levels.push(std::mem::replace(&mut level, next));
         }
@@ -80,12 +81,12 @@ impl Overview {
 
     /// The extremes of a stretch, which must not be empty.
     #[must_use]
-    pub fn of(&self, totals: &[u64], stretch: Range<usize>) -> Block {
-        let mut all = Block::NONE;
+    pub fn of(&self, totals: &[u64], stretch: Range<usize>) -> Extremes {
+        let mut all = Extremes::NONE;
         self.each_part(stretch, |part| {
             all = all.and(match part {
                 Part::Block(block) => block,
-                Part::Moments(moments) => Block::of(&totals[moments.clone()], moments.start),
+                Part::Moments(moments) => Extremes::of(&totals[moments.clone()], moments.start),
             });
         });
         all
@@ -135,12 +136,6 @@ impl Overview {
         });
         at.unwrap_or(0)
     }
-
-    /// Bytes that this takes.
-    #[must_use]
-    pub fn memory(&self) -> usize {
-        self.levels.iter().map(Vec::len).sum::<usize>() * size_of::<Block>()
-    }
 }
 
 #[cfg(test)]
@@ -165,7 +160,7 @@ mod tests {
             let high = *stretch.iter().max().unwrap();
             let at = from + stretch.iter().position(|&total| total == high).unwrap();
             let low = *stretch.iter().min().unwrap();
-            prop_assert_eq!(found, Block { low, high, at: at as u32 });
+            prop_assert_eq!(found, Extremes { low, high, at: at as u32 });
             prop_assert_eq!(overview.highest(&totals, from..to), at as u32);
         }
     }

@@ -162,13 +162,6 @@ impl Spans {
             true
         });
     }
-
-    /// Bytes that this takes.
-    #[must_use]
-    pub fn memory(&self) -> usize {
-        let nodes: usize = self.levels.iter().map(|level| size_of_val(level.as_slice())).sum();
-        size_of_val(self.starts.as_slice()) + size_of_val(self.ends.as_slice()) + nodes
-    }
 }
 
 /// The weights of what is open, without a branch for each.

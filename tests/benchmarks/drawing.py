@@ -47,7 +47,6 @@ PAN_LIMIT_MS = 2.0
 PICK_LIMIT_MS = 0.1
 FILTER_LIMIT_MS = 15.0
 BUILD_LIMIT_MS = 50.0
-INDEX_BYTES_LIMIT = 8.0
 FILTERS = ("forward", "size>=1MiB", "model.py lifetime<100", "!backward size<1KiB", "step")
 
 
@@ -90,7 +89,6 @@ def _others(case: Case, device: Device) -> None:
     build = min(_seconds(lambda: device.timeline(case.order)) for _ in range(5)) * 1e3
     changes = [partial(device.timeline, case.order, text) for text in FILTERS]
     changed = _percentiles([_seconds(change) for change in changes * 3])[0]
-    index = timeline.index_bytes / int(device.events)
     is_plain = case.options in (MILLION, CASES[0].options) and case.order == "allocation"
     build_limit, filter_limit = (BUILD_LIMIT_MS, FILTER_LIMIT_MS) if is_plain else (None, None)
     print(f"{case.name}")
@@ -98,8 +96,6 @@ def _others(case: Case, device: Device) -> None:
     print(f"  pick                 {pick:7.3f} {high_pick:6.3f} ms{_verdict(pick, PICK_LIMIT_MS)}")
     print(f"  the index            {build:7.1f} ms{_verdict(build, build_limit)}")
     print(f"  a changed filter     {changed:7.1f} ms{_verdict(changed, filter_limit)}")
-    limit = INDEX_BYTES_LIMIT if case.order == "allocation" else None
-    print(f"  the index's memory   {index:7.1f} bytes an event{_verdict(index, limit)}", flush=True)
 
 
 def walk(events: int, peak: int) -> Iterator[Window]:

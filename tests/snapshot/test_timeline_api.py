@@ -89,6 +89,7 @@ def test_a_small_timeline_is_as_one_would_draw_it(tmp_path: Path) -> None:
     assert t.totals.tolist() == [2, 3, 1, 4]
     assert (t.peak_bytes, t.peak_event, t.shown) == (4, 3, 3)
     assert [part.tolist() for part in t.stack(3)] == [[1, 2], [0, 1]]
+    assert [t.offset(which, 3) for which in range(3)] == [None, 0, 1]
     assert [t.at(3, byte) for byte in range(5)] == [1, 2, 2, 2, None]
     assert t.at(-1, 0) is None
 
@@ -239,18 +240,19 @@ def test_a_pending_free_is_hatched_while_it_waits(tmp_path: Path) -> None:
         assert window.of(t).rgb.tolist() == window.rgb(model, colors, {}).tolist(), lo
 
 
-def test_an_image_has_no_transparent_pixel_and_shares_its_memory(t: Any) -> None:
+def test_a_copy_of_an_image_has_no_transparent_pixel(t: Any) -> None:
     image = _image(t)
 
-    assert (image.rgba.shape, image.rgba.dtype) == ((*SIZE[::-1], 4), np.uint8)
-    assert (image.rgba[..., 3] == 255).all()
-    assert image.rgb.shape == (*SIZE[::-1], 3)
-    assert np.shares_memory(image.rgb, image.rgba)
+    whole = image.marked(())
+
+    assert (whole.shape, whole.dtype) == ((*SIZE[::-1], 4), np.uint8)
+    assert (whole[..., 3] == 255).all()
+    assert (whole[..., :3] == image.rgb).all()
 
 
 def test_what_an_image_gave_stays_when_others_are_drawn(t: Any) -> None:
     image = _image(t)
-    kept = [image.rgb, image.rgba, image.ids, image.events]
+    kept = [image.rgb, image.ids, image.events]
     copies = [array.copy() for array in kept]
 
     del image
@@ -258,7 +260,7 @@ def test_what_an_image_gave_stays_when_others_are_drawn(t: Any) -> None:
         _image(t, theme=theme, bytes=(0, 2**40))
 
     assert all(np.array_equal(*pair) for pair in zip(kept, copies, strict=True))
-    assert not any(array.flags.writeable for array in kept[:3])
+    assert not any(array.flags.writeable for array in kept[:2])
 
 
 def test_a_picture_given_up_for_the_next_is_empty_but_its_arrays_stay(t: Any) -> None:
@@ -297,7 +299,7 @@ FINGERPRINT = """if True:
     t = dev.timeline()
     for color in sys.argv[2:]:
         image = t.image(events=(0, 2000), bytes=(0, t.peak_bytes), size=(90, 70), color=color)
-        for array in (dev.colors(color=color), image.rgba, image.ids):
+        for array in (dev.colors(color=color), image.rgb, image.ids):
             print(hashlib.sha256(array.tobytes()).hexdigest())
 """
 
@@ -309,7 +311,7 @@ def test_colours_are_the_same_in_every_process_and_of_a_bundle(
     here = []
     for color in COLORS:
         image = _image(t, bytes=(0, t.peak_bytes), color=color)
-        for array in (dev.colors(color=color), image.rgba, image.ids):
+        for array in (dev.colors(color=color), image.rgb, image.ids):
             here.append(hashlib.sha256(array.tobytes()).hexdigest())
 
     for path in (demo, tmp_path / "demo.zip"):
@@ -467,6 +469,8 @@ def test_an_event_outside_the_trace_is_an_index_error(t: Any, event: int) -> Non
         t.at(event, 0)
     with pytest.raises(IndexError, match=str(event)):
         t.stack(event)
+    with pytest.raises(IndexError, match=str(event)):
+        t.offset(0, event)
 
 
 @pytest.mark.parametrize("beyond", [-1, 100_000, 2**32, 2**70])

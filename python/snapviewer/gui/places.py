@@ -23,8 +23,9 @@ def rectangle_of(trace: Trace, timeline: Timeline, axis: Axis, allocation: int) 
     moments = np.unique(np.linspace(first, max(last - 1, first), _MOMENTS).astype(np.int64))
     places = []
     for moment in moments.tolist():
-        ids, offsets = timeline.stack(min(moment, trace.events - 1))
-        places += offsets[ids == allocation].tolist()
+        place = timeline.offset(allocation, min(moment, trace.events - 1))
+        if place is not None:
+            places.append(place)
     if not places:
         return None
     left, right = trace.x_of(axis, first), trace.x_of(axis, last)

@@ -11,7 +11,7 @@ const LONGEST: usize = 1 << 16;
 
 /// A rectangle of the world, and how many pixels it gets.
 #[derive(Debug, Clone, PartialEq)]
-pub struct View {
+pub struct Viewport {
     /// The first and the last x: events, or microseconds on a clock.
     pub from: f64,
     /// See `from`.
@@ -24,7 +24,7 @@ pub struct View {
     pub height: usize,
 }
 
-impl View {
+impl Viewport {
     /// Checks that there is something to see.
     pub fn new(x: (f64, f64), bytes: Range<u64>, size: (usize, usize)) -> Result<Self> {
         let (from, to) = x;

@@ -1,4 +1,4 @@
-//! What stands at one moment, moved on from column to column.
+//! The live allocations of one moment as a stack, moved on from column to column.
 //!
 //! Positions are the stacking order. A *leaf* is 32 of them: which are alive, their sum, the
 //! heaviest, and when the next one ends. 64 leaves are a group and 64 groups a section, with their
@@ -10,7 +10,7 @@
 //!
 //! # Invariants
 //!
-//! After [`Standing::advance`] the bits are those of the allocations that are alive and shown, and
+//! After [`LiveStack::advance`] the bits are those of the allocations that are alive and shown, and
 //! every sum is that of the bits below it (tests compare with the definition).
 //!
 //! # Cost
@@ -121,7 +121,7 @@ impl Rows {
 
 /// The stack at one moment.
 #[derive(Debug)]
-pub struct Standing<'t> {
+pub struct LiveStack<'t> {
     timeline: &'t Timeline,
     /// The lives, by position.
     lives: &'t Spans,
@@ -134,7 +134,7 @@ pub struct Standing<'t> {
     stale: Vec<u32>,
 }
 
-impl<'t> Standing<'t> {
+impl<'t> LiveStack<'t> {
     /// Nothing yet.
     #[must_use]
     pub fn new(timeline: &'t Timeline) -> Self {
@@ -295,7 +295,7 @@ impl<'t> Standing<'t> {
         let base = self.below(from);
         let row = rows.below(base);
         let next = rows.centres[row];
-        let mut walk = Walk { standing: self, rows, base, row, next, each };
+        let mut walk = Walk { stack: self, rows, base, row, next, each };
         let (first_group, first_section) = (from / FAN_OUT, from / FAN_OUT / FAN_OUT);
         let Some(group) = self.groups.get(first_group) else { return row };
         walk.leaves(first_group, group.occupied & !0 << (from % FAN_OUT));
@@ -314,7 +314,7 @@ impl<'t> Standing<'t> {
 
 /// A walk up the stack.
 struct Walk<'a, 't, F> {
-    standing: &'a Standing<'t>,
+    stack: &'a LiveStack<'t>,
     rows: &'a Rows,
     /// The bytes so far.
     base: u64,
@@ -329,7 +329,7 @@ impl<F: FnMut(Range<usize>, u32)> Walk<'_, '_, F> {
     fn groups(&mut self, section: usize, occupied: u64) {
         for group in bits(occupied) {
             let number = section * FAN_OUT + group;
-            let group = &self.standing.groups[number];
+            let group = &self.stack.groups[number];
             if self.base + group.sum > self.next {
                 self.leaves(number, group.occupied);
             } else {
@@ -342,11 +342,11 @@ impl<F: FnMut(Range<usize>, u32)> Walk<'_, '_, F> {
     fn leaves(&mut self, group: usize, occupied: u64) {
         for leaf in bits(occupied) {
             let number = group * FAN_OUT + leaf;
-            let leaf = &self.standing.leaves[number];
+            let leaf = &self.stack.leaves[number];
             let end = self.base + leaf.sum;
             if end > self.next {
                 if leaf.sum <= self.rows.half {
-                    self.show(self.standing.heaviest(number), end);
+                    self.show(self.stack.heaviest(number), end);
                 } else {
                     self.members(number, leaf.alive);
                 }
@@ -360,7 +360,7 @@ impl<F: FnMut(Range<usize>, u32)> Walk<'_, '_, F> {
         let mut end = self.base;
         for slot in bits(u64::from(alive)) {
             let position = leaf * LEAF + slot;
-            end += self.standing.weights[position];
+            end += self.stack.weights[position];
             if end > self.next {
                 self.show(position, end);
             }
@@ -375,7 +375,7 @@ impl<F: FnMut(Range<usize>, u32)> Walk<'_, '_, F> {
             self.row += 1;
             self.next = self.rows.centres[self.row];
         }
-        (self.each)(first..self.row, self.standing.timeline.allocation(position));
+        (self.each)(first..self.row, self.stack.timeline.allocation(position));
     }
 }
 

@@ -3,23 +3,26 @@
 //! Both give the same answers. A snapshot is in memory whole; a bundle has the allocations in memory
 //! and looks up the rest in its database.
 
+mod convert;
+mod look;
+
 use std::borrow::Cow;
-use std::fs::{self, File};
-use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use crate::bundle::{self, Bundle};
 use crate::error::{Error, Result};
-use crate::event_texts::{self, EventText};
 use crate::filter::Filter;
-use crate::lifetimes::{self, Lifetimes, flag};
+use crate::lifetimes::{Lifetimes, flag};
 use crate::progress::Progress;
+use crate::snapshot::event_text::{self, EventText};
+use crate::snapshot::stack_text::StackTexts;
 use crate::snapshot::{Action, Snapshot};
-use crate::source::{Kind, Source};
-use crate::stack_texts::StackTexts;
 use crate::store::{AnnotationRow, Chosen, Limits, Store, Table};
+
+pub use convert::{convert, is_bundle, read};
+pub use look::{Look, Subset};
 
 /// An opened input.
 #[derive(Debug)]
@@ -123,7 +126,7 @@ impl Recording {
             return Ok(texts);
         }
         let texts = match &self.content {
-            Content::Snapshot(snapshot) => stack_texts(snapshot),
+            Content::Snapshot(snapshot) => StackTexts::of(snapshot),
             Content::Bundle(_) => self.with_store(|store| store.stack_texts(self.stack_count()))?,
         };
         Ok(self.stack_texts.get_or_init(|| texts))
@@ -162,7 +165,7 @@ impl Recording {
         match &self.content {
             Content::Snapshot(snapshot) => {
                 let first = snapshot.traces[which].rows.start;
-                Ok(event_texts::of_rows(snapshot, first + events.start..first + events.end))
+                Ok(event_text::of_rows(snapshot, first + events.start..first + events.end))
             }
             Content::Bundle(_) => self.with_store(|store| {
                 let device = self.devices[which].device;
@@ -272,70 +275,6 @@ fn stackless() -> Error {
     Error::bundle("elements.db is damaged (a stack is out of range); convert the snapshot again")
 }
 
-/// Whether a path is a converted snapshot: a directory, or a zip by its first bytes.
-pub fn is_bundle(path: &Path) -> Result<bool> {
-    let failed = |error| Error::io(path, error);
-    let metadata = fs::metadata(path).map_err(failed)?;
-    if metadata.is_dir() {
-        return Ok(true);
-    }
-    if !metadata.is_file() {
-        // A pipe would block, and cannot be mapped.
-        return Err(failed(std::io::Error::other("not a regular file; save it as one first")));
-    }
-    let mut start = Vec::new();
-    File::open(path).map_err(failed)?.take(4).read_to_end(&mut start).map_err(failed)?;
-    Ok(Kind::of(&start) == Kind::Zip)
-}
-
-/// Smaller files are read before another thread has begun.
-const WORTH_TOUCHING: usize = 8 << 20;
-
-/// Reads a snapshot file: what it says, every allocation's life, and its format.
-pub fn read(path: &Path, progress: &Progress<'_>) -> Result<(Snapshot, Vec<Lifetimes>, String)> {
-    let named = |error: Error| error.in_file(path);
-    // A plain file has nothing to unpack, and the whole bar for reading.
-    let source = Source::open(path, &progress.part(0.0, 0.3)).map_err(named)?;
-    let from = if source.is_mapped() { 0.0 } else { 0.3 };
-    let reading = &progress.part(from, 1.0);
-    let (snapshot, lifetimes) = std::thread::scope(|scope| {
-        if source.bytes().len() > WORTH_TOUCHING {
-            // Without a thread for it, it is not done.
-            let _ = std::thread::Builder::new().spawn_scoped(scope, || source.touch());
-        }
-        lifetimes::read(source.bytes(), reading)
-    })
-    .map_err(named)?;
-    progress.at(1, 1)?;
-    Ok((snapshot, lifetimes, source.format))
-}
-
-/// Reads a snapshot file and writes a bundle, of one device or of all.
-pub fn convert(
-    input: &Path,
-    output: &Path,
-    device: Option<i32>,
-    force: bool,
-    progress: &Progress<'_>,
-) -> Result<()> {
-    // Before the reading, which may take a while.
-    if !force && fs::symlink_metadata(output).is_ok() {
-        return Err(Error::Exists { path: output.to_owned() });
-    }
-    if is_bundle(input)? {
-        // Says what is wrong with it, if it is none of ours.
-        bundle::open(input, &Progress::none())?;
-        let reason = "it is a bundle already; info and query take it as it is";
-        return Err(Error::bundle(reason).in_file(input));
-    }
-    let (mut snapshot, mut lifetimes, format) = read(input, &progress.part(0.0, 0.3))?;
-    if let Some(device) = device {
-        snapshot.keep_device(device).map_err(|error| error.in_file(input))?;
-        lifetimes.retain(|one| one.device == device);
-    }
-    bundle::write(&snapshot, &lifetimes, &format, output, force, &progress.part(0.3, 1.0))
-}
-
 fn frames(snapshot: &Snapshot, stack: u32) -> Vec<FrameText> {
     let text = |&id: &u32| {
         let frame = snapshot.stacks.frame(id);
@@ -346,16 +285,4 @@ fn frames(snapshot: &Snapshot, stack: u32) -> Vec<FrameText> {
         }
     };
     snapshot.stacks.get(stack).iter().map(text).collect()
-}
-
-fn stack_texts(snapshot: &Snapshot) -> StackTexts {
-    let (strings, stacks) = (&snapshot.strings, &snapshot.stacks);
-    let mut texts = StackTexts::default();
-    for frame in stacks.frames() {
-        texts.add_frame(strings.get(frame.name), strings.get(frame.filename), frame.line);
-    }
-    for id in 0..stacks.len() {
-        texts.add_stack(stacks.get(id as u32));
-    }
-    texts
 }

@@ -11,11 +11,11 @@ use crate::raster::Pixel;
 
 /// Memory for pixels, given back when dropped.
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(super) struct SharedMemory {
     map: MmapMut,
 }
 
-impl Memory {
+impl SharedMemory {
     /// Memory for so many pixels at least, and what another process can map it by, for reading only.
     #[allow(unsafe_code)]
     pub fn new(pixels: usize) -> io::Result<(Self, OwnedFd)> {

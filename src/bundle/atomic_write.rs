@@ -1,9 +1,9 @@
-//! Nothing half-written is ever seen: write aside, then rename.
+//! Atomic writes: everything is written into a temporary directory, which is then renamed.
 //!
-//! Aside is a directory `.<name>.<process>.<random>.part` beside the output. It goes away with the
-//! work, also when that fails. A process that is killed leaves it behind; then the next one that
-//! writes to the same output removes it, once that process is gone, or after a day where processes
-//! cannot be asked (their numbers come again, and another machine may share the directory).
+//! The directory is `.<name>.<process>.<random>.part` beside the output. It is removed when the work
+//! ends or fails. A process that is killed leaves it behind; the next write to the same output removes
+//! it once that process is gone, or after a day where that cannot be known (process numbers are used
+//! again, and another machine may share the directory).
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -14,23 +14,23 @@ use std::time::Duration;
 use crate::bundle::{DOCUMENT, ELEMENTS};
 use crate::error::{Error, Result};
 
-/// From this age on, what was left behind is litter, whoever has its process number now.
+/// What was left behind and is older is removed, whatever process has its number now.
 const LITTER_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A directory to write in; removed when dropped.
-pub(super) struct Aside {
+pub(super) struct AtomicWrite {
     path: PathBuf,
 }
 
-impl Drop for Aside {
+impl Drop for AtomicWrite {
     fn drop(&mut self) {
         // If that fails, the next one that writes to the same output tries again.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
 
-impl Aside {
-    /// Makes the directory beside `output`, and removes what earlier ones left.
+impl AtomicWrite {
+    /// Creates the directory beside `output`, and removes what killed processes left.
     pub(super) fn new(output: &Path) -> Result<Self> {
         let (parent, prefix) = (parent(output), prefix(output)?);
         remove_litter(parent, &prefix);
@@ -67,7 +67,7 @@ impl Aside {
         if !force || fs::symlink_metadata(output).is_err() {
             rename_new(&self.path, output)?;
         } else if exchange(&self.path, output).is_ok() {
-            // Now the old one is aside. Somebody may have put files into it meanwhile.
+            // The temporary directory is the old one now. Files may have been added to it meanwhile.
             if let Err(error) = check_replaceable(&self.path, false) {
                 let _ = exchange(&self.path, output);
                 return Err(error);
@@ -99,7 +99,7 @@ fn parent(output: &Path) -> &Path {
     output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// How the names of all directories aside of this output begin.
+/// How the names of all temporary directories of this output begin.
 fn prefix(output: &Path) -> Result<String> {
     let name = output.file_name().ok_or_else(|| {
         Error::io(output, io::Error::new(io::ErrorKind::InvalidInput, "the output needs a name"))
