@@ -1,6 +1,6 @@
-"""`python tests/scripts/analyze_memory.py --log F --output R`: a report on a log of memory events.
+"""`python tests/scripts/analyze_memory.py --log F --output R` reports on a log of memory events.
 
-All of it is `snapviewer.events`; nothing has to be installed or built.
+It is `snapviewer.events`; nothing has to be installed or built.
 """
 
 import sys

@@ -1,7 +1,7 @@
-"""`python tests/scripts/test_memory_analysis.py`: does the analysis of memory events work here?
+"""`python tests/scripts/test_memory_analysis.py` checks that the analysis of memory events works.
 
-It needs nothing but Python, says what it checked, and ends with exit code 1 if something is wrong.
-pytest collects it, too.
+It needs only Python, prints what it checks, and exits with 1 if something fails. pytest collects
+it, too.
 """
 
 import io
@@ -13,6 +13,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from analyze_memory import (
@@ -23,19 +24,7 @@ from analyze_memory import (
     generate_report,
 )
 
-EVENTS: list[dict[str, Any]] = [
-    {"event": "init", "peak_memory": 0},
-    {"event": "t5_loaded", "incremental_memory": 11362869248},
-    {"event": "vae_loaded", "incremental_memory": 509557760},
-    {"event": "dit_loaded", "incremental_memory": 5704053248},
-    {"event": "model_loaded", "peak_memory": 24824987648},
-    {"event": "forward_pass", "peak_memory": 24824987648},
-    {"event": "before_generate", "incremental_memory": 0},
-    {"event": "step_0", "incremental_memory": 35122176},
-    {"event": "step_1", "incremental_memory": 51903488},
-    {"event": "step_2", "incremental_memory": 68668416},
-    {"event": "inference_end", "peak_memory": 25893642240},
-]
+from support.events_sample import SAMPLE, without
 
 SECTIONS = ("概述", "测试环境", "显存使用分析", "性能优化建议", "基准对比", "结论与建议")
 FIGURES = ("10.58", "64.6 %", "16.37", "24.12 GB", "16.0 MiB", "6.75 GB")
@@ -50,7 +39,7 @@ def test_bytes_are_converted() -> None:
 
 def test_a_log_is_analyzed() -> None:
     """日志分析."""
-    data = _analyzed(json.dumps(EVENTS))
+    data = _analyzed(json.dumps(SAMPLE))
 
     _equal(len(data["raw_events"]), 11)
     _equal(list(data["peak_memory"]), ["model_loaded", "forward_pass", "inference_end"])
@@ -62,7 +51,7 @@ def test_a_log_is_analyzed() -> None:
 
 def test_a_report_is_made() -> None:
     """报告生成."""
-    data = _analyzed(json.dumps(EVENTS))
+    data = _analyzed(json.dumps(SAMPLE))
 
     report = generate_report(data, "memory_events.json")
     for section in SECTIONS:
@@ -88,7 +77,7 @@ def test_errors_are_handled() -> None:
         print("  ✓ 无效的 JSON 结果为空")
     finally:
         logging.disable(logging.NOTSET)
-    partly = _analyzed(json.dumps(EVENTS[:1] + EVENTS[2:]))
+    partly = _analyzed(json.dumps(without("t5_loaded")))
     _contains(generate_report(partly, "memory_events.json"), "未记录")
     print("  ✓ 缺少的事件显示为未记录")
 

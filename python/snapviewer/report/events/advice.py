@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from snapviewer.events.advice import AdviceKind, Saving, Term, projected_steps
 from snapviewer.events.analysis import Analysis
 from snapviewer.events.cards import need_of, smallest
-from snapviewer.report.blocks import Block, Heading, Listing, Paragraph, strong, text
+from snapviewer.report import blocks
+from snapviewer.report.blocks import strong, text
 
 from .words import Words
 
@@ -17,7 +18,7 @@ _MAX_SHOWN = 10  # of each term, and of priorities
 _HIGH, _MEDIUM = 0.2, 0.05
 
 
-def advice(analysis: Analysis, say: Words) -> Iterator[Block]:
+def advice(analysis: Analysis, say: Words) -> Iterator[blocks.Block]:
     """Yield the chapter: three terms, each with the largest savings first."""
     yield say.heading(2, "性能优化建议", "Recommendations")
     yield say.paragraph(
@@ -32,12 +33,12 @@ def advice(analysis: Analysis, say: Words) -> Iterator[Block]:
         ("long", say("3. 长期优化策略", "3. Long term")),
     )
     for term, title in titles:
-        yield Heading(3, title)
+        yield blocks.Heading(3, title)
         items = [item for item in analysis.advice if item.term == term]
         for item in items[:_MAX_SHOWN]:
             what = f"{advice_title(item, say)} ({_saved(item, analysis, say)})"
-            yield Paragraph(text(strong(what)))
-            yield Listing(tuple(text(point) for point in _points(item, analysis, say)))
+            yield blocks.Paragraph(text(strong(what)))
+            yield blocks.Listing(tuple(text(point) for point in _points(item, analysis, say)))
         yield from say.more(len(items) - _MAX_SHOWN)
         if not items:
             yield say.paragraph(
@@ -48,7 +49,7 @@ def advice(analysis: Analysis, say: Words) -> Iterator[Block]:
             )
 
 
-def priorities(analysis: Analysis, say: Words) -> Iterator[Block]:
+def priorities(analysis: Analysis, say: Words) -> Iterator[blocks.Block]:
     """Yield the recommendations of all terms, the largest savings first."""
     if not analysis.advice:
         has_numbers = analysis.peak and (analysis.steps or analysis.components_bytes is not None)
@@ -69,7 +70,7 @@ def priorities(analysis: Analysis, say: Words) -> Iterator[Block]:
         # What a leak adds later is not in the measured peak.
         result = "" if is_leak else _projected(analysis, item, say)
         items.append(say.labelled(priority, title, result))
-    yield Listing(tuple(items), is_ordered=True)
+    yield blocks.Listing(tuple(items), is_ordered=True)
 
 
 def _priority(analysis: Analysis, saved_bytes: int, say: Words) -> str:

@@ -6,25 +6,26 @@ from collections.abc import Iterator
 
 from snapviewer.events.analysis import Analysis
 from snapviewer.events.rating import Grade
-from snapviewer.report.blocks import Block, Paragraph, Table, Tone, strong, text
+from snapviewer.report import blocks
+from snapviewer.report.blocks import strong, text
 
 from .words import GIB, Words, columns, row
 
-_TONES: dict[Grade | None, Tone] = {"A": "good", "B": "good", "C": "warning", "D": "bad"}
+_TONES: dict[Grade | None, blocks.Tone] = {"A": "good", "B": "good", "C": "warning", "D": "bad"}
 
 
-def benchmark(analysis: Analysis, say: Words) -> Iterator[Block]:
+def benchmark(analysis: Analysis, say: Words) -> Iterator[blocks.Block]:
     """Yield the chapter, without a comparison."""
     yield say.heading(2, "基准对比", "Benchmark")
     yield say.heading(3, "显存效率指标", "Memory efficiency")
     titles = (say("指标", "Figure"), f"#{say('数值', 'Value')}")
-    yield Table(
+    yield blocks.Table(
         columns(*titles, say("公式", "Formula"), say("评估", "Grade")),
         tuple(row(*cells) for cells in _rows(analysis, say)),
     )
     overall = analysis.rating.overall
     yield say.heading(3, "性能评级", "Rating")
-    yield Paragraph(
+    yield blocks.Paragraph(
         text(
             say("总评：", "Overall: "),
             strong(_grade(overall, say) or say("未评级", "not rated")),

@@ -8,20 +8,8 @@ from snapviewer.events.analysis import Analysis
 from snapviewer.events.cards import smallest
 from snapviewer.events.figures import FigureKey, common_keys, figures_of
 from snapviewer.events.rating import LEAKS
-from snapviewer.report.blocks import (
-    Bar,
-    BarChart,
-    Block,
-    Document,
-    Language,
-    Listing,
-    Paragraph,
-    Table,
-    Text,
-    code,
-    strong,
-    text,
-)
+from snapviewer.report import blocks
+from snapviewer.report.blocks import code, strong, text
 
 from .steps import comparison_chart, growth_text
 from .words import Words, columns, row, words_for
@@ -31,20 +19,18 @@ _MAX_ROWS = 60
 _MAX_BARS = 40
 
 
-def against_baseline(baseline: Analysis, analysis: Analysis, say: Words) -> Iterator[Block]:
+def against_baseline(baseline: Analysis, analysis: Analysis, say: Words) -> Iterator[blocks.Block]:
     """Yield how a run compares with a baseline."""
     yield say.heading(3, "与基线对比", "Compared with the baseline")
-    yield Paragraph(
+    yield blocks.Paragraph(
         text(
-            say("基线：", "Baseline: "),
-            code(baseline.path),
-            say("。", ". "),
+            *say.around(code(baseline.path), "基线：{}。", "Baseline: {}. "),
             against(baseline, analysis, say),
         )
     )
     before, after = figures_of(baseline), figures_of(analysis)
     keys = common_keys([before, after])
-    yield Table(
+    yield blocks.Table(
         columns(
             say("指标", "Figure"),
             f"#{say('基线', 'Baseline')}",
@@ -109,15 +95,15 @@ def _names(analyses: Sequence[Analysis]) -> list[str]:
 
 
 def comparison_of(
-    analyses: Sequence[Analysis], *, language: Language = "zh", compat: bool = False
-) -> Document:
+    analyses: Sequence[Analysis], *, language: blocks.Language = "zh", compat: bool = False
+) -> blocks.Document:
     """Return one report on several logs, which are compared with the first."""
     say = words_for(analyses, language, compat=compat)
     title = say("显存消耗对比报告", "Memory comparison")
-    return Document(title, language, tuple(_comparison(analyses, say)), say.colophon)
+    return blocks.Document(title, language, tuple(_comparison(analyses, say)), say.colophon)
 
 
-def _comparison(analyses: Sequence[Analysis], say: Words) -> Iterator[Block]:
+def _comparison(analyses: Sequence[Analysis], say: Words) -> Iterator[blocks.Block]:
     names = _names(analyses)
     named = list(zip(names, analyses, strict=True))
     yield say.heading(2, "概述", "Overview")
@@ -127,32 +113,29 @@ def _comparison(analyses: Sequence[Analysis], say: Words) -> Iterator[Block]:
             "Note: some logs are of GPU memory, some of process memory, which cannot be compared.",
             "warning",
         )
-    yield Paragraph(
-        text(
-            say(
-                f"{len(analyses)} 个日志，与第一个 ",
-                f"{len(analyses)} logs, compared with the first, ",
-            ),
+    yield blocks.Paragraph(
+        say.around(
             code(names[0]),
-            say(" 比较。", "."),
+            f"{len(analyses)} 个日志，与第一个 {{}} 比较。",
+            f"{len(analyses)} logs, compared with the first, {{}}.",
         )
     )
-    yield Listing(
+    yield blocks.Listing(
         tuple(say.labelled(name, *_summary(analyses[0], analysis, say)) for name, analysis in named)
     )
     peaks = [
-        Bar(name, say.scaled(analysis.peak.size_bytes), say.size(analysis.peak.size_bytes))
+        blocks.Bar(name, say.scaled(analysis.peak.size_bytes), say.size(analysis.peak.size_bytes))
         for name, analysis in named
         if analysis.peak
     ]
     if peaks:
-        yield BarChart(say("实测峰值", "Measured peaks"), say.unit, tuple(peaks[:_MAX_BARS]))
+        yield blocks.BarChart(say("实测峰值", "Measured peaks"), say.unit, tuple(peaks[:_MAX_BARS]))
     yield say.heading(2, "指标对比", "Figures")
     all_figures = [figures_of(analysis) for analysis in analyses]
     keys = common_keys(all_figures)
     for start in range(0, len(analyses), _MAX_COLUMNS):
         here = slice(start, start + _MAX_COLUMNS)
-        yield Table(
+        yield blocks.Table(
             columns(say("指标", "Figure"), *(f"#{name}" for name in names[here])),
             tuple(
                 row(say.figure(key), *_cells(key, all_figures[0], all_figures[here], start, say))
@@ -162,7 +145,7 @@ def _comparison(analyses: Sequence[Analysis], say: Words) -> Iterator[Block]:
     yield from say.more(len(keys) - _MAX_ROWS)
     yield say.heading(2, "生成步骤", "Steps")
     yield from comparison_chart(names, analyses, say)
-    yield Listing(
+    yield blocks.Listing(
         tuple(say.labelled(name, *growth_text(analysis, say)) for name, analysis in named)
     )
 
@@ -188,7 +171,7 @@ def _cells(
     others: Sequence[dict[FigureKey, float | None]],
     start: int,
     say: Words,
-) -> Iterator[Text]:
+) -> Iterator[blocks.Text]:
     for place, figures in enumerate(others, start=start):
         number, before = figures.get(key), first.get(key)
         shown = say.value(key, number)

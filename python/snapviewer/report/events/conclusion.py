@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from snapviewer.events.analysis import Analysis
 from snapviewer.events.cards import CARDS, HEADROOM, Card, Fit, fit_of, need_of, smallest
-from snapviewer.report.blocks import Block, Listing, Paragraph, Table, Text, code, strong, text
+from snapviewer.report import blocks
+from snapviewer.report.blocks import code, strong, text
 
 from .advice import priorities
 from .comparison import against
@@ -15,18 +16,22 @@ from .usage import failure_text, is_much_unaccounted, unaccounted_text
 from .words import GIB, Words, columns, row
 
 
-def conclusion(analysis: Analysis, say: Words, baseline: Analysis | None = None) -> Iterator[Block]:
+def conclusion(
+    analysis: Analysis, say: Words, baseline: Analysis | None = None
+) -> Iterator[blocks.Block]:
     """Yield the chapter."""
     yield say.heading(2, "结论与建议", "Conclusions")
     yield say.heading(3, "主要发现", "Findings")
-    yield Listing(tuple(findings(analysis, say, baseline)), is_ordered=True)
+    yield blocks.Listing(tuple(findings(analysis, say, baseline)), is_ordered=True)
     yield say.heading(3, "优先级建议", "Priorities")
     yield from priorities(analysis, say)
     yield say.heading(3, "部署建议", "Deployment")
     yield from _deployment(analysis, say)
 
 
-def findings(analysis: Analysis, say: Words, baseline: Analysis | None = None) -> Iterator[Text]:
+def findings(
+    analysis: Analysis, say: Words, baseline: Analysis | None = None
+) -> Iterator[blocks.Text]:
     """Yield the findings, the most important first."""
     if analysis.failures:
         yield failure_text(analysis.failures[0], say)
@@ -74,7 +79,7 @@ def findings(analysis: Analysis, say: Words, baseline: Analysis | None = None) -
     yield from _oddities(analysis, say)
 
 
-def _oddities(analysis: Analysis, say: Words) -> Iterator[Text]:
+def _oddities(analysis: Analysis, say: Words) -> Iterator[blocks.Text]:
     if analysis.odd_count and all(odd.kind == "torn-line" for odd in analysis.oddities):
         why = "" if analysis.is_ended else say("：运行可能被终止", ": the run was probably killed")
         yield text(say(f"日志有没有写完的行{why}。", f"The log has an incomplete line{why}."))
@@ -92,7 +97,7 @@ def _oddities(analysis: Analysis, say: Words) -> Iterator[Text]:
         yield text(say(f"日志中有 {kinds}，见附录。", f"The log has {kinds}: see the appendix."))
 
 
-def _deployment(analysis: Analysis, say: Words) -> Iterator[Block]:
+def _deployment(analysis: Analysis, say: Words) -> Iterator[blocks.Block]:
     need = analysis.need
     if need is None or analysis.peak is None:
         yield from _without_need(analysis, say)
@@ -108,7 +113,7 @@ def _deployment(analysis: Analysis, say: Words) -> Iterator[Block]:
         )
     )
     peak = say.size(analysis.peak.size_bytes)
-    yield Paragraph(
+    yield blocks.Paragraph(
         text(
             say("需要 ", "Needed: "),
             strong(say.size(need.needed_bytes)),
@@ -132,7 +137,7 @@ def _deployment(analysis: Analysis, say: Words) -> Iterator[Block]:
     if tight:
         label = say("勉强可用（余量不足）", "Fits without headroom")
         items.append(say.labelled(label, say.listed(tight)))
-    yield Listing(tuple(items))
+    yield blocks.Listing(tuple(items))
     fits: dict[Fit, str] = {
         "fits": say("够用", "yes"),
         "tight": say("勉强，没有余量", "yes, without headroom"),
@@ -141,7 +146,7 @@ def _deployment(analysis: Analysis, say: Words) -> Iterator[Block]:
     memory = (
         say("可用显存 (GB)", "Memory (GB)") if say.compat else say("可用显存 (GiB)", "Memory (GiB)")
     )
-    yield Table(
+    yield blocks.Table(
         columns("GPU", f"#{memory}", say("是否够用", "Fits")),
         tuple(
             row(card.name, f"{card.memory_bytes / GIB:.1f}", fits[fit_of(card, need)])
@@ -150,7 +155,7 @@ def _deployment(analysis: Analysis, say: Words) -> Iterator[Block]:
     )
 
 
-def _without_need(analysis: Analysis, say: Words) -> Iterator[Block]:
+def _without_need(analysis: Analysis, say: Words) -> Iterator[blocks.Block]:
     if analysis.environment.source == "process":
         yield say.paragraph(
             "日志记录的是进程内存，不是 GPU 上的，不能据此选择 GPU。",

@@ -9,7 +9,7 @@ from typing import Any
 from snapviewer.events.analysis import Analysis
 from snapviewer.events.cards import CARDS, fit_of, smallest
 from snapviewer.events.figures import Check, common_keys, figures_of
-from snapviewer.report.blocks import Language
+from snapviewer.report import blocks
 
 from .advice import advice_title
 from .conclusion import findings
@@ -19,7 +19,7 @@ _MAX_FAILURES = 100
 
 
 def to_json(
-    analysis: Analysis, *, language: Language = "zh", compat: bool = False
+    analysis: Analysis, *, language: blocks.Language = "zh", compat: bool = False
 ) -> dict[str, Any]:
     """Return everything that a report shows; sizes are bytes, what was not recorded is None."""
     say = Words(language, compat)

@@ -7,17 +7,8 @@ from contextlib import suppress
 
 from snapviewer.events.analysis import Analysis
 from snapviewer.events.log import Oddity
-from snapviewer.report.blocks import (
-    Block,
-    Document,
-    Language,
-    Listing,
-    Paragraph,
-    Table,
-    Text,
-    code,
-    text,
-)
+from snapviewer.report import blocks
+from snapviewer.report.blocks import code, text
 
 from .advice import advice
 from .benchmark import benchmark
@@ -30,10 +21,10 @@ from .words import MAX_LISTED, Words, columns, row, words_for
 def report_on(
     analysis: Analysis,
     *,
-    language: Language = "zh",
+    language: blocks.Language = "zh",
     baseline: Analysis | None = None,
     compat: bool = False,
-) -> Document:
+) -> blocks.Document:
     """Return the report on one log.
 
     Args:
@@ -44,7 +35,7 @@ def report_on(
             about Wan2.1-Enhanced if the log names no model.
     """
     say = words_for([analysis], language, compat=compat)
-    chapters: list[Block] = [
+    chapters: list[blocks.Block] = [
         *_overview(analysis, say, baseline),
         *usage(analysis, say),
         *advice(analysis, say),
@@ -53,25 +44,22 @@ def report_on(
         *conclusion(analysis, say, baseline),
         *_appendix(analysis, say),
     ]
-    return Document(say.title(analysis), language, tuple(chapters), say.colophon)
+    return blocks.Document(say.title(analysis), language, tuple(chapters), say.colophon)
 
 
-def _overview(analysis: Analysis, say: Words, baseline: Analysis | None) -> Iterator[Block]:
+def _overview(analysis: Analysis, say: Words, baseline: Analysis | None) -> Iterator[blocks.Block]:
     yield say.heading(2, "概述", "Overview")
     model = say.model(analysis)
     of_model = say(f"对 {model} 的", f" of {model}") if model else say("对", "")
     count = f"{analysis.event_count:,}"
-    yield Paragraph(
-        text(
-            say("本报告基于 ", "This report is about "),
+    yield blocks.Paragraph(
+        say.around(
             code(analysis.path),
-            say(
-                f" 中的 {count} 个事件，{of_model}显存使用情况进行分析：",
-                f", a log of {count} memory events{of_model}:",
-            ),
+            f"本报告基于 {{}} 中的 {count} 个事件，{of_model}显存使用情况进行分析：",
+            f"This report is about {{}}, a log of {count} memory events{of_model}:",
         )
     )
-    yield Listing(tuple(findings(analysis, say, baseline)))
+    yield blocks.Listing(tuple(findings(analysis, say, baseline)))
     if analysis.environment.source == "process":
         yield say.paragraph(
             "注意：记录时没有 CUDA，所有数值都是进程的常驻集，不是 GPU 上的。",
@@ -80,10 +68,10 @@ def _overview(analysis: Analysis, say: Words, baseline: Analysis | None) -> Iter
             "warning",
         )
     yield say.heading(2, "测试环境", "Test environment")
-    yield Listing(tuple(_environment(analysis, say)))
+    yield blocks.Listing(tuple(_environment(analysis, say)))
 
 
-def _environment(analysis: Analysis, say: Words) -> Iterator[Text]:
+def _environment(analysis: Analysis, say: Words) -> Iterator[blocks.Text]:
     environment = analysis.environment
     yield say.labelled(say("日志文件", "Log"), code(analysis.path))
     events = say(
@@ -134,7 +122,7 @@ _FACTS: Mapping[str, tuple[str, str]] = {
 _SHOWN_ELSEWHERE = ("memory_source", "steps_are", "memory_allocated")
 
 
-def _appendix(analysis: Analysis, say: Words) -> Iterator[Block]:
+def _appendix(analysis: Analysis, say: Words) -> Iterator[blocks.Block]:
     yield say.heading(2, "附录：数据说明", "Appendix: the data")
     units = (
         say(
@@ -152,7 +140,7 @@ def _appendix(analysis: Analysis, say: Words) -> Iterator[Block]:
     )
     if analysis.others:
         yield say.heading(3, "未知事件", "Unknown events")
-        yield Table(
+        yield blocks.Table(
             columns(
                 say("事件", "Event"),
                 f"#{say('次数', 'Count')}",
@@ -172,7 +160,9 @@ def _appendix(analysis: Analysis, say: Words) -> Iterator[Block]:
         yield from say.more(analysis.other_count - MAX_LISTED)
     if analysis.odd_count:
         yield say.heading(3, "不合格式的内容", "Invalid entries")
-        yield Listing(tuple(text(_oddity(item, say)) for item in analysis.oddities[:MAX_LISTED]))
+        yield blocks.Listing(
+            tuple(text(_oddity(item, say)) for item in analysis.oddities[:MAX_LISTED])
+        )
         yield from say.more(analysis.odd_count - MAX_LISTED)
 
 

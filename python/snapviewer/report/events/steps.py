@@ -9,18 +9,8 @@ from snapviewer.events.analysis import Analysis
 from snapviewer.events.cards import smallest
 from snapviewer.events.rating import LEAKS
 from snapviewer.events.steps import ENOUGH_STEPS, Reason, Steps, Verdict
-from snapviewer.report.blocks import (
-    Block,
-    LineChart,
-    Listing,
-    Paragraph,
-    Series,
-    Text,
-    Tone,
-    code,
-    strong,
-    text,
-)
+from snapviewer.report import blocks
+from snapviewer.report.blocks import code, strong, text
 
 from .words import GIB, MIB, Words
 
@@ -30,20 +20,15 @@ _MAX_POINTS = 400
 _MAX_LINES = 8  # of a chart
 
 
-def steps_section(analysis: Analysis, say: Words) -> Iterator[Block]:
+def steps_section(analysis: Analysis, say: Words) -> Iterator[blocks.Block]:
     """Yield the section."""
     steps = analysis.steps
     if steps is None:
-        yield Paragraph(
-            text(
-                say("没有记录任何步骤的显存（", "No step recorded its memory ("),
-                code("step_N"),
-                say("）。", ")."),
-            )
-        )
+        zh, en = "没有记录任何步骤的显存（{}）。", "No step recorded its memory ({})."
+        yield blocks.Paragraph(say.around(code("step_N"), zh, en))
         return
     values = steps.values
-    number = say.count(len(values), "步", "step")
+    number = say(f"{len(values):,} 步", f"{len(values):,}")
     if steps.runs > 1:
         number += say(f"，{steps.runs:,} 轮", f" in {steps.runs:,} runs")
     mean, lowest, highest = (
@@ -83,12 +68,12 @@ def steps_section(analysis: Analysis, say: Words) -> Iterator[Block]:
     if steps.without_value:
         missing = f"{steps.without_value:,}"
         items.append(say.labelled(say("没有数值的步骤", "Steps without a value"), missing))
-    yield Listing(tuple(items))
-    yield Paragraph(growth_text(analysis, say), _TONES.get(steps.growth.verdict, "plain"))
+    yield blocks.Listing(tuple(items))
+    yield blocks.Paragraph(growth_text(analysis, say), _TONES.get(steps.growth.verdict, "plain"))
     yield from _chart(steps, say)
 
 
-_TONES: dict[Verdict, Tone] = {
+_TONES: dict[Verdict, blocks.Tone] = {
     "leak": "bad",
     "leak-signature": "bad",
     "leak-between-runs": "bad",
@@ -136,7 +121,7 @@ def _meaning(steps: Steps, say: Words) -> str:
     return meaning
 
 
-def growth_text(analysis: Analysis, say: Words) -> Text:
+def growth_text(analysis: Analysis, say: Words) -> blocks.Text:
     """Return how memory moves from step to step."""
     steps = analysis.steps
     if steps is None:
@@ -261,7 +246,7 @@ def _projection(analysis: Analysis, say: Words) -> str:
     return projection + say("。", ".")
 
 
-def _chart(steps: Steps, say: Words) -> Iterator[Block]:
+def _chart(steps: Steps, say: Words) -> Iterator[blocks.Block]:
     if len(steps.levels) < 2:
         return
     is_large = max(map(abs, steps.levels)) >= 4 * GIB
@@ -274,7 +259,7 @@ def _chart(steps: Steps, say: Words) -> Iterator[Block]:
     if len(shown) > _MAX_LINES:
         shown = [*shown[: _MAX_LINES // 2], *shown[-_MAX_LINES // 2 :]]
     series = [
-        Series(
+        blocks.Series(
             say("水平", "level") if steps.runs == 1 else say(f"第 {run + 1} 轮", f"run {run + 1}"),
             _thinned(points),
         )
@@ -287,18 +272,20 @@ def _chart(steps: Steps, say: Words) -> Iterator[Block]:
         ends = (points[0][0], points[-1][0])
         line = tuple((number, middle + slope / size * number) for number in ends)
         rate = say.rate(slope)
-        series.append(Series(say(f"趋势：每步 {rate}", f"trend: {rate} per step"), line, True))
-    yield LineChart(
+        series.append(
+            blocks.Series(say(f"趋势：每步 {rate}", f"trend: {rate} per step"), line, True)
+        )
+    yield blocks.LineChart(
         say("生成步骤的显存水平", "Memory by step"), say("步骤", "step"), unit, tuple(series)
     )
 
 
 def comparison_chart(
     names: Sequence[str], analyses: Sequence[Analysis], say: Words
-) -> Iterator[Block]:
+) -> Iterator[blocks.Block]:
     """Yield a chart of the steps of several logs, of their first runs only."""
     series = [
-        Series(
+        blocks.Series(
             name,
             _thinned(
                 [
@@ -317,7 +304,7 @@ def comparison_chart(
     if any(analysis.steps and analysis.steps.runs > 1 for analysis in analyses):
         title += say("（各日志的第一轮）", " (the first run of each log)")
     unit = "MB" if say.compat else "MiB"
-    yield LineChart(title, say("步骤", "step"), unit, tuple(series[:_MAX_LINES]))
+    yield blocks.LineChart(title, say("步骤", "step"), unit, tuple(series[:_MAX_LINES]))
 
 
 def _thinned(points: Sequence[Point], max_points: int = _MAX_POINTS) -> tuple[Point, ...]:

@@ -9,20 +9,8 @@ from snapviewer.events.analysis import Analysis
 from snapviewer.events.gather import Component, Failure, Stage
 from snapviewer.events.names import OTHER_COMPONENTS, use_of
 from snapviewer.events.peaks import Part
-from snapviewer.report.blocks import (
-    Bar,
-    BarChart,
-    Block,
-    Listing,
-    Paragraph,
-    Span,
-    Table,
-    Text,
-    Tone,
-    code,
-    strong,
-    text,
-)
+from snapviewer.report import blocks
+from snapviewer.report.blocks import code, strong, text
 
 from .steps import steps_section
 from .words import Words, columns, row
@@ -31,7 +19,7 @@ _MAX_STAGES = 40
 _MAX_BARS = 40
 
 
-def usage(analysis: Analysis, say: Words) -> Iterator[Block]:
+def usage(analysis: Analysis, say: Words) -> Iterator[blocks.Block]:
     """Yield the chapter."""
     yield say.heading(2, "显存使用分析", "Memory usage")
     yield say.heading(3, "1. 模型加载阶段显存消耗", "1. Loaded components")
@@ -52,25 +40,27 @@ def usage(analysis: Analysis, say: Words) -> Iterator[Block]:
 def _size_table(
     titles: tuple[str, str],
     sizes: Sequence[tuple[str, int | None]],
-    total: tuple[Text, int | None],
+    total: tuple[blocks.Text, int | None],
     say: Words,
-) -> Table:
+) -> blocks.Table:
     """Return a table of names, sizes and shares of a total, which is the last row."""
     total_name, whole = total
     share = "100.0 %" if whole else say.missing if whole is None else "–"
     rows = [row(name, say.number(size), say.share_of(size, whole)) for name, size in sizes]
     rows.append(row(total_name, strong(say.number(whole)), strong(share)))
     titled = columns(titles[0], f"#{titles[1]} ({say.unit})", f"#{say('占比', 'Share')}")
-    return Table(titled, tuple(rows), has_total=True)
+    return blocks.Table(titled, tuple(rows), has_total=True)
 
 
-def _size_chart(title: str, bars: Sequence[tuple[str, int, str, Tone]], say: Words) -> BarChart:
+def _size_chart(
+    title: str, bars: Sequence[tuple[str, int, str, blocks.Tone]], say: Words
+) -> blocks.BarChart:
     """Return a chart of labels, sizes, notes and tones."""
-    shown = [Bar(label, say.scaled(size), note, tone) for label, size, note, tone in bars]
-    return BarChart(title, say.unit, tuple(shown[:_MAX_BARS]))
+    shown = [blocks.Bar(label, say.scaled(size), note, tone) for label, size, note, tone in bars]
+    return blocks.BarChart(title, say.unit, tuple(shown[:_MAX_BARS]))
 
 
-def _loading(analysis: Analysis, say: Words) -> Iterator[Block]:
+def _loading(analysis: Analysis, say: Words) -> Iterator[blocks.Block]:
     total = analysis.components_bytes
     if not analysis.components:
         yield say.paragraph("没有记录任何模型组件。", "No component was recorded.")
@@ -90,7 +80,7 @@ def _loading(analysis: Analysis, say: Words) -> Iterator[Block]:
             f"多次加载的组件按其最大值计算：{repeated}。",
             f"Loaded several times, and counted once with the largest size: {repeated}.",
         )
-    bars: list[tuple[str, int, str, Tone]] = [
+    bars: list[tuple[str, int, str, blocks.Tone]] = [
         (name, size, f"{say.size(size)} · {say.share_of(size, total)}", "plain")
         for name, size in named
         if size is not None and size > 0
@@ -99,7 +89,7 @@ def _loading(analysis: Analysis, say: Words) -> Iterator[Block]:
         yield _size_chart(say("各组件显存", "Memory by component"), bars, say)
 
 
-def _phases(analysis: Analysis, say: Words) -> Iterator[Block]:
+def _phases(analysis: Analysis, say: Words) -> Iterator[blocks.Block]:
     descriptions = {
         "init": say("加载之前", "before loading"),
         "model_loaded": say("所有模型组件加载完毕", "all components are loaded"),
@@ -109,7 +99,7 @@ def _phases(analysis: Analysis, say: Words) -> Iterator[Block]:
         "inference_end": say("推理结束时的最高水位", "high-water mark at the end of inference"),
         "total_generation": say("整个生成过程", "whole generation"),
     }
-    yield Table(
+    yield blocks.Table(
         columns(
             say("阶段", "Phase"),
             f"#{say('峰值显存', 'Peak')} ({say.unit})",
@@ -125,7 +115,7 @@ def _phases(analysis: Analysis, say: Words) -> Iterator[Block]:
         ),
     )
     highest = analysis.peak.size_bytes if analysis.peak else None
-    bars: list[tuple[str, int, str, Tone]] = [
+    bars: list[tuple[str, int, str, blocks.Tone]] = [
         (say.phase(phase.name), peak, say.size(peak), "warning" if peak == highest else "plain")
         for phase in analysis.phases
         if (peak := phase.peak_bytes) is not None
@@ -134,11 +124,13 @@ def _phases(analysis: Analysis, say: Words) -> Iterator[Block]:
         yield _size_chart(say("各阶段峰值", "Peaks by phase"), bars, say)
 
 
-def _components(analysis: Analysis, say: Words) -> Iterator[Block]:
+def _components(analysis: Analysis, say: Words) -> Iterator[blocks.Block]:
     recorded = [item for item in analysis.components if item.size_bytes is not None]
     for item in sorted(recorded, key=lambda item: -(item.size_bytes or 0)):
-        yield Paragraph(text(strong(f"{say.component(item.name)} ({say.size(item.size_bytes)})")))
-        yield Listing(tuple(_about(item, analysis, say)))
+        yield blocks.Paragraph(
+            text(strong(f"{say.component(item.name)} ({say.size(item.size_bytes)})"))
+        )
+        yield blocks.Listing(tuple(_about(item, analysis, say)))
     missing = [say.component(item.name) for item in analysis.components if item.size_bytes is None]
     if missing:
         names = say.listed(missing)
@@ -149,7 +141,7 @@ def _components(analysis: Analysis, say: Words) -> Iterator[Block]:
         yield say.paragraph(zh, en)
 
 
-def _about(item: Component, analysis: Analysis, say: Words) -> Iterator[Text]:
+def _about(item: Component, analysis: Analysis, say: Words) -> Iterator[blocks.Text]:
     size, total = item.size_bytes or 0, analysis.components_bytes or 0
     if total > 0:
         share = say.share(size / total)
@@ -174,7 +166,7 @@ def _about(item: Component, analysis: Analysis, say: Words) -> Iterator[Text]:
     yield text(uses[use_of(item.name)])
 
 
-def _inference(analysis: Analysis, say: Words) -> Iterator[Block]:
+def _inference(analysis: Analysis, say: Words) -> Iterator[blocks.Block]:
     parts = analysis.parts
     items = []
     if parts and parts.loaded:
@@ -213,7 +205,7 @@ def _inference(analysis: Analysis, say: Words) -> Iterator[Block]:
         )
     items += [failure_text(failure, say) for failure in analysis.failures[:5]]
     if items:
-        yield Listing(tuple(items))
+        yield blocks.Listing(tuple(items))
     elif not analysis.stages:
         yield say.paragraph("没有记录推理阶段的显存。", "No memory of inference was recorded.")
     if analysis.stages:
@@ -221,7 +213,7 @@ def _inference(analysis: Analysis, say: Words) -> Iterator[Block]:
         yield from say.more(len(analysis.stages) - _MAX_STAGES)
 
 
-def _stage_table(stages: Sequence[Stage], say: Words) -> Table:
+def _stage_table(stages: Sequence[Stage], say: Words) -> blocks.Table:
     """Return a table without the columns that have no values."""
     titles = [say("阶段", "Stage"), f"#{say('次数', 'Count')}", f"#{say('耗时', 'Time')}"]
     has_added = any(stage.incremental_bytes is not None for stage in stages)
@@ -234,10 +226,10 @@ def _stage_table(stages: Sequence[Stage], say: Words) -> Table:
         cells += [say.size(stage.incremental_bytes)] if has_added else []
         cells += [say.size(stage.peak_bytes)] if has_peak else []
         rows.append(row(*cells))
-    return Table(columns(*titles), tuple(rows))
+    return blocks.Table(columns(*titles), tuple(rows))
 
 
-def failure_text(failure: Failure, say: Words) -> Text:
+def failure_text(failure: Failure, say: Words) -> blocks.Text:
     """Return how a run failed."""
     about = f" ({failure.about})" if failure.about else ""
     if failure.is_recovered:
@@ -267,16 +259,11 @@ def _part_name(part: Part, say: Words) -> str:
     return names[part.kind]
 
 
-def _peak_parts(analysis: Analysis, say: Words) -> Iterator[Block]:
+def _peak_parts(analysis: Analysis, say: Words) -> Iterator[blocks.Block]:
     parts = analysis.parts
     if parts is None:
-        yield Paragraph(
-            text(
-                say("没有记录任何峰值（", "No peak was recorded ("),
-                code("peak_memory"),
-                say("），无法对账。", ")."),
-            )
-        )
+        zh, en = "没有记录任何峰值（{}），无法对账。", "No peak was recorded ({})."
+        yield blocks.Paragraph(say.around(code("peak_memory"), zh, en))
         return
     whole = parts.peak.size_bytes
     named = [(_part_name(part, say), part.size_bytes) for part in parts.parts]
@@ -284,7 +271,7 @@ def _peak_parts(analysis: Analysis, say: Words) -> Iterator[Block]:
     total = text(strong(say("实测峰值", "Measured peak")), " ", code(parts.peak.event))
     yield _size_table(titles, named, (total, whole), say)
     if parts.unaccounted_bytes >= 0:  # bars that overlap would not add up
-        bars: list[tuple[str, int, str, Tone]] = [
+        bars: list[tuple[str, int, str, blocks.Tone]] = [
             (
                 _part_name(part, say),
                 part.size_bytes,
@@ -296,8 +283,8 @@ def _peak_parts(analysis: Analysis, say: Words) -> Iterator[Block]:
         ]
         yield _size_chart(say("峰值的组成", "Parts of the peak"), bars, say)
     share = analysis.rating.accounted_share
-    tone: Tone = "plain" if share is None else "good" if share >= 0.95 else "warning"
-    yield Paragraph(unaccounted_text(analysis, say), tone)
+    tone: blocks.Tone = "plain" if share is None else "good" if share >= 0.95 else "warning"
+    yield blocks.Paragraph(unaccounted_text(analysis, say), tone)
 
 
 def is_much_unaccounted(analysis: Analysis) -> bool:
@@ -308,7 +295,7 @@ def is_much_unaccounted(analysis: Analysis) -> bool:
     return abs(parts.unaccounted_bytes) >= MIN_SHARE * max(1, parts.compared_bytes)
 
 
-def unaccounted_text(analysis: Analysis, say: Words) -> Text:
+def unaccounted_text(analysis: Analysis, say: Words) -> blocks.Text:
     """Return how much of the peak no event explains, and what it may be."""
     parts = analysis.parts
     if parts is None:
@@ -317,14 +304,14 @@ def unaccounted_text(analysis: Analysis, say: Words) -> Text:
     where = code((parts.loaded or parts.peak).event)
     if size < 0:
         excess = strong(say.size(-size))
-        zh: list[str | Span] = [
+        zh: list[str | blocks.Span] = [
             "各部分之和比 ",
             where,
             f" 的实测值（{compared}）多出 ",
             excess,
             "：它们没有同时在显存中（例如被卸载），或被重复记录。",
         ]
-        en: list[str | Span] = [
+        en: list[str | blocks.Span] = [
             "The parts exceed the ",
             compared,
             " measured at ",

@@ -81,6 +81,11 @@ class Words:
     def paragraph(self, zh: str, en: str, tone: blocks.Tone = "plain") -> blocks.Paragraph:
         return blocks.Paragraph(text(self(zh, en)), tone)
 
+    def around(self, span: Span, zh: str, en: str) -> Text:
+        """Return a sentence with a span in the place of `{}`."""
+        before, _, after = self(zh, en).partition("{}")
+        return text(before, span, after)
+
     def labelled(self, label: str, *rest: str | Span) -> Text:
         """Return an item of a list that begins with its label."""
         return text(Span(f"{label}{self('：', ': ')}", "strong"), *rest)
