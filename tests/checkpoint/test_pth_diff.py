@@ -309,4 +309,4 @@ def test_only_one_file_can_be_compared(two: tuple[Path, Path]) -> None:
     ran = run("pth", *two, "--diff", two[0])
 
     assert ran.code == 2
-    assert "--diff compares one FILE" in ran.err
+    assert "compare one FILE with one OTHER" in ran.err

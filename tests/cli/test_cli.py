@@ -224,7 +224,8 @@ def test_a_demo_tells_in_json_what_it_made(tmp_path: Path) -> None:
 
     document = _document(run("demo", "-o", path, "--events", "300", "--json", *options))
 
-    assert document == {"output": str(path), "bytes": path.stat().st_size, "events": 300}
+    written = {"output": str(path), "bytes": path.stat().st_size}
+    assert document == {**written, "outputs": [written], "events": 300}
     assert _info(path)["devices"][0]["events"] == 300
 
 
@@ -303,11 +304,8 @@ def test_the_name_decides_between_zip_and_directory(
 
     files = [output] if is_zip else list(output.iterdir())
     assert output.is_dir() == (not is_zip)
-    assert document == {
-        "input": str(small),
-        "output": str(output),
-        "bytes": sum(file.stat().st_size for file in files),
-    }
+    written = {"output": str(output), "bytes": sum(file.stat().st_size for file in files)}
+    assert document == {"input": str(small), **written, "outputs": [written]}
 
 
 @pytest.mark.parametrize("device", [0, 1, -1])

@@ -90,8 +90,10 @@ def test_a_command_imports_no_other(small: Path) -> None:
     ours = {name for name in imported("info", small) if name.startswith("snapviewer.")}
 
     assert {name for name in ours if name.startswith("snapviewer.cli.")} == {
-        "snapviewer.cli.arguments",
+        "snapviewer.cli.errors",
         "snapviewer.cli.info",
+        "snapviewer.cli.options",
+        "snapviewer.cli.outputs",
     }
     rooms = {name.split(".")[1] for name in ours}
     assert rooms.isdisjoint({"checkpoint", "demo", "events", "explorer", "gui", "model"})

@@ -9,16 +9,16 @@ import sys
 
 import pytest
 
-from snapviewer.cli.running import prints_aside, stoppable
+from snapviewer.cli.model import prints_aside, stoppable
 
 # Native code that lets other threads run, and does not look for signals; Python does nothing about
 # the signal either, whether it comes before that code or in it.
 ENDLESS = """
 import hashlib, signal
-from snapviewer.cli import running
-running._GRACE_S = 0.1
+from snapviewer.cli import model
+model._GRACE_S = 0.1
 signal.signal(signal.SIGINT, lambda *_: None)
-with running.stoppable():
+with model.stoppable():
     print("runs", flush=True)
     hashlib.pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)
 """

@@ -347,6 +347,7 @@ def test_json_tells_what_is_in_the_picture(small: Path, render: Renderer) -> Non
 
     assert document.pop("plot")
     assert document.pop("bytes")[0] == 0
+    assert [one["output"] for one in document.pop("outputs")] == [str(render.output)]
     assert document == {
         "output": str(render.output),
         "width": 500,
@@ -536,5 +537,5 @@ def test_what_is_no_regular_file_or_the_snapshot_itself_is_never_replaced(
     render.output.unlink()
     render.output.symlink_to(small)
 
-    assert "the snapshot itself" in render.run(small, "--force").err
+    assert "the output is the input itself" in render.run(small, "--force").err
     assert small.read_bytes() == before

@@ -92,7 +92,7 @@ def help_text() -> str:
     lines = [
         _USAGE,
         "Explore PyTorch's memory: CUDA snapshots, checkpoints, models and event logs.",
-        "`snapviewer FILE` opens a snapshot in a window, `snapviewer` alone a welcome page.",
+        "`snapviewer FILE` opens a window; `snapviewer` alone opens its welcome page.",
     ]
     for group, commands in _GROUPS.items():
         lines += ["", f"{group}:"]
@@ -145,6 +145,8 @@ def run(work: Callable[[], None], *, mark: str = "snapviewer: ") -> int:
         code = exit_code(error)
         if code is None:
             raise
+        if "logging" in sys.modules:
+            sys.modules["logging"].getLogger(__name__).debug("failed", exc_info=True)
         print(f"{mark}{sentence(error)}", file=sys.stderr)
         return code
     return 0
@@ -166,5 +168,25 @@ def _module(command: str) -> ModuleType:
 
 
 def _execute(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> None:
+    from snapviewer.text import progress
+
+    from .errors import UsageError
+
     options = parser.parse_args(arguments)
-    options.run(options)
+    if getattr(options, "log_level", None):
+        _start_logging(options.log_level)
+    progress.is_silent = getattr(options, "quiet", False)
+    try:
+        options.run(options)
+    except UsageError as error:
+        parser.error(str(error))
+
+
+def _start_logging(level: str) -> None:
+    import logging
+
+    from .options import LOG_LEVELS
+
+    logging.basicConfig(
+        level=LOG_LEVELS[level], format="%(relativeCreated)7d ms  %(name)s  %(message)s"
+    )

@@ -1,4 +1,4 @@
-"""`convert`: a snapshot becomes a bundle."""
+"""`convert`: make a bundle of a snapshot."""
 
 from __future__ import annotations
 
@@ -8,44 +8,43 @@ from pathlib import Path
 from snapviewer import _core
 from snapviewer.text.progress import progress_bar
 
-from .arguments import device_index, print_json, size_of
+from .errors import UsageError
+from .options import add_device, add_json, add_output, add_verbosity
+from .outputs import print_json, refuse_existing, tell_written, written
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.add_argument(
-        "-i",
-        "--input",
+        "file",
         type=Path,
-        required=True,
-        metavar="SNAPSHOT",
-        help="a pickle, JSON, gzip of these, or a memory_viz page",
+        nargs="?",
+        metavar="FILE",
+        help="a snapshot: pickle, JSON, gzip of these, or a memory_viz page",
     )
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        required=True,
-        metavar="BUNDLE",
-        help="a zip if the name ends in .zip, otherwise a directory",
-    )
-    parser.add_argument("-d", "--device", type=device_index, metavar="N", help="only this device")
-    parser.add_argument("--force", action="store_true", help="replace an output that exists")
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("-i", "--input", type=Path, metavar="FILE", help="the same as FILE")
+    add_output(parser, "a zip if the name ends in .zip, otherwise a directory", is_required=True)
+    add_device(parser, "convert this device only")
+    add_json(parser)
+    add_verbosity(parser)
     parser.set_defaults(run=_convert)
 
 
 def _convert(options: argparse.Namespace) -> None:
-    with progress_bar("converting") as progress:
-        _core.convert(
-            options.input,
-            options.output,
-            device=options.device,
-            force=options.force,
-            progress=progress,
+    files = [file for file in (options.file, options.input) if file is not None]
+    if len(files) != 1:
+        raise UsageError(
+            "FILE and -i are the same: give one"
+            if files
+            else "the following arguments are required: FILE"
         )
-    size = size_of(options.output)
+    refuse_existing(options)
+    for output in options.outputs:
+        with progress_bar("converting") as progress:
+            _core.convert(
+                files[0], output, device=options.device, force=options.force, progress=progress
+            )
     if options.json:
-        print_json({"input": str(options.input), "output": str(options.output), "bytes": size})
+        print_json({"input": str(files[0]), **written(options)})
     else:
-        print(f"{options.output}: {size:,} bytes")
+        tell_written(options)

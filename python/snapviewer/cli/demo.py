@@ -1,75 +1,83 @@
-"""`demo`: a snapshot to try things on."""
+"""`demo`: write a snapshot to try things on."""
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from snapviewer import demo as demos
 from snapviewer.text.progress import progress_bar
 
-from .arguments import positive, print_json, refuse_to_replace, size_of, whole
+from .errors import UsageError
+from .options import add_json, add_output, add_verbosity, positive, whole
+from .outputs import check_outputs, print_json, tell_written, write_file, written
 
 _DEMO_FLAGS = {
-    "expandable": "expandable segments, with map and unmap",
-    "private_pools": "private pools, as CUDA graphs have",
-    "oom": "an allocation that fails, and retries",
-    "ring": "a full ring buffer: the oldest events are lost",
-    "host": "pinned host memory",
-    "leak": "a tensor that each step keeps for ever",
-    "compiled": "deep and varied stacks, as torch.compile's",
+    "expandable": "use expandable segments, with map and unmap events",
+    "private_pools": "use private pools, as CUDA graphs do",
+    "oom": "run out of memory once, and retry",
+    "ring": "fill the ring buffer, so that the oldest events are lost",
+    "host": "add pinned host memory",
+    "leak": "leak one tensor per step",
+    "compiled": "record deep and varied stacks, as with torch.compile",
 }
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     defaults = demos.DemoOptions()
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="SNAPSHOT")
+    add_output(parser, "the pickle to write", is_required=True)
     numbers = {
-        "events": "how long each device's trace is (%(default)s)",
-        "seed": "another one makes other sizes and times (%(default)s)",
-        "devices": "how many devices train (%(default)s)",
-        "streams": "above 1, frees are deferred now and then (%(default)s)",
-        "live": "about how many allocations are alive at a time (600)",
+        "events": "events in the trace of each device (default: %(default)s)",
+        "seed": "seed of the random sizes and times (default: %(default)s)",
+        "devices": "devices that train (default: %(default)s)",
+        "streams": "streams; above 1, some frees are deferred (default: %(default)s)",
+        "live": "allocations alive at a time, roughly (default: 600)",
     }
     for name, text in numbers.items():
         kind = whole if name == "seed" else positive
         default = getattr(defaults, name)
         parser.add_argument(f"--{name}", type=kind, default=default, metavar="N", help=text)
     parser.add_argument(
-        "--protocol", type=int, choices=(2, 4, 5), default=4, help="of the pickle (%(default)s)"
+        "--protocol",
+        type=int,
+        choices=(2, 4, 5),
+        default=4,
+        help="pickle protocol (default: %(default)s)",
     )
     parser.add_argument(
         "--context",
         choices=("alloc", "all"),
         default=defaults.context,
-        help="whether frees have stacks of their own (all) or repeat the allocation's",
+        help="all: frees have their own stacks; alloc: they repeat the allocation's "
+        "(default: %(default)s)",
     )
     parser.add_argument(
         "--from-the-start",
         action="store_true",
-        help="record from an empty device on, rather than after the model was loaded",
+        help="record from an empty device on, not from after the model is loaded",
     )
     for name, text in _DEMO_FLAGS.items():
         parser.add_argument(f"--{name.replace('_', '-')}", action="store_true", help=text)
-    parser.add_argument("--force", action="store_true", help="replace an output that exists")
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-    parser.set_defaults(run=_demo, parser=parser)
+    add_json(parser)
+    add_verbosity(parser)
+    parser.set_defaults(run=_demo)
 
 
 def _demo(options: argparse.Namespace) -> None:
     try:
         chosen = _chosen_demo(options)
     except ValueError as error:
-        options.parser.error(str(error))
-    refuse_to_replace(options)
+        raise UsageError(str(error)) from None
+    check_outputs(options)
+    first, *others = options.outputs
     with progress_bar("making") as progress:
-        demos.write_demo(options.output, chosen, protocol=options.protocol, progress=progress)
-    size = size_of(options.output)
+        demos.write_demo(first, chosen, protocol=options.protocol, progress=progress)
+    for output in others:
+        write_file(output, first.read_bytes())
     if options.json:
-        print_json({"output": str(options.output), "bytes": size, "events": options.events})
+        print_json({**written(options), "events": options.events})
     else:
-        print(f"{options.output}: {size:,} bytes")
+        tell_written(options)
 
 
 def _chosen_demo(options: argparse.Namespace) -> demos.DemoOptions:

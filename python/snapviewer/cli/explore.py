@@ -1,11 +1,10 @@
-"""`explore`: browse a checkpoint in the terminal, or keep what is in it."""
+"""`explore`: browse the modules of a checkpoint in the terminal, or write their tree."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 from snapviewer import _core
 from snapviewer.checkpoint.paths import one_file
@@ -14,29 +13,38 @@ from snapviewer.explorer.checkpoint import tree_of_checkpoint
 from snapviewer.explorer.compare import compare_trees
 from snapviewer.explorer.config import ExplorerConfig
 from snapviewer.explorer.tree import Tree
-from snapviewer.files.atomic_write import atomic_write
+from snapviewer.report.tree import comparison as comparison_report
 from snapviewer.report.tree import html as page
 from snapviewer.report.tree import json as document
 from snapviewer.report.tree import text
-from snapviewer.report.tree.comparison import as_text as comparison_text
 from snapviewer.report.tree.diagram import diagram_of
-from snapviewer.report.tree.selection import SORTS, Seen
+from snapviewer.report.tree.selection import Seen, Sort
 from snapviewer.text.progress import progress_bar
+from snapviewer.text.sanitize import json_text
 
-from .arguments import positive, whole
+from .errors import UsageError
+from .options import (
+    add_compare,
+    add_depth,
+    add_json,
+    add_output,
+    add_sort,
+    add_theme,
+    add_verbosity,
+    compared,
+    whole,
+)
+from .outputs import check_outputs, tell_written, write_file
 
-_EXPORTS: dict[str, Callable[[Tree, Seen], str]] = {
-    "text": text.as_text,
-    "json": lambda tree, seen: f"{document.as_json(tree, seen)}\n",
-    "html": page.as_html,
-    "svg": lambda tree, _: diagram_of(tree),
-}
+_SUFFIXES = {".txt": "text", ".json": "json", ".html": "html", ".htm": "html", ".svg": "svg"}
+# The words of all commands, and the tree's own.
+_SORTS: dict[str, Sort] = {"file": "order", "name": "name", "size": "memory", "params": "params"}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.epilog = (
-        "Checkpoints are read without torch, and nothing in them is run. Without a terminal, the "
+        "Checkpoints are read without torch, and no code in them is run. Without a terminal, the "
         "tree is printed. For live models: snapviewer.explorer.explore_model(model) in Python."
     )
     parser.add_argument(
@@ -44,24 +52,35 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help=".pth, .pt, .pt2, .safetensors, an index of shards, or its directory",
     )
-    parser.add_argument("--compare", metavar="OTHER", help="mark what changes from FILE to OTHER")
-    parser.add_argument(
-        "--export", choices=sorted(_EXPORTS), help="write the tree instead of opening it"
+    add_compare(parser)
+    add_depth(parser, "unfold N levels of modules")
+    add_sort(
+        parser,
+        tuple(_SORTS),
+        default="file",
+        about="order of modules in outputs (default: %(default)s)",
+        aliases={"order": "file", "memory": "size"},
     )
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="OUT", help="where to (standard output)"
-    )
-    parser.add_argument("--depth", type=positive, metavar="N", help="how many levels are unfolded")
-    parser.add_argument("--sort", choices=SORTS, default="order", help="of exports (%(default)s)")
     parser.add_argument(
         "--hide-below",
         type=_count,
         default=0,
         metavar="N",
-        help="leave modules with fewer parameters out of exports, such as 10K",
+        help="leave modules with fewer parameters out of outputs, such as 10K",
     )
-    parser.add_argument("--light", action="store_true", help="dark letters on a light background")
-    parser.set_defaults(run=_explore, usage_error=parser.error)
+    add_theme(parser)
+    parser.add_argument(
+        "--light", action="store_const", dest="theme", const="light", help=argparse.SUPPRESS
+    )
+    add_json(parser)
+    add_output(parser, f"write the tree instead of opening it: {', '.join(_SUFFIXES)}")
+    parser.add_argument(
+        "--export",
+        choices=sorted({*_SUFFIXES.values()}),
+        help="print the tree in this format, or write it so",
+    )
+    add_verbosity(parser)
+    parser.set_defaults(run=_explore)
 
 
 def _count(text: str) -> int:
@@ -80,51 +99,56 @@ def _count(text: str) -> int:
 
 
 def _explore(options: argparse.Namespace) -> None:
-    options.file = one_file(options.file)
-    if options.compare is not None:
-        options.compare = one_file(options.compare)
-    form = options.export
-    if form is None and options.output is not None:
-        form = _form_of(options.output)
-        if form is None:
-            options.usage_error("--export says what is to be written")
-    if form is None and opening.is_watched():
-        config = _config(options)
-        opening.open_explorer(options.file, name=options.file, config=config, other=options.compare)
+    first, other = compared(options) or (options.file, None)
+    first, other = one_file(first), None if other is None else one_file(other)
+    suffixes = tuple(_SUFFIXES) if options.export is None else ()
+    check_outputs(options, inputs=[first, *([] if other is None else [other])], suffixes=suffixes)
+    forms = {path: options.export or _SUFFIXES[path.suffix.lower()] for path in options.outputs}
+    if not (options.json or options.export or forms) and opening.is_watched():
+        opening.open_explorer(first, name=first, config=_config(options), other=other)
         return
-    if options.compare is not None:
-        if form not in (None, "text"):
-            options.usage_error("a comparison is exported as text only")
-        comparison = compare_trees(_tree(options.file), _tree(options.compare))
-        _write(comparison_text(comparison, max_depth=options.depth), options.output)
-        return
-    seen = Seen(max_depth=options.depth, hide_below=options.hide_below, sort=options.sort)
-    _write(_EXPORTS[form or "text"](_tree(options.file), seen), options.output)
+    renderers = _renderers(options, first, other)
+    printed = "json" if options.json else options.export or "text"
+    for form in [*forms.values(), printed]:
+        if form not in renderers:
+            raise UsageError(f"a comparison can be written as {' or '.join(renderers)}, not {form}")
+    contents = [(path, renderers[form]()) for path, form in forms.items()]
+    for path, content in contents:
+        write_file(path, content)
+    if forms and not options.json:
+        tell_written(options)
+    else:
+        sys.stdout.write(renderers[printed]())
 
 
-def _form_of(output: Path) -> str | None:
-    """Return the format that the name of an output stands for."""
-    forms = {".txt": "text", ".json": "json", ".html": "html", ".htm": "html", ".svg": "svg"}
-    return forms.get(output.suffix.lower())
+def _renderers(
+    options: argparse.Namespace, first: str, other: str | None
+) -> dict[str, Callable[[], str]]:
+    """Return what renders the tree, or the comparison of two, by the name of the format."""
+    tree = _tree(first)
+    if other is not None:
+        comparison = compare_trees(tree, _tree(other))
+        return {
+            "text": lambda: comparison_report.as_text(comparison, max_depth=options.depth),
+            "json": lambda: f"{json_text(comparison_report.to_json(comparison))}\n",
+        }
+    sort = _SORTS[options.sort]
+    seen = Seen(max_depth=options.depth, hide_below=options.hide_below, sort=sort)
+    return {
+        "text": lambda: text.as_text(tree, seen),
+        "json": lambda: f"{document.as_json(tree, seen)}\n",
+        "html": lambda: page.as_html(tree, seen),
+        "svg": lambda: diagram_of(tree),
+    }
 
 
 def _config(options: argparse.Namespace) -> ExplorerConfig | None:
     """Return what was chosen; None for the choices of the last time."""
-    if not options.light and options.depth is None:
+    if options.theme is None and options.depth is None:
         return None
-    return ExplorerConfig(
-        color_scheme="light" if options.light else "dark", max_depth=options.depth
-    )
+    return ExplorerConfig(color_scheme=options.theme or "dark", max_depth=options.depth)
 
 
 def _tree(file: str) -> Tree:
     with progress_bar("reading") as progress:
         return tree_of_checkpoint(_core.read_checkpoint(file, progress=progress))
-
-
-def _write(content: str, output: Path | None) -> None:
-    if output is None:
-        sys.stdout.write(content)
-        return
-    with atomic_write(output) as file:
-        file.write(content.encode("utf-8", "backslashreplace"))

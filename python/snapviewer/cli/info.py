@@ -1,28 +1,33 @@
-"""`info`: what is in a snapshot."""
+"""`info`: a summary of a snapshot."""
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from snapviewer import _core
 from snapviewer.report.snapshot import info as info_report
 from snapviewer.text.progress import progress_bar
 
-from .arguments import print_json
+from .options import add_file, add_json, add_output, add_verbosity
+from .outputs import FORMATS, answer, check_outputs
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.add_argument("file", type=Path, help="a snapshot, or a bundle's zip or directory")
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    add_file(parser)
+    add_json(parser)
+    add_output(parser, "write the summary: .txt or .json")
+    add_verbosity(parser)
     parser.set_defaults(run=_info)
 
 
 def _info(options: argparse.Namespace) -> None:
+    check_outputs(options, inputs=[options.file], suffixes=FORMATS)
     with progress_bar("reading") as progress:
         snapshot = _core.load(options.file, progress=progress)
-    if options.json:
-        print_json(info_report.to_json(snapshot, str(options.file)))
-    else:
-        print(info_report.as_text(snapshot, str(options.file)), end="")
+    file = str(options.file)
+    answer(
+        options,
+        text=lambda: info_report.as_text(snapshot, file),
+        document=lambda: info_report.to_json(snapshot, file),
+    )

@@ -1,21 +1,24 @@
-"""`model`: what a model is, what it computes, and what would make it smaller or faster."""
+"""`model`: describe a model file; `pytorch_parser` is the same with all of its blocks.
+
+Models may be run here, which is other people's code: TorchScript prints through C++, past Python's
+streams, and a loop in it does not return to Python when Ctrl-C is pressed.
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
 import re
-import shutil
+import signal
 import sys
-from collections.abc import Iterable
-from contextlib import ExitStack
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from math import inf, nan
 from pathlib import Path
 from typing import NoReturn
 
-from snapviewer import SnapshotError
 from snapviewer.checkpoint.paths import one_file
-from snapviewer.files.atomic_write import atomic_write
 from snapviewer.model.analysis import ModelAnalysis, RunOptions, analyze_file
 from snapviewer.model.energy import energy_models
 from snapviewer.model.energy.estimate import WORLD_G_PER_KWH, WORLD_SOURCE
@@ -31,8 +34,9 @@ from snapviewer.text.progress import progress_bar
 from snapviewer.text.sanitize import json_outline
 
 from . import description_of
-from .arguments import seconds
-from .running import prints_aside, stoppable
+from .errors import CommandError
+from .options import add_json, add_output, add_verbosity, seconds
+from .outputs import check_outputs, output_width, tell_written, write_file
 
 REPORT = "comprehensive_model_analysis.txt"
 _USUAL = RunOptions()
@@ -40,96 +44,13 @@ _USUAL = RunOptions()
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.epilog = (
-        "No code of the file is run, and torch is not needed, unless --inference or another option "
-        "runs the model. That loads and runs the code of the file: do it only with files that "
-        "you trust."
-    )
+    _add_analysis_options(parser, "FILE")
     parser.add_argument(
-        "file",
-        metavar="MODEL",
-        help="TorchScript, .pt2, state dict, .safetensors, or a directory with one of them",
+        "--full", action="store_true", help="print every parameter, operation and figure"
     )
-    parser.add_argument(
-        "--input",
-        action="append",
-        type=_input,
-        metavar="SHAPE",
-        help="shape of an input, such as 1x3x224x224 or 1x128:int64; once for each input",
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help=f"the report: {', '.join(suffixes())}"
-    )
-    parser.add_argument(
-        "--stats",
-        action=argparse.BooleanOptionalAction,
-        default=None,
-        help="read all elements of the parameters (default: of files up to 2 GiB)",
-    )
-    parser.add_argument(
-        "--quality",
-        action="store_true",
-        default=None,
-        help="compute the cost of fewer bits, also for large files",
-    )
-    parser.add_argument(
-        "--full", action="store_true", help="print every parameter, node and figure, not a summary"
-    )
-    parser.add_argument(
-        "--inference",
-        action="store_true",
-        help="run the model: times, memory, energy (needs torch)",
-    )
-    parser.add_argument(
-        "--profile", action="store_true", help="run the model and report on the machine as well"
-    )
-    _add_run_options(parser)
-    parser.set_defaults(run=_model, always=None)
-
-
-def _add_run_options(parser: argparse.ArgumentParser) -> None:
-    running = parser.add_argument_group("running", "each of the first three also runs the model")
-    running.add_argument(
-        "--cuda-profiling",
-        action="store_true",
-        help="run on the GPU, timed by its own events",
-    )
-    running.add_argument(
-        "--memory-debug",
-        action="store_true",
-        help="record every allocation, whatever PYTORCH_PROFILER_LEVEL is",
-    )
-    running.add_argument(
-        "--energy-monitor",
-        action="store_true",
-        help="watch the idle machine first, to measure what the runs add to it",
-    )
-    running.add_argument(
-        "--budget",
-        type=seconds,
-        default=_USUAL.budget_s,
-        metavar="SECONDS",
-        help="stop after 10 runs or SECONDS (default %(default)g)",
-    )
-    running.add_argument(
-        "--tdp",
-        type=_watts,
-        metavar="W",
-        help="thermal design power of the chip, to estimate energy where no sensor measures it",
-    )
-    running.add_argument(
-        "--carbon-intensity",
-        type=_intensity,
-        metavar="G",
-        help=f"grams of CO2 per kWh ({WORLD_G_PER_KWH:g}, {WORLD_SOURCE})",
-    )
-    running.add_argument(
-        "--energy-model",
-        choices=energy_models(),
-        default=_USUAL.energy_model,
-        help="how to estimate energy where no sensor measures it",
-    )
+    add_output(parser, f"write the report: {', '.join(suffixes())}")
+    add_verbosity(parser)
+    parser.set_defaults(run=_model)
 
 
 class _MarkedParser(argparse.ArgumentParser):
@@ -141,11 +62,107 @@ class _MarkedParser(argparse.ArgumentParser):
 
 
 def pytorch_parser() -> argparse.ArgumentParser:
-    """Return the parser of `pytorch_parser`, which always writes its report."""
+    """Return the parser of `pytorch_parser`, which prints everything and replaces its reports."""
     parser = _MarkedParser(prog="pytorch_parser", description=description_of("model"))
-    add_options(parser)
-    parser.set_defaults(always=Path(REPORT), full=True)
+    _add_analysis_options(parser, "MODEL")
+    parser.add_argument(
+        "-o",
+        "--output",
+        dest="outputs",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="FILE",
+        help=f"another report: {', '.join(suffixes())}; may be repeated",
+    )
+    parser.set_defaults(run=_pytorch_parser)
     return parser
+
+
+def _add_analysis_options(parser: argparse.ArgumentParser, metavar: str) -> None:
+    parser.epilog = (
+        "No code in the file is run, and torch is not needed, unless --inference or another option "
+        "that runs the model is given. Those load and run the file's code: use them only with "
+        "files that you trust."
+    )
+    parser.add_argument(
+        "file",
+        metavar=metavar,
+        help="TorchScript, .pt2, state dict, .safetensors, or a directory with one of them",
+    )
+    parser.add_argument(
+        "--input",
+        action="append",
+        type=_input,
+        metavar="SHAPE",
+        help="shape of an input, such as 1x3x224x224 or 1x128:int64; once per input",
+    )
+    add_json(parser)
+    parser.add_argument(
+        "--stats",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="read all elements of the parameters (default: of files up to 2 GiB)",
+    )
+    parser.add_argument(
+        "--quality",
+        action="store_true",
+        default=None,
+        help="compute the error of lower precision (default: of files up to 2 GiB)",
+    )
+    parser.add_argument(
+        "--inference",
+        action="store_true",
+        help="run the model and measure times, memory and energy (needs torch)",
+    )
+    parser.add_argument(
+        "--profile", action="store_true", help="--inference, and measure the machine too"
+    )
+    _add_run_options(parser)
+
+
+def _add_run_options(parser: argparse.ArgumentParser) -> None:
+    running = parser.add_argument_group("running", "The first three imply --inference.")
+    running.add_argument(
+        "--cuda-profiling",
+        action="store_true",
+        help="run on the GPU, timed by CUDA events",
+    )
+    running.add_argument(
+        "--memory-debug",
+        action="store_true",
+        help="track every allocation, whatever PYTORCH_PROFILER_LEVEL is",
+    )
+    running.add_argument(
+        "--energy-monitor",
+        action="store_true",
+        help="measure the idle machine first, and report what the runs add",
+    )
+    running.add_argument(
+        "--budget",
+        type=seconds,
+        default=_USUAL.budget_s,
+        metavar="SECONDS",
+        help="stop after 10 runs or SECONDS (default: %(default)g)",
+    )
+    running.add_argument(
+        "--tdp",
+        type=_watts,
+        metavar="W",
+        help="design power of the chip, for estimates where no sensor measures",
+    )
+    running.add_argument(
+        "--carbon-intensity",
+        type=_intensity,
+        metavar="G",
+        help=f"grams of CO2 per kWh (default: {WORLD_G_PER_KWH:g}, {WORLD_SOURCE})",
+    )
+    running.add_argument(
+        "--energy-model",
+        choices=energy_models(),
+        default=_USUAL.energy_model,
+        help="model of the energy where no sensor measures (default: %(default)s)",
+    )
 
 
 def _input(text: str) -> TensorSpec:
@@ -175,11 +192,41 @@ def _number(text: str, unit: str, *, least: float) -> float:
     return number
 
 
-# How long --energy-monitor watches the idle machine.
+# How long --energy-monitor measures the idle machine.
 _IDLE_S = 1.0
 
 
 def _model(options: argparse.Namespace) -> None:
+    check_outputs(options, inputs=[options.file])
+    analysis = _analyzed(options)
+    _write(analysis, options.outputs)
+    if options.json:
+        print(json_outline(to_json(analysis)))
+    elif options.outputs:
+        tell_written(options)
+    else:
+        width = output_width(options)
+        if options.full:
+            lines = wrap_lines(console.lines_of(analysis), width)
+        else:
+            lines = text_lines(overview_blocks(analysis), width)
+        print("\n".join(lines))
+
+
+def _pytorch_parser(options: argparse.Namespace) -> None:
+    analysis = _analyzed(options)
+    outputs, options.outputs = [Path(REPORT), *options.outputs], []
+    _write(analysis, outputs)
+    if options.json:
+        print(json_outline(to_json(analysis)))
+        return
+    for line in wrap_lines(console.lines_of(analysis), output_width(options)):
+        print(line)
+    for path in outputs:
+        print(f"Report: {path}")
+
+
+def _analyzed(options: argparse.Namespace) -> ModelAnalysis:
     is_run = (
         options.inference
         or options.profile
@@ -192,7 +239,7 @@ def _model(options: argparse.Namespace) -> None:
             stack.enter_context(prints_aside())
             stack.enter_context(stoppable())
         progress = stack.enter_context(progress_bar("running" if is_run else "reading"))
-        analysis = analyze_file(
+        return analyze_file(
             one_file(options.file),
             inputs=options.input,
             has_stats=options.stats,
@@ -210,33 +257,67 @@ def _model(options: argparse.Namespace) -> None:
             ),
             progress=progress,
         )
-    outputs = [path for path in (options.always, options.output) if path is not None]
-    for path, content in [(path, _rendered(analysis, path)) for path in outputs]:
-        with atomic_write(path) as file:
-            file.write(content)
-    if options.json:
-        print(json_outline(to_json(analysis)))
-    else:
-        for line in _lines(analysis, is_full=options.full):
-            print(line)
-        for path in outputs:
-            print(f"Report: {path}")
 
 
-def _rendered(analysis: ModelAnalysis, output: Path) -> bytes:
+def _write(analysis: ModelAnalysis, outputs: Sequence[Path]) -> None:
     try:
-        return rendered(analysis, output.suffix)
+        contents = [(path, rendered(analysis, path.suffix)) for path in outputs]
     except PdfUnavailable as error:
-        raise SnapshotError(error.sentence("en")) from None
+        raise CommandError(error.sentence("en")) from None
+    for path, content in contents:
+        write_file(path, content)
 
 
-def _lines(analysis: ModelAnalysis, *, is_full: bool) -> Iterable[str]:
-    if is_full:
-        return wrap_lines(console.lines_of(analysis), _width())
-    return (*text_lines(overview_blocks(analysis), _width()), "")
+_GRACE_S = 2.0  # how long Python has to end by itself
+_INTERRUPTED = 130
 
 
-def _width() -> int | None:
-    """Return how wide the terminal is, or `COLUMNS` says; what goes elsewhere has no width."""
-    is_known = sys.stdout.isatty() or os.environ.get("COLUMNS")
-    return shutil.get_terminal_size().columns if is_known else None
+@contextmanager
+def prints_aside() -> Iterator[None]:
+    """Send what is printed meanwhile to standard error: standard output is for the answer."""
+    try:
+        kept = os.dup(1)
+    except OSError:  # there is no standard output
+        yield
+        return
+    sys.stdout.flush()
+    try:
+        os.dup2(2, 1)
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Let Ctrl-C end the program even if what runs never comes back to Python.
+
+    Nothing is being written meanwhile, so nothing is left half-written.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are the main thread's
+        return
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    is_over = threading.Event()
+    watch = threading.Thread(target=_watch, args=(reading, is_over), daemon=True)
+    watch.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        signal.set_wakeup_fd(before)
+        os.write(writing, b"\0")
+        watch.join()
+        os.close(reading)
+        os.close(writing)
+
+
+def _watch(reading: int, is_over: threading.Event) -> None:
+    while not is_over.is_set():
+        if os.read(reading, 1) == bytes([signal.SIGINT]) and not is_over.wait(_GRACE_S):
+            os.write(2, b"\ninterrupted\n")
+            os._exit(_INTERRUPTED)

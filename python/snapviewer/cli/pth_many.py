@@ -1,7 +1,7 @@
-"""`pth` with many files: in parallel, in the order given, whatever becomes of single ones.
+"""`pth` with many files: in parallel, in the order given; a file that fails stops no other.
 
-Of each file only what is printed is kept, and only so many files are ahead of the one that is
-printed next, so that memory does not depend on how many there are.
+Of each file only what is printed is kept, and few files are read ahead of the one that is printed
+next, so that memory does not grow with their number.
 """
 
 from __future__ import annotations
@@ -12,26 +12,28 @@ import sys
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, nullcontext
+from contextlib import ExitStack, closing, nullcontext
 from threading import Event
-from typing import TYPE_CHECKING, TypeVar
+from typing import IO, TYPE_CHECKING, TypeVar
 
 from snapviewer import CancelledError, SnapshotError
 from snapviewer.checkpoint.paths import FailedFile, failed_file
 from snapviewer.checkpoint.statistics import Measured
 from snapviewer.checkpoint.summary import summary_of
+from snapviewer.files.atomic_write import atomic_write
 from snapviewer.report.checkpoint import json as json_report
 from snapviewer.report.checkpoint import many as many_report
 from snapviewer.report.checkpoint.many import FileLine, line_of
 from snapviewer.text.progress import progress_bar
 from snapviewer.text.sanitize import json_text
 
-from .errors import sentence
+from .errors import CommandError, sentence
+from .outputs import output_width, tell_written, write_file
 
 if TYPE_CHECKING:
     from snapviewer._core import Checkpoint
 
-_AHEAD = 4  # files a worker
+_AHEAD = 4  # files per worker
 
 _T = TypeVar("_T")
 Analyze = Callable[[str, Event], "tuple[Checkpoint, Measured | None]"]
@@ -42,78 +44,83 @@ def run_many(
     failed: Sequence[FailedFile],
     analyze: Analyze,
     options: argparse.Namespace,
-    *,
-    width: int | None,
 ) -> None:
-    """Analyze files and print them, then fail if one of them did."""
-    if options.json:
-        failures = _print_documents(files, failed, analyze, options)
-    else:
-        failures = _print_lines(files, failed, analyze, options, width)
-    if failures:
-        count = len(files) + len(failed)
-        raise SnapshotError(f"{failures:,} of {count:,} files could not be analyzed")
-
-
-def _print_lines(
-    files: Sequence[str],
-    failed: Sequence[FailedFile],
-    analyze: Analyze,
-    options: argparse.Namespace,
-    width: int | None,
-) -> int:
+    """Analyze files, write or print what was asked for, then fail if one of them failed."""
     lines: list[FileLine] = []
     failures = list(failed)
-
-    def line(file: str, cancel: Event) -> FileLine:
-        return line_of(file, *analyze(file, cancel))
-
-    results = _in_order(files, line, options.jobs)
-    with closing(results), progress_bar("reading") as progress:
-        for result in results:
-            if isinstance(result, FailedFile):
-                failures.append(result)
-            else:
-                lines.append(result)
-            progress(len(lines) + len(failures) - len(failed), len(files))
-    print(many_report.as_text(lines, failures, width=width), end="")
-    return len(failures)
-
-
-def _print_documents(
-    files: Sequence[str],
-    failed: Sequence[FailedFile],
-    analyze: Analyze,
-    options: argparse.Namespace,
-) -> int:
-    """Print one document, in which each file is a line."""
+    texts = [path for path in options.outputs if path.suffix.lower() == ".txt"]
+    is_text_printed = not options.json and not options.outputs
     choice = {"sort": options.sort, "top": options.top, "depth": options.depth}
+    with ExitStack() as stack:
+        writers = [
+            _text_writer(stack.enter_context(atomic_write(path)))
+            for path in options.outputs
+            if path not in texts
+        ]
+        if options.json:
+            writers.append(sys.stdout.write)
 
-    def document(file: str, cancel: Event) -> str:
-        checkpoint, measured = analyze(file, cancel)
-        summary = summary_of(checkpoint, file)
-        found = json_report.to_json(summary, measured=measured, **choice)
-        return json_text(found, indent=None)
+        def work(file: str, cancel: Event) -> tuple[FileLine | None, str]:
+            checkpoint, measured = analyze(file, cancel)
+            line = line_of(file, checkpoint, measured) if texts or is_text_printed else None
+            if not writers:
+                return line, ""
+            summary = summary_of(checkpoint, file)
+            document = json_report.to_json(summary, measured=measured, **choice)
+            return line, json_text(document, indent=None)
 
-    failures = list(failed)
-    # On a terminal, the document itself shows how far it is.
-    bar = nullcontext(_ignore) if sys.stdout.isatty() else progress_bar("reading")
-    separator = ""
-    sys.stdout.write('{\n  "files": [')
-    results = _in_order(files, document, options.jobs)
-    with closing(results), bar as progress:
+        # On a terminal, the document itself shows how far it is.
+        is_shown = options.json and sys.stdout.isatty()
+        progress = stack.enter_context(
+            nullcontext(_ignore) if is_shown else progress_bar("reading")
+        )
+        documents = _Documents(writers)
+        results = stack.enter_context(closing(_in_order(files, work, options.jobs)))
         for done, result in enumerate(results, start=1):
             if isinstance(result, FailedFile):
                 failures.append(result)
             else:
-                sys.stdout.write(f"{separator}\n    {result}")
-                separator = ","
+                line, document = result
+                lines += [] if line is None else [line]
+                documents.add(document)
             progress(done, len(files))
-    reasons = json_text([{"file": item.file, "reason": item.reason} for item in failures])
-    end = "\n  ]" if separator else "]"
-    indented = reasons.replace("\n", "\n  ")
-    sys.stdout.write(f'{end},\n  "failed": {indented}\n}}\n')
-    return len(failures)
+        documents.end(failures)
+    for path in texts:
+        write_file(path, many_report.as_text(lines, failures, width=None))
+    if is_text_printed:
+        print(many_report.as_text(lines, failures, width=output_width(options)), end="")
+    elif not options.json:
+        tell_written(options)
+    if failures:
+        count = len(files) + len(failed)
+        raise CommandError(f"{len(failures):,} of {count:,} files could not be analyzed")
+
+
+def _text_writer(file: IO[bytes]) -> Callable[[str], object]:
+    return lambda text: file.write(text.encode("utf-8", "backslashreplace"))
+
+
+class _Documents:
+    """One JSON document, written as it grows, in which each file is a line."""
+
+    def __init__(self, writers: Sequence[Callable[[str], object]]) -> None:
+        self._writers = writers
+        self._separator = ""
+        self._write('{\n  "files": [')
+
+    def add(self, document: str) -> None:
+        self._write(f"{self._separator}\n    {document}")
+        self._separator = ","
+
+    def end(self, failures: Sequence[FailedFile]) -> None:
+        reasons = json_text([{"file": item.file, "reason": item.reason} for item in failures])
+        end = "\n  ]" if self._separator else "]"
+        indented = reasons.replace("\n", "\n  ")
+        self._write(f'{end},\n  "failed": {indented}\n}}\n')
+
+    def _write(self, text: str) -> None:
+        for write in self._writers:
+            write(text)
 
 
 def _ignore(_done: int, _total: int) -> None:
@@ -123,7 +130,7 @@ def _ignore(_done: int, _total: int) -> None:
 def _in_order(
     files: Sequence[str], work: Callable[[str, Event], _T], jobs: int | None
 ) -> Generator[_T | FailedFile, None, None]:
-    """Yield what comes of each file, or how it failed, in the order given."""
+    """Yield the result of each file, or how it failed, in the order given."""
     workers = jobs or min(8, os.cpu_count() or 1)
     cancel = Event()
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
 from snapviewer import _core
 from snapviewer.files.cache import cached_bundle
 from snapviewer.report.snapshot import query as query_report
 from snapviewer.text.progress import progress_bar
 
-from .arguments import positive, print_json, seconds
+from .options import add_file, add_json, add_output, add_verbosity, positive, seconds
+from .outputs import FORMATS, answer, check_outputs
 
 _TABLES = (
     "allocs, allocations, at_peak, events, frames, stacks, callstacks, identities, segments, "
@@ -25,21 +25,32 @@ _EXAMPLE = (
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.description = (
-        f"{parser.description} Tables: {_TABLES}. ARCHITECTURE tells their columns."
-    )
+    parser.description = f"{parser.description} Tables: {_TABLES}."
     parser.epilog = f"What holds the memory at the peak: {_EXAMPLE}"
-    parser.add_argument("file", type=Path, help="a bundle, or a snapshot (converted and cached)")
-    parser.add_argument("sql", help="one SELECT statement")
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-    parser.add_argument("--max-rows", type=positive, default=1000, metavar="N", help="default 1000")
+    add_file(parser, "a bundle, or a snapshot (which is converted and cached)")
+    parser.add_argument("sql", metavar="SQL", help="one SELECT statement")
     parser.add_argument(
-        "--max-seconds", type=seconds, default=30.0, metavar="S", help="give up after this (30)"
+        "--max-rows",
+        type=positive,
+        default=1000,
+        metavar="N",
+        help="rows to return at most (default: %(default)s)",
     )
+    parser.add_argument(
+        "--max-seconds",
+        type=seconds,
+        default=30.0,
+        metavar="S",
+        help="time limit (default: %(default)g)",
+    )
+    add_json(parser)
+    add_output(parser, "write the rows: .txt or .json")
+    add_verbosity(parser)
     parser.set_defaults(run=_query)
 
 
 def _query(options: argparse.Namespace) -> None:
+    check_outputs(options, inputs=[options.file], suffixes=FORMATS)
     path = options.file
     if not _core.is_bundle(path):
         with progress_bar("converting") as progress:
@@ -47,13 +58,14 @@ def _query(options: argparse.Namespace) -> None:
     columns, rows, is_truncated = _core.query(
         path, options.sql, max_rows=options.max_rows, max_seconds=options.max_seconds
     )
-    if options.json:
-        print_json(query_report.to_json(columns, rows, is_truncated=is_truncated))
-    else:
-        is_terminal = sys.stdout.isatty()
-        print(query_report.as_text(columns, rows, is_terminal=is_terminal), end="")
-        if is_truncated:
-            print(
-                f"snapviewer: more than {options.max_rows} rows; --max-rows shows more",
-                file=sys.stderr,
-            )
+    is_terminal = sys.stdout.isatty() and not options.outputs
+    answer(
+        options,
+        text=lambda: query_report.as_text(columns, rows, is_terminal=is_terminal),
+        document=lambda: query_report.to_json(columns, rows, is_truncated=is_truncated),
+    )
+    if is_truncated and not (options.json or options.quiet):
+        print(
+            f"snapviewer: more than {options.max_rows} rows; --max-rows shows more",
+            file=sys.stderr,
+        )

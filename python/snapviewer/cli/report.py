@@ -1,50 +1,58 @@
-"""`report`: what holds the memory, in words."""
+"""`report`: what holds the memory after an event, by line of code."""
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from snapviewer import SnapshotError, _core
-from snapviewer.report.snapshot import alive as holders_report
+from snapviewer import _core
+from snapviewer.report.snapshot import alive as alive_report
 from snapviewer.snapshot.alive import alive_at
 from snapviewer.snapshot.frames import line_of
 from snapviewer.text.progress import progress_bar
 
-from .arguments import device_index, picked_device, positive, print_json
+from .errors import CommandError
+from .options import (
+    add_device,
+    add_event,
+    add_file,
+    add_filter,
+    add_json,
+    add_output,
+    add_top,
+    add_verbosity,
+    picked_device,
+    picked_event,
+)
+from .outputs import FORMATS, answer, check_outputs
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.add_argument("file", type=Path, help="a snapshot, or a bundle's zip or directory")
-    parser.add_argument(
-        "-d",
-        "--device",
-        type=device_index,
-        metavar="N",
-        help="which one (the one with the largest peak)",
-    )
-    parser.add_argument(
-        "--event", type=int, metavar="N", help="after this event, rather than at the peak"
-    )
-    parser.add_argument(
-        "--top", type=positive, default=15, metavar="N", help="how many lines (%(default)s)"
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    add_file(parser)
+    add_device(parser)
+    add_event(parser)
+    add_filter(parser)
+    add_top(parser, "lines to list (default: %(default)s)", default=15)
+    add_json(parser)
+    add_output(parser, "write the report: .txt or .json")
+    add_verbosity(parser)
     parser.set_defaults(run=_report)
 
 
 def _report(options: argparse.Namespace) -> None:
+    check_outputs(options, inputs=[options.file], suffixes=FORMATS)
     with progress_bar("reading") as progress:
         snapshot = _core.load(options.file, progress=progress)
     device = picked_device(snapshot, options.device)
-    event = device.peak_event if options.event is None else options.event
-    if not -1 <= event < max(int(device.events), 0):
-        raise SnapshotError(f"there is no event {event:,}; the trace has {int(device.events):,}")
-    moment = alive_at(device, device.timeline(), event, lambda stack: line_of(snapshot, stack))
-    if options.json:
-        document = holders_report.to_json(device, moment, file=str(options.file), top=options.top)
-        print_json(document)
-    else:
-        text = holders_report.as_text(device, moment, file=str(options.file), top=options.top)
-        print(text, end="")
+    try:
+        timeline = device.timeline(where=" ".join(options.filter) or None)
+    except ValueError as error:  # the filter is not understood
+        raise CommandError(str(error)) from None
+    event = picked_event(device, options.event)
+    alive = alive_at(device, timeline, event, lambda stack: line_of(snapshot, stack))
+    how = {"file": str(options.file), "top": options.top}
+    answer(
+        options,
+        text=lambda: alive_report.as_text(device, alive, **how),
+        document=lambda: alive_report.to_json(device, alive, **how),
+    )

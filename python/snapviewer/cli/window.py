@@ -5,12 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import get_args
 
-from snapviewer.report.picture import options as pictures
-
-from .arguments import positive
 from .errors import CommandError
+from .options import SNAPSHOT, add_log, add_theme, positive
 
 _ELSEWHERE = (
     "without a window, `snapviewer render FILE -o picture.png` draws the same picture and "
@@ -29,10 +26,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=Path,
         nargs="*",
         metavar="FILE",
-        help="a snapshot, or a bundle's zip or directory; further ones are put in the menu",
+        help=f"{SNAPSHOT}; further ones are put among the recent files",
     )
+    # As `gui.py` had it; -d is the device in all other commands.
     parser.add_argument(
-        "-d", "--directory", type=Path, metavar="BUNDLE", help="the same as FILE, as it used to be"
+        "-d",
+        "--directory",
+        type=Path,
+        metavar="BUNDLE",
+        help="the same as FILE" if parser.prog == "gui.py" else argparse.SUPPRESS,
     )
     parser.add_argument(
         "--res",
@@ -41,23 +43,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar=("W", "H"),
         help="width and height of the timeline at first, in pixels",
     )
-    parser.add_argument("--theme", choices=get_args(pictures.ThemeName), help="the one used last")
-    parser.add_argument(
-        "--log", choices=tuple(_LOG_LEVELS), default="warning", help="(%(default)s)"
-    )
+    add_theme(parser)
+    add_log(parser)
     parser.set_defaults(run=_open)
 
 
-_LOG_LEVELS = {"trace": 5, "debug": 10, "info": 20, "warning": 30, "error": 40}
-
-
 def _open(options: argparse.Namespace) -> None:
-
-    import logging
-
-    logging.basicConfig(
-        level=_LOG_LEVELS[options.log], format="%(relativeCreated)7d ms  %(name)s  %(message)s"
-    )
     files = [*([options.directory] if options.directory else []), *options.files]
     open_window(files, size=options.res, theme=options.theme)
 

@@ -15,6 +15,9 @@ _WIDTH = 30
 _SECONDS_BETWEEN = 0.05
 _SECONDS_BEFORE = 0.2
 
+is_silent = False
+"""Whether bars are left out even on a terminal."""
+
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
@@ -23,7 +26,7 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
     Yields:
         What to call with (done, total); cheap enough for every report of the core.
     """
-    is_shown = sys.stderr.isatty()
+    is_shown = sys.stderr.isatty() and not is_silent
     due = time.monotonic() + _SECONDS_BEFORE
 
     def report(done: int, total: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from snapviewer.explorer.compare import (
     MARKS,
@@ -28,6 +29,37 @@ def as_text(comparison: TreeComparison, *, max_depth: int | None = None) -> str:
     which nothing differs are left out, and how many they are is told.
     """
     return "".join(f"{line}\n" for line in _lines(comparison, max_depth))
+
+
+def to_json(comparison: TreeComparison) -> dict[str, Any]:
+    """Return a comparison as JSON has it: the modules and tensors that differ, with their paths."""
+    changed = [
+        {
+            "path": item.node.path,
+            "verdict": item.verdict,
+            "changes": list(item.changes),
+            "more_parameters": item.more_parameters,
+            "more_bytes": item.more_bytes,
+            "tensors": [
+                {"path": one.path, "verdict": one.verdict, "changes": list(one.changes)}
+                for one in item.tensors
+                if one.verdict != "equal"
+            ],
+        }
+        for item in comparison.root.walk()
+        if item.verdict != "equal"
+    ]
+    return {
+        "before": comparison.before.source,
+        "after": comparison.after.source,
+        "is_equal": comparison.is_equal,
+        "has_values": comparison.has_values,
+        "modules": comparison.modules,
+        "tensors": comparison.tensors,
+        "more_parameters": comparison.root.more_parameters,
+        "more_bytes": comparison.root.more_bytes,
+        "changed": changed,
+    }
 
 
 def _lines(comparison: TreeComparison, max_depth: int | None) -> Iterator[str]:
