@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from snapviewer.model.quantity import Quantity, unavailable
+from snapviewer.model.sampling import SampledQuantity
 from snapviewer.model.system import SystemMonitor, cache_hits, counters, read_system
 from snapviewer.model.system import cpu as cpu_module
 from snapviewer.model.system.cache_hits import CacheCounters
@@ -25,7 +26,6 @@ from snapviewer.model.system.counters import busy_share, change, read_counters, 
 from snapviewer.model.system.cpu import last_cache_bytes, read_cpu, read_temperatures
 from snapviewer.model.system.gpu import read_gpus
 from snapviewer.model.system.memory import read_memory
-from snapviewer.model.system.watched import Watched
 from snapviewer.report.model.json import record_json
 from support.fake_nvml import FakeNvml, FakeNvmlError, full_card, record
 
@@ -432,7 +432,7 @@ class TestTheMonitor:
                 unavailable("W", "lost"),
             ]
         )
-        watched = Watched(lambda: next(readings))
+        watched = SampledQuantity(lambda: next(readings))
 
         for _ in range(3):
             watched.sample()
@@ -471,7 +471,7 @@ class TestCacheHits:
         ("number", "reason"),
         [
             (errno.EACCES, "perf_event_paranoid is 3"),
-            (errno.ENOENT, "shows no cache counters"),
+            (errno.ENOENT, "has no cache counters, as in virtual machines"),
             (errno.ENOSYS, "perf_event: "),
         ],
     )
@@ -499,7 +499,7 @@ class TestCacheHits:
 
         counters.start()
 
-        assert "not known how to count on win32" in counters.stop().source
+        assert "not supported on win32" in counters.stop().source
 
     def test_the_real_kernel_answers_or_refuses_with_a_reason(self) -> None:
         counters = CacheCounters()

@@ -14,8 +14,7 @@ from snapviewer.model.inference.timing import Timing, ratio, timing_of
 from snapviewer.model.nodes import node_facts
 from snapviewer.model.quantity import Quantity, unavailable
 from snapviewer.model.recommend import Known, recommend
-from snapviewer.model.system import Cpu, Gpu, GpuUse, System, SystemUse
-from snapviewer.model.system import Memory as MachineMemory
+from snapviewer.model.system import Cpu, Gpu, GpuUse, MachineMemory, System, SystemUse
 from support import golden_inputs
 from support.promised_model import made_up_roof
 

@@ -1,7 +1,7 @@
-"""A GPU as NVIDIA's management library shows it, or the reason why it does not.
+"""GPUs through NVIDIA's management library (NVML), or the reason why that is not possible.
 
-Each question may be refused on its own: consumer cards, virtual GPUs and containers answer some
-and not others.
+Each query may fail on its own: consumer cards, virtual GPUs and containers support some and not
+others.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ _CONSTANTS = {"NVML_TEMPERATURE_GPU": 0, "NVML_CLOCK_SM": 1}
 
 
 class NoAnswerError(Exception):
-    """The library or the card does not tell; the text says why."""
+    """The library or the card has no answer; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class NvmlGpu:
-    """One card: the library's module, its handle of the card and how we call it."""
+    """One card: the module of the library, its handle of the card, and the name in reports."""
 
     nvml: Any
     handle: Any
     name: str
 
     def ask(self, function: str, *arguments: Any) -> Any:
-        """Ask the library something of the card.
+        """Query the card.
 
         Raises:
-            NoAnswerError: It does not tell.
+            NoAnswerError: It has no answer.
         """
         return _called(self.nvml, function, self.handle, *arguments)
 
     def constant(self, name: str) -> int:
-        """Return one of the library's numbers; all versions count them alike, from 0 on."""
+        """Return a constant of the library; all versions have the same values."""
         return int(getattr(self.nvml, name, _CONSTANTS[name]))
 
 
 def open_nvml(nvml: Any = None) -> Any:
-    """Return the library, ready for questions.
+    """Return the initialized library.
 
     Args:
         nvml: A module to use instead of `pynvml`.
@@ -54,7 +54,7 @@ def open_nvml(nvml: Any = None) -> Any:
     if nvml is None:
         try:
             with warnings.catch_warnings():
-                # An older package of this name warns that it is old.
+                # An older package of this name warns that it is deprecated.
                 warnings.simplefilter("ignore")
                 nvml = import_module("pynvml")
         except ImportError:
@@ -66,18 +66,18 @@ def open_nvml(nvml: Any = None) -> Any:
 
 
 def close_nvml(nvml: Any) -> None:
-    """Give the library back; it counts how often it was opened."""
+    """Release the library; it counts how often it was opened."""
     try:
         _called(nvml, "nvmlShutdown")
     except NoAnswerError:
-        return  # there is nothing more to give back
+        return  # there is nothing more to release
 
 
 def all_gpus(nvml: Any) -> tuple[NvmlGpu, ...]:
     """Return all cards of the machine, in the order of the library.
 
     Raises:
-        NoAnswerError: The library does not tell.
+        NoAnswerError: The library has no answer.
     """
     return tuple(
         NvmlGpu(nvml, _called(nvml, "nvmlDeviceGetHandleByIndex", index), f"GPU {index}")
@@ -88,12 +88,12 @@ def all_gpus(nvml: Any) -> tuple[NvmlGpu, ...]:
 def find_gpu(nvml: Any, index: int) -> NvmlGpu:
     """Find the card that PyTorch calls `cuda:index`.
 
-    The library sees all cards, in the order of their slots; CUDA sees those of
-    `CUDA_VISIBLE_DEVICES`, the fastest first. Where PyTorch is at work it tells the card's
-    identity; elsewhere the variable decides.
+    The library lists all cards, in the order of their slots; CUDA lists those of
+    `CUDA_VISIBLE_DEVICES`, the fastest first. If PyTorch uses CUDA, it knows the UUID of the card;
+    else the variable decides.
 
     Raises:
-        NoAnswerError: There is no such card, or it cannot be told which it is.
+        NoAnswerError: There is no such card, or it cannot be identified.
     """
     identity = _identity_from_torch(index) or _identity_from_environment(os.environ, index)
     if isinstance(identity, int):
@@ -104,7 +104,7 @@ def find_gpu(nvml: Any, index: int) -> NvmlGpu:
 
 
 def _identity_from_torch(index: int) -> str | None:
-    """Return the card's UUID if PyTorch is loaded and already uses CUDA."""
+    """Return the UUID of the card if PyTorch is loaded and already uses CUDA."""
     torch = sys.modules.get("torch")
     if torch is None:
         return None
@@ -122,7 +122,7 @@ def _identity_from_environment(environment: Mapping[str, str], index: int) -> in
     if visible is None:
         return index
     names = [name.strip() for name in visible.split(",") if name.strip()]
-    if "-1" in names:  # CUDA sees what stands before it
+    if "-1" in names:  # CUDA uses what comes before it
         names = names[: names.index("-1")]
     if index >= len(names):
         raise NoAnswerError(f"CUDA_VISIBLE_DEVICES hides the GPU {index}")
@@ -133,7 +133,7 @@ def _identity_from_environment(environment: Mapping[str, str], index: int) -> in
 
 
 def _called(nvml: Any, function: str, *arguments: Any) -> Any:
-    """Call a function of the library, whose errors are all of one class of its own."""
+    """Call a function of the library."""
     call: Callable[..., Any] | None = getattr(nvml, function, None)
     if call is None:
         raise NoAnswerError(f"this nvidia-ml-py has no {function}")

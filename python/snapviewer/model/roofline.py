@@ -21,8 +21,8 @@ from typing import Literal, TypeAlias
 from snapviewer.model.kernels import Backend, Kernels, Stream, kernels_of
 from snapviewer.model.nvml import NoAnswerError
 from snapviewer.model.quantity import Quantity, unavailable
-from snapviewer.model.system.asking import psutil
 from snapviewer.model.system.cpu import last_cache_bytes
+from snapviewer.model.system.probe import psutil
 
 Bound: TypeAlias = Literal["memory-bound", "compute-bound", "unknown"]
 

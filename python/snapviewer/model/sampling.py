@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from snapviewer.model.quantity import Quantity, unavailable
+from snapviewer.text.units import count_of
+
 if TYPE_CHECKING:
     from typing_extensions import Self
 
@@ -92,3 +95,40 @@ class TimeIntegral:
         if not self.count:
             return None
         return self.area / self.seconds if self.seconds > 0 else self._last
+
+
+class SampledQuantity:
+    """The mean over time and the highest of a quantity's readings, which are not kept.
+
+    Args:
+        read: Returns the quantity.
+    """
+
+    def __init__(self, read: Callable[[], Quantity]) -> None:
+        self._read = read
+        self._integral = TimeIntegral()
+        self._highest: Quantity | None = None
+        self._last = unavailable("", "it was not read")
+
+    def sample(self) -> None:
+        """Read it once more."""
+        self._last = reading = self._read()
+        if reading.value is None:
+            return
+        self._integral.add(reading.value)
+        if self._highest is None or reading.value > (self._highest.value or 0.0):
+            self._highest = reading
+
+    def mean(self) -> Quantity:
+        """Return the mean over time."""
+        return self._quantity(self._integral.mean, "mean")
+
+    def peak(self) -> Quantity:
+        """Return the highest reading."""
+        return self._quantity(self._integral.peak, "highest")
+
+    def _quantity(self, value: float | None, word: str) -> Quantity:
+        if value is None or self._highest is None:
+            return self._last
+        source = f"{self._highest.source}, {word} of {count_of(self._integral.count, 'reading')}"
+        return Quantity(value, self._highest.unit, "measured", source)

@@ -1,6 +1,6 @@
 """The machine: what it has, and what a run uses of it.
 
-Each number is a Quantity; what the platform hides is unavailable and says why.
+Each number is a Quantity; what the platform does not report is unavailable, with the reason.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Any
 from snapviewer.model.quantity import Quantity
 from snapviewer.model.system.cpu import Cpu, read_cpu, read_temperatures
 from snapviewer.model.system.gpu import Gpu, read_gpus
-from snapviewer.model.system.memory import Memory, read_memory
+from snapviewer.model.system.memory import MachineMemory, read_memory
 from snapviewer.model.system.monitor import GpuUse, SystemMonitor, SystemUse
 
 __all__ = [
     "Cpu",
     "Gpu",
     "GpuUse",
-    "Memory",
+    "MachineMemory",
     "System",
     "SystemMonitor",
     "SystemUse",
@@ -29,17 +29,17 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """The machine at one moment. `gpu_note` says why there are no GPUs, where there are none."""
+    """The machine at one moment; `gpu_note` says why there are no GPUs."""
 
     cpu: Cpu
-    memory: Memory
+    memory: MachineMemory
     gpus: tuple[Gpu, ...]
     gpu_note: str
     temperatures: tuple[tuple[str, Quantity], ...]
 
 
 def read_system(*, nvml: Any = None) -> System:
-    """Look at the machine; takes a tenth of a second, in which the utilisation is measured.
+    """Read the state of the machine; this takes 0.1 s, during which utilisation is measured.
 
     Args:
         nvml: A module to use instead of `pynvml`.

@@ -1,7 +1,7 @@
-"""How often the processor found what it needed in its last cache, by Linux's own counters.
+"""The hit rate of the last-level cache, from the performance counters of Linux.
 
-The kernel counts for each thread of this program that is there at the start, and for those that
-they start. Many machines do not permit it, and most virtual ones have no such counter.
+The kernel counts for each thread of this program that exists at the start, and for the threads
+that these start. Many machines do not permit it, and most virtual ones have no such counter.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from contextlib import suppress
 from pathlib import Path
 
 from snapviewer.model.quantity import Quantity, unavailable
-from snapviewer.model.system.asking import small_text
+from snapviewer.model.system.probe import small_text
 
 PROC = Path("/proc")
 
 _SYSCALL = {"x86_64": 298, "aarch64": 241, "riscv64": 241}
 _HARDWARE = 0
 _CACHE_REFERENCES, _CACHE_MISSES = 2, 3
-# Inherited by new threads (bit 1); without the kernel (5) and the hypervisor (6), for which more
-# rights would be needed.
+# Inherited by new threads (bit 1); without the kernel (5) and the hypervisor (6), which would need
+# more rights.
 _FLAGS = 1 << 1 | 1 << 5 | 1 << 6
-# With each number come the times for which it was wanted and for which it was counted.
+# Each number comes with the time for which it was enabled and for which it was counted.
 _READ_FORMAT = 1 | 2
 _ATTRIBUTE = struct.Struct("=IIQQQQQIIQ")
 _CLOSE_ON_EXEC = 8
@@ -34,19 +34,19 @@ _MAX_THREADS = 512
 
 
 class CacheCounters:
-    """Counts the accesses to the last cache and those that missed, from `start` to `stop`."""
+    """Counts accesses to the last-level cache and misses, from `start` to `stop`."""
 
     def __init__(self, proc: Path = PROC) -> None:
         self._proc = proc
         self._files: list[tuple[int, int]] = []
-        self._why = "it was not started"
+        self._why = "the counters were not started"
 
     def start(self) -> None:
-        """Begin to count; where that is not possible, `stop` tells why."""
+        """Begin to count; if that is not possible, `stop` returns the reason."""
         self._files = []
         number = _SYSCALL.get(platform.machine())
         if sys.platform != "linux" or number is None:
-            self._why = f"not known how to count on {sys.platform} {platform.machine()}"
+            self._why = f"not supported on {sys.platform} {platform.machine()}"
             return
         try:
             threads = sorted(int(name) for name in os.listdir(self._proc / "self" / "task"))
@@ -58,7 +58,7 @@ class CacheCounters:
             self._why = self._reason(error)
 
     def stop(self) -> Quantity:
-        """Tell the share of accesses that were hits."""
+        """Return the share of accesses that were hits."""
         if not self._files:
             return unavailable("%", self._why)
         counts = {_CACHE_REFERENCES: 0.0, _CACHE_MISSES: 0.0}
@@ -90,12 +90,12 @@ class CacheCounters:
                 return f"perf_event is not permitted (kernel.perf_event_paranoid is {level})"
             return "perf_event is not permitted"
         if number in (errno.ENOENT, errno.EOPNOTSUPP, errno.ENODEV):
-            return "the processor shows no cache counters, as in virtual machines"
+            return "the processor has no cache counters, as in virtual machines"
         return f"perf_event: {error}"[:200]
 
 
 def _open(number: int, event: int, thread: int) -> int:
-    """Ask the kernel for a counter of a thread; it counts from now on.
+    """Open a counter of a thread; it counts from now on.
 
     Raises:
         OSError: The kernel refuses.

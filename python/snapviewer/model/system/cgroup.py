@@ -1,20 +1,20 @@
-"""The limits of the control group that a container runs in, of both versions."""
+"""The limits of the control group (version 1 or 2) that a container runs in."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
-from snapviewer.model.system.asking import small_text
+from snapviewer.model.system.probe import small_text
 
 CGROUP = Path("/sys/fs/cgroup")
 
-# Version 1 says "no limit" by the largest number of pages.
+# Version 1 writes "no limit" as the largest number of pages.
 _NO_LIMIT = 2**60
 
 
 def memory_limit_bytes(proc: Path, cgroup: Path = CGROUP) -> int | None:
-    """Tell the smallest memory limit of the group and those above it; None without a limit."""
+    """Return the smallest memory limit of the group and its parents; None without a limit."""
     limits = [
         int(text)
         for directory, is_v2 in _directories(proc, cgroup, "memory")
@@ -26,7 +26,7 @@ def memory_limit_bytes(proc: Path, cgroup: Path = CGROUP) -> int | None:
 
 
 def cpu_quota(proc: Path, cgroup: Path = CGROUP) -> float | None:
-    """Tell how many processors' time the group may use; None without a limit."""
+    """Return how many processors the group may use; None without a limit."""
     quotas = []
     for directory, is_v2 in _directories(proc, cgroup, "cpu"):
         if is_v2:
@@ -40,7 +40,7 @@ def cpu_quota(proc: Path, cgroup: Path = CGROUP) -> float | None:
 
 
 def _directories(proc: Path, cgroup: Path, controller: str) -> Iterator[tuple[Path, bool]]:
-    """Yield the directories of our group and those above it, and whether they are version 2's."""
+    """Yield the directories of our group and its parents, and whether they are of version 2."""
     for line in _read(proc / "self" / "cgroup").splitlines():
         number, _, rest = line.partition(":")
         controllers, _, group = rest.partition(":")

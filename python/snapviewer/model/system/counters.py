@@ -1,4 +1,4 @@
-"""What the machine counts from its start on: two readings tell of the time between them."""
+"""Counters of the machine since its start; two readings give the use in between."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from typing import Any
 
 from snapviewer.model.nvml import NoAnswerError
 from snapviewer.model.quantity import Quantity, unavailable
-from snapviewer.model.system.asking import asked, psutil, refusals
 from snapviewer.model.system.cpu import throttle_count
 from snapviewer.model.system.memory import resident_peak
+from snapviewer.model.system.probe import probe, probe_errors, psutil
+
+TOO_SHORT = "the time was too short to measure it"
 
 
 @dataclass(frozen=True, slots=True)
 class Processors:
-    """The seconds that all processors together were busy, and all their seconds."""
+    """The busy seconds and all seconds, summed over the processors."""
 
     busy: Quantity
     whole: Quantity
@@ -37,22 +39,22 @@ def read_counters() -> Counters:
     """Read all counters."""
     return Counters(
         processors=read_processors(),
-        disk_read=asked("B", "psutil, all disks", lambda: _disks().read_bytes),
-        disk_written=asked("B", "psutil, all disks", lambda: _disks().write_bytes),
-        received=asked("B", "psutil, all networks", lambda: _networks().bytes_recv),
-        sent=asked("B", "psutil, all networks", lambda: _networks().bytes_sent),
+        disk_read=probe("B", "psutil, all disks", lambda: _disks().read_bytes),
+        disk_written=probe("B", "psutil, all disks", lambda: _disks().write_bytes),
+        received=probe("B", "psutil, all networks", lambda: _networks().bytes_recv),
+        sent=probe("B", "psutil, all networks", lambda: _networks().bytes_sent),
         throttles=throttle_count(),
         memory_peak=resident_peak(),
     )
 
 
 def read_processors() -> Processors:
-    """Read how long the processors were busy."""
+    """Read the busy time of the processors."""
     try:
         times = psutil().cpu_times()
-    except refusals() as error:
+    except probe_errors() as error:
         return Processors(unavailable("s", str(error)), unavailable("s", str(error)))
-    # Linux counts the time of guests a second time under these two names.
+    # Linux counts the time of guests under these two names a second time.
     seconds = {
         name: float(getattr(times, name))
         for name in times._fields
@@ -66,7 +68,7 @@ def read_processors() -> Processors:
 
 
 def change(before: Quantity, after: Quantity) -> Quantity:
-    """Tell how much a counter grew.
+    """Return how much a counter grew.
 
     >>> change(Quantity(5.0, "B", "measured", "disk"), Quantity(7.0, "B", "measured", "disk")).value
     2.0
@@ -74,20 +76,36 @@ def change(before: Quantity, after: Quantity) -> Quantity:
     if before.value is None or after.value is None:
         return before if before.value is None else after
     if after.value < before.value:
-        return unavailable(after.unit, f"{after.source}: the counter went back")
+        return unavailable(after.unit, f"{after.source}: the counter decreased")
     return Quantity(after.value - before.value, after.unit, "measured", after.source)
 
 
 def busy_share(before: Processors, after: Processors) -> Quantity:
-    """Tell the share of their time that the processors were busy."""
+    """Return the share of time in which the processors were busy."""
     busy, whole = change(before.busy, after.busy), change(before.whole, after.whole)
     if busy.value is None or whole.value is None:
         return unavailable("%", busy.source)
-    # The processors' clocks have steps of 10 ms.
+    # These counters have steps of 10 ms.
     if whole.value < 0.05:
-        return unavailable("%", "the time was too short to tell")
+        return unavailable("%", TOO_SHORT)
     share = min(1.0, busy.value / whole.value)
-    return Quantity(share * 100, "%", "measured", f"{busy.source}, all programs together")
+    return Quantity(share * 100, "%", "measured", f"{busy.source}, all programs")
+
+
+class BusyShare:
+    """The share of time in which the processors were busy since the previous reading."""
+
+    def __init__(self) -> None:
+        self._before: Processors | None = None
+
+    def read(self) -> Quantity:
+        """Return the share."""
+        before, now = self._before, read_processors()
+        share = unavailable("%", TOO_SHORT) if before is None else busy_share(before, now)
+        # A time too short to measure is added to the next.
+        if before is None or share.value is not None:
+            self._before = now
+        return share
 
 
 def _disks() -> Any:

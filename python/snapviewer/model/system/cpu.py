@@ -1,4 +1,4 @@
-"""The processor: what it is, how fast it runs and how warm it is."""
+"""The processor: model, frequency, utilisation, caches, temperature."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from pathlib import Path
 
 from snapviewer.model.nvml import NoAnswerError
 from snapviewer.model.quantity import Quantity, unavailable
-from snapviewer.model.system.asking import asked, psutil, refusals, small_text
 from snapviewer.model.system.cgroup import cpu_quota
+from snapviewer.model.system.probe import probe, probe_errors, psutil, small_text
 
 PROC = Path("/proc")
 CPUS = Path("/sys/devices/system/cpu")
 
-# How Linux calls the sensors in processors of Intel, AMD and Arm.
+# The names in Linux of the sensors in processors of Intel, AMD and Arm.
 _PROCESSOR_CHIPS = ("coretemp", "k10temp", "zenpower", "cpu_thermal", "cpu-thermal", "soc_thermal")
 
 
 @dataclass(frozen=True, slots=True)
 class Cpu:
-    """The processor at one moment. `usable_cpus` is what this program may use."""
+    """The processor at one moment; `usable_cpus` is what this program may use."""
 
     name: str
     architecture: str
@@ -37,40 +37,40 @@ class Cpu:
 
 
 def read_cpu(*, proc: Path = PROC, cpus: Path = CPUS, watch_s: float = 0.1) -> Cpu:
-    """Look at the processor.
+    """Read the state of the processor.
 
     Args:
-        proc: Where Linux tells of processes.
-        cpus: Where Linux tells of processors.
-        watch_s: How long to watch how busy it is.
+        proc: The directory of the process file system.
+        cpus: The directory of the processors.
+        watch_s: The seconds over which utilisation is measured.
     """
     return Cpu(
         name=_name(proc),
         architecture=platform.machine(),
-        logical_cpus=asked("CPUs", "os.cpu_count", os.cpu_count),
-        physical_cpus=asked("cores", "psutil", lambda: psutil().cpu_count(logical=False)),
+        logical_cpus=probe("CPUs", "os.cpu_count", os.cpu_count),
+        physical_cpus=probe("cores", "psutil", lambda: psutil().cpu_count(logical=False)),
         usable_cpus=usable_cpus(proc),
         frequency=frequency(),
-        highest_frequency=asked("MHz", "psutil", lambda: _frequency_mhz("max")),
-        utilisation=asked("%", "psutil", lambda: psutil().cpu_percent(interval=watch_s)),
-        load=asked("runnable", "load of the last minute", lambda: os.getloadavg()[0]),
+        highest_frequency=probe("MHz", "psutil", lambda: _frequency_mhz("max")),
+        utilisation=probe("%", "psutil", lambda: psutil().cpu_percent(interval=watch_s)),
+        load=probe("runnable", "load of the last minute", lambda: os.getloadavg()[0]),
         caches=_caches(cpus),
     )
 
 
 def frequency() -> Quantity:
-    """Tell how fast the processors run now, in the mean."""
-    return asked("MHz", "psutil", lambda: _frequency_mhz("current"))
+    """Return the current frequency, the mean of all processors."""
+    return probe("MHz", "psutil", lambda: _frequency_mhz("current"))
 
 
 def _frequency_mhz(which: str) -> float | None:
     frequencies = psutil().cpu_freq()
-    # Virtual machines say 0 where they do not know.
+    # Virtual machines report 0 if they do not know it.
     return float(getattr(frequencies, which)) or None if frequencies is not None else None
 
 
 def usable_cpus(proc: Path = PROC) -> Quantity:
-    """Tell how many processors this program may use: by its affinity, and by its control group."""
+    """Return how many processors this program may use, by affinity and control group."""
     try:
         count: float = len(os.sched_getaffinity(0))
         source = "affinity"
@@ -83,13 +83,13 @@ def usable_cpus(proc: Path = PROC) -> Quantity:
 
 
 def read_temperatures() -> tuple[tuple[str, Quantity], ...]:
-    """Read all temperature sensors of the machine; a pair that says why if there are none."""
+    """Read all temperature sensors; without any, return a pair with the reason."""
     try:
         found = psutil().sensors_temperatures()
     except NoAnswerError as error:
         return (("machine", unavailable("°C", str(error))),)
-    except refusals():
-        return (("machine", unavailable("°C", "psutil does not tell it on this system")),)
+    except probe_errors():
+        return (("machine", unavailable("°C", "psutil does not report it on this system")),)
     sensors = [
         (
             f"{chip} {sensor.label}".strip(),
@@ -105,22 +105,22 @@ def read_temperatures() -> tuple[tuple[str, Quantity], ...]:
 
 
 def processor_temperature() -> Quantity:
-    """Tell how warm the processor is: the warmest of its sensors."""
+    """Return the temperature of the processor, the highest of its sensors."""
     sensors = read_temperatures()
     own = [reading for name, reading in sensors if name.lower().startswith(_PROCESSOR_CHIPS)]
     if not own:
         if sensors[0][1].value is None:
             return sensors[0][1]
-        return unavailable("°C", "none of the sensors is known to be the processor's")
+        return unavailable("°C", "no sensor is known to be that of the processor")
     return max(own, key=lambda reading: reading.value or 0.0)
 
 
 def throttle_count(cpus: Path = CPUS) -> Quantity:
-    """Tell how often cores were slowed down for heat since the machine started."""
+    """Return how often cores were throttled for heat since the machine started."""
     files = sorted(cpus.glob("cpu[0-9]*/thermal_throttle/core_throttle_count"))
     if not files:
-        return unavailable("times", "the processor does not count it here")
-    return asked("times", "Linux", lambda: float(sum(int(small_text(file)) for file in files)))
+        return unavailable("times", "the system does not count it")
+    return probe("times", "Linux", lambda: float(sum(int(small_text(file)) for file in files)))
 
 
 def _name(proc: Path) -> str:
@@ -133,7 +133,7 @@ def _name(proc: Path) -> str:
 
 
 def _caches(cpus: Path) -> tuple[tuple[str, Quantity], ...]:
-    """Read the sizes of the caches that the first processor sees."""
+    """Read the sizes of the caches of the first processor."""
     caches = []
     for index in sorted((cpus / "cpu0" / "cache").glob("index[0-9]*")):
         try:
@@ -149,11 +149,11 @@ def _caches(cpus: Path) -> tuple[tuple[str, Quantity], ...]:
             quantity = Quantity(float(int(shown.group(1)) * unit_bytes), "B", "measured", "Linux")
             caches.append((f"L{level[:2]}{letter}", quantity))
     if not caches:
-        return (("caches", unavailable("B", "the system does not tell their sizes")),)
+        return (("caches", unavailable("B", "the system does not report their sizes")),)
     return tuple(caches)
 
 
 def last_cache_bytes(cpus: Path = CPUS) -> int | None:
-    """Tell the size of the largest cache; None if it is not known."""
+    """Return the size of the largest cache; None if unknown."""
     sizes = [quantity.value for _, quantity in _caches(cpus) if quantity.value is not None]
     return int(max(sizes)) if sizes else None

@@ -1,4 +1,4 @@
-"""NVIDIA's GPUs: what they are and what they do at one moment."""
+"""NVIDIA GPUs: model, memory, utilisation, temperature, power, clocks."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 from snapviewer.model.nvml import NoAnswerError, NvmlGpu, all_gpus, close_nvml, open_nvml
 from snapviewer.model.quantity import Quantity, unavailable
-from snapviewer.model.system.asking import asked
+from snapviewer.model.system.probe import probe
 
-# The bits of NVML's "clocks event reasons" that mean: slower than it could be.
+# The bits of NVML's "clocks event reasons" that mean throttling.
 _SLOWED_BY = {
     0x4: "power limit",
     0x8: "hardware slowdown",
@@ -22,7 +22,7 @@ _SLOWED_BY = {
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """A GPU at one moment; `slowed` is 0 or 1 and its source names the reasons."""
+    """A GPU at one moment; `slowed` is 1 if it is throttled, and its source names the reasons."""
 
     name: str
     memory_total: Quantity
@@ -37,13 +37,13 @@ class Gpu:
 
 
 def read_gpus(nvml: Any = None) -> tuple[tuple[Gpu, ...], str]:
-    """Look at all GPUs.
+    """Read the state of all GPUs.
 
     Args:
         nvml: A module to use instead of `pynvml`.
 
     Returns:
-        The GPUs, and why there are none if there are none.
+        The GPUs, and the reason if there are none.
     """
     try:
         nvml = open_nvml(nvml)
@@ -59,19 +59,19 @@ def read_gpus(nvml: Any = None) -> tuple[tuple[Gpu, ...], str]:
 
 
 def read_gpu(gpu: NvmlGpu) -> Gpu:
-    """Look at a GPU."""
+    """Read the state of a GPU."""
     return Gpu(
         name=_name(gpu),
-        memory_total=_asked("B", gpu, lambda: gpu.ask("nvmlDeviceGetMemoryInfo").total),
+        memory_total=_probe("B", gpu, lambda: gpu.ask("nvmlDeviceGetMemoryInfo").total),
         memory_used=memory_used(gpu),
         utilisation=utilisation(gpu),
-        memory_utilisation=_asked(
+        memory_utilisation=_probe(
             "%", gpu, lambda: gpu.ask("nvmlDeviceGetUtilizationRates").memory
         ),
         temperature=temperature(gpu),
         power=power(gpu),
-        power_limit=_asked("W", gpu, lambda: gpu.ask("nvmlDeviceGetPowerManagementLimit") / 1000),
-        clock=_asked(
+        power_limit=_probe("W", gpu, lambda: gpu.ask("nvmlDeviceGetPowerManagementLimit") / 1000),
+        clock=_probe(
             "MHz", gpu, lambda: gpu.ask("nvmlDeviceGetClockInfo", gpu.constant("NVML_CLOCK_SM"))
         ),
         slowed=slowed(gpu),
@@ -79,18 +79,18 @@ def read_gpu(gpu: NvmlGpu) -> Gpu:
 
 
 def memory_used(gpu: NvmlGpu) -> Quantity:
-    """Tell how much of a GPU's memory is taken, by whomever."""
-    return _asked("B", gpu, lambda: gpu.ask("nvmlDeviceGetMemoryInfo").used)
+    """Return the used memory of a GPU, of all programs."""
+    return _probe("B", gpu, lambda: gpu.ask("nvmlDeviceGetMemoryInfo").used)
 
 
 def utilisation(gpu: NvmlGpu) -> Quantity:
-    """Tell the share of the last moments in which a GPU had something to do."""
-    return _asked("%", gpu, lambda: gpu.ask("nvmlDeviceGetUtilizationRates").gpu)
+    """Return the share of the last moments in which a GPU was busy."""
+    return _probe("%", gpu, lambda: gpu.ask("nvmlDeviceGetUtilizationRates").gpu)
 
 
 def temperature(gpu: NvmlGpu) -> Quantity:
-    """Tell how warm a GPU is."""
-    return _asked(
+    """Return the temperature of a GPU."""
+    return _probe(
         "°C",
         gpu,
         lambda: gpu.ask("nvmlDeviceGetTemperature", gpu.constant("NVML_TEMPERATURE_GPU")),
@@ -98,12 +98,12 @@ def temperature(gpu: NvmlGpu) -> Quantity:
 
 
 def power(gpu: NvmlGpu) -> Quantity:
-    """Tell what a GPU draws."""
-    return _asked("W", gpu, lambda: gpu.ask("nvmlDeviceGetPowerUsage") / 1000)
+    """Return the power draw of a GPU."""
+    return _probe("W", gpu, lambda: gpu.ask("nvmlDeviceGetPowerUsage") / 1000)
 
 
 def slowed(gpu: NvmlGpu) -> Quantity:
-    """Tell whether a GPU runs slower than it could, 1 or 0; the source names the reasons."""
+    """Return 1 if a GPU is throttled, else 0; the source names the reasons."""
     try:
         bits = int(_reasons(gpu))
     except NoAnswerError as error:
@@ -114,15 +114,15 @@ def slowed(gpu: NvmlGpu) -> Quantity:
 
 
 def _reasons(gpu: NvmlGpu) -> Any:
-    """Ask by the function's name of the present, then by that of drivers before 535."""
+    """Call the current function, or the one that drivers before 535 have."""
     try:
         return gpu.ask("nvmlDeviceGetCurrentClocksEventReasons")
     except NoAnswerError:
         return gpu.ask("nvmlDeviceGetCurrentClocksThrottleReasons")
 
 
-def _asked(unit: str, gpu: NvmlGpu, ask: Callable[[], float | None]) -> Quantity:
-    return asked(unit, f"NVML of {gpu.name}", ask)
+def _probe(unit: str, gpu: NvmlGpu, read: Callable[[], float | None]) -> Quantity:
+    return probe(unit, f"NVML of {gpu.name}", read)
 
 
 def _name(gpu: NvmlGpu) -> str:

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from snapviewer.model.quantity import Quantity, unavailable
-from snapviewer.model.system.asking import asked, psutil
 from snapviewer.model.system.cgroup import CGROUP, memory_limit_bytes
 from snapviewer.model.system.cpu import PROC
+from snapviewer.model.system.probe import probe, psutil
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
-    """Memory at one moment. `limit` is that of the container, if there is one."""
+class MachineMemory:
+    """Memory at one moment; `limit` is that of the container, if there is one."""
 
     total: Quantity
     available: Quantity
@@ -24,12 +24,12 @@ class Memory:
     program_peak: Quantity
 
 
-def read_memory(*, proc: Path = PROC, cgroup: Path = CGROUP) -> Memory:
-    """Look at the memory."""
+def read_memory(*, proc: Path = PROC, cgroup: Path = CGROUP) -> MachineMemory:
+    """Read the state of the memory."""
     limit = memory_limit_bytes(proc, cgroup)
-    return Memory(
-        total=asked("B", "psutil", lambda: psutil().virtual_memory().total),
-        available=asked("B", "psutil", lambda: psutil().virtual_memory().available),
+    return MachineMemory(
+        total=probe("B", "psutil", lambda: psutil().virtual_memory().total),
+        available=probe("B", "psutil", lambda: psutil().virtual_memory().available),
         limit=unavailable("B", "no control group limits it")
         if limit is None
         else Quantity(float(limit), "B", "measured", "control group"),
@@ -39,17 +39,17 @@ def read_memory(*, proc: Path = PROC, cgroup: Path = CGROUP) -> Memory:
 
 
 def resident() -> Quantity:
-    """Tell how much memory this program holds now."""
-    return asked("B", "psutil, resident memory", lambda: psutil().Process().memory_info().rss)
+    """Return the memory that this program holds now."""
+    return probe("B", "psutil, resident memory", lambda: psutil().Process().memory_info().rss)
 
 
 def resident_peak() -> Quantity:
-    """Tell the most that this program held since it started."""
-    return asked("B", "the system, since the program started", _peak_bytes)
+    """Return the peak memory of this program since it started."""
+    return probe("B", "the system, since the program started", _peak_bytes)
 
 
 def _peak_bytes() -> float | None:
-    # Linux tells getrusage's peak from before the program began, too: that of who started it.
+    # On Linux the peak of getrusage includes the process that started this one.
     with suppress(OSError, ValueError, IndexError):
         for line in (PROC / "self" / "status").read_text().splitlines():
             if line.startswith("VmHWM:"):

@@ -1,4 +1,4 @@
-"""What a run uses of the machine.
+"""Measures what a run uses of the machine.
 
 with SystemMonitor() as monitor:
     run()
@@ -17,25 +17,30 @@ from typing import TYPE_CHECKING, Any
 
 from snapviewer.model.nvml import NoAnswerError, NvmlGpu, all_gpus, close_nvml, open_nvml
 from snapviewer.model.quantity import Quantity, unavailable
-from snapviewer.model.sampling import Sampler
+from snapviewer.model.sampling import SampledQuantity, Sampler
 from snapviewer.model.system import gpu as gpus
 from snapviewer.model.system.cache_hits import CacheCounters
-from snapviewer.model.system.counters import Counters, busy_share, change, read_counters
+from snapviewer.model.system.counters import (
+    BusyShare,
+    Counters,
+    busy_share,
+    change,
+    read_counters,
+)
 from snapviewer.model.system.cpu import frequency, processor_temperature, usable_cpus
 from snapviewer.model.system.memory import resident
-from snapviewer.model.system.watched import BusyShare, Watched
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-# What other programs may take of the machine before it is said.
+# The share of the processors that other programs may take before a report mentions it.
 _SHARED = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class GpuUse:
-    """What happened on a GPU, whoever used it; `slowed` is the share of the time."""
+    """The use of a GPU by all programs; `slowed` is the share of time in which it was throttled."""
 
     name: str
     utilisation: Quantity
@@ -49,10 +54,10 @@ class GpuUse:
 
 @dataclass(frozen=True, slots=True)
 class SystemUse:
-    """What happened on the machine during a run.
+    """The use of the machine during a run.
 
     `program_cpus` is how many processors this program kept busy, `cpu_efficiency` the share of
-    those that it may use. Disk and network are the whole machine's.
+    those that it may use. Disk and network are those of the whole machine.
     """
 
     seconds: Quantity
@@ -80,10 +85,10 @@ class SystemUse:
 
 
 class SystemMonitor:
-    """Watches the machine inside a `with` block, with a few readings a second.
+    """Samples the machine inside a `with` block, a few times a second.
 
     Args:
-        interval_s: How often it looks.
+        interval_s: The seconds between samples.
         nvml: A module to use instead of `pynvml`.
     """
 
@@ -91,7 +96,7 @@ class SystemMonitor:
         self._interval_s = interval_s
         self._nvml = nvml
         self._stack = ExitStack()
-        self._watched: dict[str, Watched] = {}
+        self._sampled: dict[str, SampledQuantity] = {}
         self._gpus: tuple[NvmlGpu, ...] = ()
         self._gpu_note = ""
         self._cache = CacheCounters()
@@ -103,7 +108,7 @@ class SystemMonitor:
         self._result = None
         self._stack = ExitStack()
         self._gpus, self._gpu_note = self._open_gpus()
-        self._watched = {name: Watched(read) for name, read in self._readings().items()}
+        self._sampled = {name: SampledQuantity(read) for name, read in self._readings().items()}
         self._before = read_counters()
         self._cache.start()
         self._stack.enter_context(Sampler(self._sample, interval_s=self._interval_s))
@@ -125,7 +130,7 @@ class SystemMonitor:
             self._result = self._gathered(seconds, cpu_seconds, cache_hits, self._before, after)
 
     def result(self) -> SystemUse:
-        """Tell what was used.
+        """Return what was used.
 
         Raises:
             RuntimeError: The block is not over.
@@ -144,7 +149,7 @@ class SystemMonitor:
         return found, "" if found else "NVML sees no GPU"
 
     def _readings(self) -> dict[str, Callable[[], Quantity]]:
-        """Return what is read at every moment."""
+        """Return the functions that are sampled."""
         readings: dict[str, Callable[[], Quantity]] = {
             "busy": BusyShare().read,
             "frequency": frequency,
@@ -157,8 +162,8 @@ class SystemMonitor:
         return readings
 
     def _sample(self) -> None:
-        for watched in self._watched.values():
-            watched.sample()
+        for sampled in self._sampled.values():
+            sampled.sample()
 
     def _gathered(
         self,
@@ -168,20 +173,20 @@ class SystemMonitor:
         before: Counters,
         after: Counters,
     ) -> SystemUse:
-        watched = self._watched
+        sampled = self._sampled
         program_cpus = _program_cpus(cpu_seconds, seconds)
         return SystemUse(
             seconds=Quantity(seconds, "s", "measured", "clock"),
             cpu_utilisation=busy_share(before.processors, after.processors),
-            cpu_utilisation_peak=watched["busy"].peak(),
+            cpu_utilisation_peak=sampled["busy"].peak(),
             program_cpus=program_cpus,
             cpu_efficiency=_efficiency(program_cpus),
-            frequency=watched["frequency"].mean(),
+            frequency=sampled["frequency"].mean(),
             cache_hits=cache_hits,
-            temperature_peak=watched["temperature"].peak(),
+            temperature_peak=sampled["temperature"].peak(),
             slowed_for_heat=change(before.throttles, after.throttles),
             memory_peak=_memory_peak(
-                before.memory_peak, after.memory_peak, watched["memory"].peak()
+                before.memory_peak, after.memory_peak, sampled["memory"].peak()
             ),
             disk_read=change(before.disk_read, after.disk_read),
             disk_written=change(before.disk_written, after.disk_written),
@@ -192,16 +197,16 @@ class SystemMonitor:
         )
 
     def _gpu_use(self, gpu: NvmlGpu) -> GpuUse:
-        watched = {name: self._watched[f"{gpu.name} {name}"] for name in _GPU_READINGS}
+        sampled = {name: self._sampled[f"{gpu.name} {name}"] for name in _GPU_READINGS}
         return GpuUse(
             name=gpu.name,
-            utilisation=watched["utilisation"].mean(),
-            utilisation_peak=watched["utilisation"].peak(),
-            memory_peak=watched["memory"].peak(),
-            temperature_peak=watched["temperature"].peak(),
-            power=watched["power"].mean(),
-            power_peak=watched["power"].peak(),
-            slowed=watched["slowed"].mean(),
+            utilisation=sampled["utilisation"].mean(),
+            utilisation_peak=sampled["utilisation"].peak(),
+            memory_peak=sampled["memory"].peak(),
+            temperature_peak=sampled["temperature"].peak(),
+            power=sampled["power"].mean(),
+            power_peak=sampled["power"].peak(),
+            slowed=sampled["slowed"].mean(),
         )
 
 
@@ -237,7 +242,7 @@ def _efficiency(program_cpus: Quantity) -> Quantity:
 
 
 def _memory_peak(before: Quantity, after: Quantity, sampled: Quantity) -> Quantity:
-    """Return the kernel's peak if it is from this run, else the highest that was seen."""
+    """Return the peak of the kernel if it is from this run, else the highest sample."""
     if before.value is not None and after.value is not None and after.value > before.value:
-        return Quantity(after.value, "B", "measured", "getrusage, highest of the run")
+        return Quantity(after.value, "B", "measured", "peak of the kernel")
     return sampled

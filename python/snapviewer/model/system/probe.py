@@ -1,4 +1,4 @@
-"""Asks for a number, and says why there is none if there is none."""
+"""Reads numbers of the system, or the reason why a number is not available."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from snapviewer.model.nvml import NoAnswerError
 from snapviewer.model.quantity import Quantity, unavailable
 
 
-def refusals() -> tuple[type[Exception], ...]:
-    """Return what is raised where a system does not tell; psutil has errors of its own."""
+def probe_errors() -> tuple[type[Exception], ...]:
+    """Return the errors of a number that is not available; psutil has errors of its own."""
     known = (NoAnswerError, OSError, RuntimeError, ValueError, AttributeError)
     own = getattr(sys.modules.get("psutil"), "Error", None)
     return known if own is None else (*known, own)
 
 
-def asked(unit: str, source: str, ask: Callable[[], float | None]) -> Quantity:
-    """Return a measured number, or one that is unavailable for the reason that asking gave.
+def probe(unit: str, source: str, read: Callable[[], float | None]) -> Quantity:
+    """Return a measured number, or an unavailable one with the error as the reason.
 
-    >>> asked("°C", "sensor", lambda: 41.0).value
+    >>> probe("°C", "sensor", lambda: 41.0).value
     41.0
     """
     try:
-        value = ask()
+        value = read()
     except NoAnswerError as error:
         return unavailable(unit, str(error))
-    except refusals() as error:
+    except probe_errors() as error:
         return unavailable(unit, f"{source}: {str(error) or type(error).__name__}"[:300])
     if value is None:
-        return unavailable(unit, f"{source} does not tell it here")
+        return unavailable(unit, f"{source} does not report it here")
     return Quantity(float(value), unit, "measured", source)
 
 
@@ -49,7 +49,7 @@ def psutil() -> Any:
 
 
 def small_text(file: Path) -> str:
-    """Return the first kilobytes of a system's file.
+    """Return the first 64 KiB of a file of the system.
 
     Raises:
         OSError: It cannot be read.
