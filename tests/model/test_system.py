@@ -159,7 +159,8 @@ class TestTheMachine:
         del sensors["coretemp"]
 
         assert warmest.value == 53
-        assert "none of the sensors" in cpu_module.processor_temperature().source
+        unknown = "no sensor is known to be that of the processor"
+        assert cpu_module.processor_temperature().source == unknown
 
     @pytest.mark.parametrize("way", ["none", "missing", "refused"])
     def test_hidden_temperatures_say_so(self, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
