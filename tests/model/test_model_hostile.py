@@ -24,7 +24,7 @@ X = (TensorSpec((2, 3), "float32"),)
 @pytest.fixture(autouse=True)
 def _few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "MOST_STEPS", 100_000)
-    monkeypatch.setattr(run, "MOST_NODES", 5_000)
+    monkeypatch.setattr(run, "MAX_NODES", 5_000)
 
 
 def followed(folder: Path, code: str | bytes) -> Graph:

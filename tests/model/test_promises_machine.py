@@ -264,7 +264,7 @@ def test_thousands_of_nodes_are_looked_at_once_each(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(node_module, "work_of", counted)
 
-    found = node_module.node_facts(chain(3000), Parameters(()))
+    found = node_module.node_details(chain(3000), Parameters(()))
 
     assert len(found) == calls == 3000
     assert [node.place for node in found] == list(range(1, 3001))

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snapviewer.model import ModelAnalysis, analyze_file
+from snapviewer.model.compression import compression_of
 from snapviewer.model.energy import Attempt
-from snapviewer.model.measures import compression_of
-from snapviewer.model.nodes import node_facts
+from snapviewer.model.nodes import node_details
 from snapviewer.model.placement import LINE_BYTES, Placement
 from snapviewer.model.quantity import Quantity
 from snapviewer.model.recommend import (
@@ -350,7 +350,7 @@ def test_a_measured_energy_is_shared_out_by_time(analysis: ModelAnalysis) -> Non
         attempts=(Attempt("RAPL", True, "RAPL of package-0"),),
     )
 
-    nodes = node_facts(
+    nodes = node_details(
         analysis.graph, analysis.parameters, replace(analysis.profile, energy=measured)
     )
 

@@ -387,7 +387,7 @@ class TestBadFiles:
     def test_more_operations_than_any_model_has_are_left_out(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(nodes, "MOST_NODES", 10)
+        monkeypatch.setattr(nodes, "MAX_NODES", 10)
         block = {"as_graph": {"name": "g", "graph": {"nodes": [{}] * 8}}}
         wrapped = operation("torch.ops.higher_order.wrap", ("", block), outputs=[])
         made = program(nodes=[wrapped, wrapped, {}])

@@ -179,7 +179,7 @@ class TestMeasuring:
         roof = measure_roof(backend="numpy", threads=999)
 
         assert roof.peak.status == "unavailable"
-        assert "does not let its threads be chosen" in roof.peak.source
+        assert "cannot set the number of its threads" in roof.peak.source
         assert roof.bandwidth.status == "measured"
 
     def test_arrays_are_larger_than_the_cache_and_smaller_than_memory(

@@ -11,7 +11,7 @@ from snapviewer.model.inference import Batches, BatchRun, Layouts, Memory, Profi
 from snapviewer.model.inference.gathering import Runs, gathered_profile
 from snapviewer.model.inference.listening import Recorded, TimedRun
 from snapviewer.model.inference.timing import Timing, ratio, timing_of
-from snapviewer.model.nodes import node_facts
+from snapviewer.model.nodes import node_details
 from snapviewer.model.quantity import Quantity, unavailable
 from snapviewer.model.recommend import Known, recommend
 from snapviewer.model.system import Cpu, Gpu, GpuUse, MachineMemory, System, SystemUse
@@ -29,7 +29,7 @@ def profiled_model(folder: Path) -> ModelAnalysis:
     found = analyze_file(folder / "network.pt")
     assert found.graph is not None
     profile = _profile(found)
-    nodes = node_facts(found.graph, found.parameters, profile)
+    nodes = node_details(found.graph, found.parameters, profile)
     assert profile.energy is not None
     return replace(
         found,

@@ -1,4 +1,4 @@
-"""What a model is, what it computes and what that costs.
+"""Analysis of models: architecture, parameters, operations, runs, energy, recommendations.
 
 >>> from snapviewer.model import analyze, analyze_file
 >>> analyze_file("model.pt").totals.work.macs                    # doctest: +SKIP

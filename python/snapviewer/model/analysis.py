@@ -1,6 +1,6 @@
-"""A model, analyzed: parameters, graph, work, runs, recommendations, as one result.
+"""The analysis of a model: parameters, graph, work, runs and recommendations as one result.
 
-Unless that is asked for, nothing of a file is run; its weights are read as a stream, never loaded.
+No code of a file is run unless requested; its weights are read as a stream, never loaded.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from snapviewer.checkpoint.buffers import is_of_optimizer
 from snapviewer.model.architecture import Architecture, architecture_of
 from snapviewer.model.energy import Energy, energy_without_run
 from snapviewer.model.graph import Graph, TensorSpec
-from snapviewer.model.nodes import NodeFacts, node_facts
+from snapviewer.model.nodes import NodeDetails, node_details
 from snapviewer.model.parameters import Parameters, parameters_of, parameters_of_module
 from snapviewer.model.pt2 import read_pt2
+from snapviewer.model.quantity import Quantity, Status, unavailable
 from snapviewer.model.recommend import Known, Recommendation, recommend
 from snapviewer.model.system import System, read_system
 from snapviewer.model.torchscript import read_torchscript
@@ -31,21 +32,21 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int], object]
 
-# Elements of larger files are read if that is asked for: this much takes some seconds.
-_READ_UP_TO_BYTES = 2 * 2**30
-# How much of the progress reading and running are.
+# The elements of larger files are read only on request: this much takes some seconds.
+_MAX_READ_BYTES = 2 * 2**30
+# The parts of the progress that reading and running take.
 _READING, _RUNNING = 400, 600
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How a model is run and watched.
+    """How to run and profile a model.
 
-    `device` is `cpu` or `cuda`, where the model is if None; `tdp_w` the power that the chip is
-    built for; `carbon_intensity` in grams of CO2 for a kilowatt-hour; `energy_model` the name of a
-    registered one; `idle_s` how long the idle machine is watched first; `is_memory_watched` whether
-    every allocation is followed, whatever `PYTORCH_PROFILER_LEVEL` says; `has_trials` whether other
-    layouts and batches are tried; `budget_s` when to stop repeating.
+    `device` is `cpu` or `cuda`, by default that of the model; `tdp_w` the thermal design power of
+    the chip; `carbon_intensity` in grams of CO2 per kilowatt-hour; `energy_model` the name of a
+    registered one; `idle_s` how long to watch the idle machine first; `is_memory_watched` whether
+    to record every allocation, whatever `PYTORCH_PROFILER_LEVEL` is; `has_trials` whether to try
+    other layouts and batch sizes; `budget_s` when to stop repeating.
     """
 
     device: str | None = None
@@ -60,7 +61,7 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True)
 class ModelAnalysis:
-    """All that the reports say of a model."""
+    """The analysis of a model."""
 
     file: str
     format: str
@@ -74,11 +75,34 @@ class ModelAnalysis:
     notes: tuple[str, ...]
     """What could not be done, and why, in sentences."""
 
-    nodes: tuple[NodeFacts, ...] = ()
-    """The graph's nodes with all that is known of them."""
+    nodes: tuple[NodeDetails, ...] = ()
+    """The details of the nodes of the graph."""
     profile: Profile | None = None
-    """What runs showed, if there were any."""
+    """The runs, if there were any."""
     system: System | None = None
+
+    @property
+    def work(self) -> tuple[Quantity, Quantity]:
+        """The multiply-adds and the FLOPs of a run: computed, or estimated if the graph has doubts.
+
+        They are unavailable, never zero, if nothing could be counted.
+        """
+        if self.graph is None or self.totals is None:
+            return _unknown_work("the file has no graph")
+        doubts, work, uncounted = self.graph.doubts, self.totals.work, self.totals.uncounted
+        if not work.flops and (doubts or uncounted):
+            return _unknown_work(doubts[0] if doubts else f"uncounted: {uncounted[0][1]}")
+        source = f"formulas on the shapes of the {self.graph.source} graph"
+        status: Status = "computed"
+        if doubts:
+            status, source = "estimated", f"{source}; {doubts[0]}"
+        return Quantity(work.macs, "MAC", status, source), Quantity(
+            work.flops, "FLOP", status, source
+        )
+
+
+def _unknown_work(why: str) -> tuple[Quantity, Quantity]:
+    return unavailable("MAC", why), unavailable("FLOP", why)
 
 
 def analyze_file(
@@ -93,28 +117,28 @@ def analyze_file(
     progress: Progress | None = None,
     cancel: Event | None = None,
 ) -> ModelAnalysis:
-    """Analyze a model file; nothing of it is run unless that is asked for.
+    """Analyze a model file; its code is not run unless requested.
 
     Args:
         path: A TorchScript archive, a `.pt2`, a state dict or a `.safetensors` file.
-        inputs: What the model is called with; else what the file says, or its first layers.
+        inputs: The inputs of the model; by default those in the file, or inferred from its layers.
         has_stats: Whether to read all elements of the parameters for their statistics; if None, of
             files of up to 2 GiB.
-        has_quality: Whether to find out what fewer bits would cost; if None, as for `has_stats`.
+        has_quality: Whether to compute the cost of fewer bits; if None, as for `has_stats`.
         is_run: Whether to load the model with torch and run it, which runs the file's code.
-        has_system: Whether to look at the machine as well.
+        has_system: Whether to report on the machine as well.
         options: How to run it.
         progress: Called with (done, total).
-        cancel: Stops it.
+        cancel: Stops the analysis when set.
 
     Raises:
-        SnapshotError: The file is no model that can be read; the message says why.
+        SnapshotError: The file is not a readable model; the message says why.
         CancelledError: `cancel` was set.
     """
     options = options or RunOptions()
     checkpoint = read_checkpoint(path, cancel=cancel)
     graph, notes = _graph_of(checkpoint, inputs)
-    is_small = checkpoint.logical_bytes <= _READ_UP_TO_BYTES
+    is_small = checkpoint.logical_bytes <= _MAX_READ_BYTES
     if has_stats is None:
         has_stats = is_small or bool(has_quality)
         if not has_stats:
@@ -122,7 +146,9 @@ def analyze_file(
     if has_quality is None:
         has_quality = is_small and has_stats
         if has_stats and not has_quality and not is_small:
-            notes.append("the file is large: what fewer bits would cost was not computed")
+            notes.append(
+                "the file is large: the cost of fewer bits was not computed (--quality computes it)"
+            )
     total = _READING + is_run * _RUNNING
     parameters = parameters_of(
         checkpoint,
@@ -173,8 +199,8 @@ def _analysis(
     system: System | None,
     options: RunOptions,
 ) -> ModelAnalysis:
-    """Put together what was read and run, and what follows."""
-    nodes = node_facts(graph, parameters, profile, model=options.energy_model) if graph else ()
+    """Combine what was read and run, and derive the rest."""
+    nodes = node_details(graph, parameters, profile, model=options.energy_model) if graph else ()
     totals = totals_of(graph.nodes) if graph else None
     return ModelAnalysis(
         file=file,
@@ -211,7 +237,7 @@ def _profiled(
     progress: Progress | None,
     cancel: Event | None,
 ) -> Profile:
-    """Load the file's code, and run it on made-up inputs.
+    """Load the code of the file, and run it on example inputs.
 
     Raises:
         SnapshotError: It has no code, torch is missing, or the model refuses its inputs.
@@ -274,15 +300,15 @@ def analyze(
     """Analyze a live module, such as a `torch.nn.Module`.
 
     Args:
-        module: The model; it is left as it was.
-        inputs: What it is called with: tensors, or `TensorSpec`s that stand for them.
-        keywords: Keyword arguments beside them.
-        has_quality: Whether to find out what fewer bits would cost.
+        module: The model; it is not changed.
+        inputs: Its inputs: tensors, or `TensorSpec`s in place of them.
+        keywords: Further keyword arguments.
+        has_quality: Whether to compute the cost of fewer bits.
         is_run: Whether to time runs of it as well.
-        has_system: Whether to look at the machine as well.
+        has_system: Whether to report on the machine as well.
         options: How to run it.
         progress: Called with (done, total).
-        cancel: Stops it.
+        cancel: Stops the analysis when set.
 
     Raises:
         SnapshotError: torch is not installed, or the model failed with these inputs.
@@ -328,7 +354,7 @@ def analyze(
 def _graph_of(
     checkpoint: Checkpoint, inputs: Sequence[TensorSpec] | None
 ) -> tuple[Graph | None, list[str]]:
-    """Return the graph of a file that has one, and what to say of it."""
+    """Return the graph of a file, if it has one, and notes."""
     try:
         if checkpoint.format == "torchscript":
             return read_torchscript(checkpoint, inputs=inputs), []
@@ -337,7 +363,7 @@ def _graph_of(
     except SnapshotError as error:
         return None, [f"the graph could not be read: {error}"]
     return None, [
-        f"a file of this format ({checkpoint.format}) has parameters and no graph: operations and "
+        f"a file of this format ({checkpoint.format}) has parameters but no graph: operations and "
         "FLOPs need a TorchScript archive, a .pt2 file, or the live module"
     ]
 
@@ -345,10 +371,10 @@ def _graph_of(
 def _pt2_graph(
     checkpoint: Checkpoint, inputs: Sequence[TensorSpec] | None
 ) -> tuple[Graph, list[str]]:
-    """Return the graph for these inputs; if the program does not take them, for its own."""
+    """Return the graph for these inputs; if the program refuses them, for its own."""
     if inputs:
         try:
             return read_pt2(checkpoint, inputs=inputs), []
         except SnapshotError as error:
-            return read_pt2(checkpoint), [f"the inputs that were given are not used: {error}"]
+            return read_pt2(checkpoint), [f"the given inputs are not used: {error}"]
     return read_pt2(checkpoint), []

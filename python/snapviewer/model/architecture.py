@@ -1,7 +1,7 @@
-"""What kind of model it is, and why we think so.
+"""The class of a model, and the evidence for it.
 
-With a graph, its operations tell. Without one, the names and shapes of the parameters do, and the
-reason says so.
+It follows from the operations of the graph or, without one, from the names and shapes of the
+parameters; the reason says which.
 """
 
 from __future__ import annotations
@@ -10,17 +10,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from snapviewer.model.graph import Graph
-from snapviewer.model.parameters import Parameter
-from snapviewer.model.signs import (
-    Signs,
+from snapviewer.model.architecture_features import (
+    ArchitectureFeatures,
     attentions_of,
+    features_of_graph,
+    features_of_parameters,
     layers_of_parameters,
     ranked,
-    signs_of_graph,
-    signs_of_parameters,
 )
+from snapviewer.model.graph import Graph
+from snapviewer.model.parameters import Parameter
 from snapviewer.model.work import kind_of
+from snapviewer.text.units import count_of
 
 ModelClass: TypeAlias = Literal[
     "CNN", "Transformer", "Vision Transformer", "GPT", "Hybrid", "RNN", "MLP", "Custom"
@@ -36,15 +37,15 @@ _LABELS: Mapping[ModelClass, str] = {
     "MLP": "Multi-Layer Perceptron",
     "Custom": "Custom Model",
 }
-# A patch embedding is one convolution or two; more of them are a backbone.
+# A patch embedding is one or two convolutions; more are a backbone.
 _BACKBONE = 5
-# Linear layers for each convolution where these only cut patches.
+# Linear layers per convolution in models that use convolutions only to cut patches.
 _MIXING = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """The class of a model, why, and how many layers it has of each kind."""
+    """The class of a model, the reason, and the number of layers of each kind."""
 
     model_class: ModelClass
     reason: str
@@ -53,7 +54,7 @@ class Architecture:
 
     @property
     def label(self) -> str:
-        """The class in words.
+        """The class and its complexity in words.
 
         >>> Architecture("CNN", "", {}, "Low").label
         'Convolutional Neural Network (Low Complexity)'
@@ -66,73 +67,64 @@ def architecture_of(
 ) -> Architecture:
     """Classify a model by its graph, or by its parameters if there is none."""
     if graph is not None and graph.nodes:
-        signs, layers = signs_of_graph(graph), _layers_of_graph(graph)
+        features, layers = features_of_graph(graph), _layers_of_graph(graph)
         source = "operations"
     else:
-        signs, layers = signs_of_parameters(parameters), layers_of_parameters(parameters)
+        features, layers = features_of_parameters(parameters), layers_of_parameters(parameters)
         source = "names and shapes of parameters"
-    model_class, reason = _classified(signs)
+    model_class, reason = _classified(features)
     return Architecture(
         model_class, f"{reason} (by {source})", layers, _complexity(parameter_count)
     )
 
 
-def _classified(signs: Signs) -> tuple[ModelClass, str]:
-    if signs.attentions > signs.recurrent:
-        return _with_attention(signs)
-    if signs.recurrent:
-        beside = f" beside {_many(signs.attentions, 'attention layer')}" if signs.attentions else ""
-        return "RNN", f"{_many(signs.recurrent, 'recurrent layer')}{beside or ' and no attention'}"
-    if signs.has_tokens and signs.linears > signs.convolutions == signs.depthwise > 0:
-        return "Custom", (
-            f"token embeddings, {_many(signs.linears, 'linear layer')} and "
-            f"{_many(signs.depthwise, 'depthwise convolution')}, as in state-space models"
-        )
-    if 0 < signs.convolutions == signs.patches <= signs.linears // _MIXING:
-        return "MLP", (
-            f"patches by {_many(signs.convolutions, 'convolution')}, then "
-            f"{_many(signs.linears, 'linear layer')} and no attention"
-        )
-    if signs.convolutions:
-        return "CNN", f"{_many(signs.convolutions, 'convolution')} and no attention"
-    if signs.linears:
-        what = _many(signs.linears, "linear layer")
-        return "MLP", f"{what} and nothing else that mixes features"
+def _classified(features: ArchitectureFeatures) -> tuple[ModelClass, str]:
+    attentions = count_of(features.attentions, "attention layer")
+    convolutions = count_of(features.convolutions, "convolution")
+    linears = count_of(features.linears, "linear layer")
+    if features.attentions > features.recurrent:
+        return _with_attention(features, attentions, convolutions)
+    if features.recurrent:
+        recurrent = count_of(features.recurrent, "recurrent layer")
+        return "RNN", f"{recurrent} and {attentions if features.attentions else 'no attention'}"
+    if features.has_tokens and features.linears > features.convolutions == features.depthwise > 0:
+        depthwise = count_of(features.depthwise, "depthwise convolution")
+        return "Custom", f"token embeddings, {linears} and {depthwise}, as in state-space models"
+    if 0 < features.convolutions == features.patches <= features.linears // _MIXING:
+        return "MLP", f"patches by {convolutions}, then {linears} and no attention"
+    if features.convolutions:
+        return "CNN", f"{convolutions} and no attention"
+    if features.linears:
+        return "MLP", f"{linears} and no other layer that mixes features"
     return "Custom", "no convolution, attention, recurrent or linear layer"
 
 
-def _with_attention(signs: Signs) -> tuple[ModelClass, str]:
-    layers = _many(signs.attentions, "attention layer")
-    if signs.backbone >= _BACKBONE:
-        return "Hybrid", f"{_many(signs.convolutions, 'convolution')} and {layers}, as in DETR"
-    if signs.has_tokens and signs.has_images and signs.convolutions:
-        return "Transformer", f"{layers} over tokens and over patches of images"
-    if signs.has_two_sequences and signs.has_images and signs.convolutions:
-        what = f"{_many(signs.convolutions, 'convolution')}, then {layers}"
-        return "Hybrid", f"{what} of an encoder and a decoder, as in DETR"
-    if signs.has_two_sequences:
-        return "Transformer", f"{layers} of an encoder and a decoder"
-    if signs.has_tokens and signs.is_causal:
-        return "GPT", f"token embeddings and {_many(signs.attentions, 'causal attention layer')}"
-    if signs.convolutions and not signs.has_tokens:
-        by = _many(signs.convolutions, "convolution")
-        if signs.convolutions < _BACKBONE:
-            return "Vision Transformer", f"patches by {by}, then {layers}"
-        return "Vision Transformer", f"{layers}, and {by} between them that cut or pool patches"
-    return "Transformer", layers
-
-
-def _many(count: int, what: str) -> str:
-    """Return a number of things.
-
-    >>> _many(1, "layer"), _many(2, "layer")
-    ('1 layer', '2 layers')
-    """
-    return f"{count} {what}{'s'[: count != 1]}"
+def _with_attention(
+    features: ArchitectureFeatures, attentions: str, convolutions: str
+) -> tuple[ModelClass, str]:
+    if features.backbone >= _BACKBONE:
+        return "Hybrid", f"{convolutions} and {attentions}, as in DETR"
+    if features.has_tokens and features.has_images and features.convolutions:
+        return "Transformer", f"{attentions} over tokens and over patches of images"
+    if features.has_two_sequences and features.has_images and features.convolutions:
+        return (
+            "Hybrid",
+            f"{convolutions}, then {attentions} of an encoder and a decoder, as in DETR",
+        )
+    if features.has_two_sequences:
+        return "Transformer", f"{attentions} of an encoder and a decoder"
+    if features.has_tokens and features.is_causal:
+        return "GPT", f"token embeddings and causal attention ({attentions})"
+    if features.convolutions and not features.has_tokens:
+        if features.convolutions < _BACKBONE:
+            return "Vision Transformer", f"patches by {convolutions}, then {attentions}"
+        between = f"{convolutions} between them that cut or pool patches"
+        return "Vision Transformer", f"{attentions}, and {between}"
+    return "Transformer", attentions
 
 
 def _complexity(parameter_count: int) -> Literal["Low", "Medium", "High"]:
-    """By parameters: a million, and ten millions."""
+    """Return the complexity: medium from a million parameters, high from ten million."""
     if parameter_count >= 10_000_000:
         return "High"
     return "Medium" if parameter_count >= 1_000_000 else "Low"

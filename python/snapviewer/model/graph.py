@@ -1,4 +1,4 @@
-"""What a model computes: operations in the order in which they run, with the shapes they work on.
+"""The graph of a model: its operations in the order in which they run, with their shapes.
 
 Graphs come from the code of a TorchScript archive, from a `.pt2` file, or from a run of a live
 module. None of them needs the weights.
@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-# Of a file's graph: all that is told of an operation takes 25 kB in memory, and 3 kB in a document.
-MOST_NODES = 30_000
+# An operation of a graph takes 25 kB in memory, and 3 kB in a document.
+MAX_NODES = 30_000
 
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """A tensor without its elements; a dimension that is not known is None, a dtype empty."""
+    """A tensor without its elements; an unknown dimension is None, an unknown dtype empty."""
 
     shape: tuple[int | None, ...]
     dtype: str
@@ -23,7 +23,7 @@ class TensorSpec:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A value that could not be followed, and why."""
+    """A value that could not be determined, and why."""
 
     why: str
 
@@ -35,10 +35,10 @@ Value: TypeAlias = "TensorSpec | Unknown | int | float | bool | str | tuple[Valu
 class Node:
     """One operation.
 
-    `op` is `aten::conv2d`, without an overload; `arguments` and `keywords` are as its schema has
-    them; `module` is the way to the module that runs it, such as `layer1.0.conv1`, and empty for
-    the model itself; `parameters` are the names of parameters and buffers among its arguments;
-    `times` is how often it runs, as in a loop.
+    `op` is its name without an overload, such as `aten::conv2d`; `arguments` and `keywords` are
+    those of its schema; `module` is the path of the module that runs it, such as `layer1.0.conv1`,
+    and empty for the model itself; `parameters` are the names of the parameters and buffers among
+    its arguments; `times` is how often it runs, as in a loop.
     """
 
     number: int
@@ -54,13 +54,13 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """The operations of a model, nested blocks and submodules inlined."""
+    """The operations of a model, with nested blocks and submodules inlined."""
 
     source: Literal["torchscript", "pt2", "live"]
     nodes: tuple[Node, ...]
     inputs: tuple[Value, ...]
     input_source: Literal["given", "traced", "sample", "inferred", "none"]
     notes: tuple[str, ...]
-    """What could not be followed, in sentences."""
+    """What could not be determined, in sentences."""
     doubts: tuple[str, ...] = ()
-    """Those of the notes that say why what is counted may not be what a run does."""
+    """Those of the notes that say why the counts may differ from a run."""

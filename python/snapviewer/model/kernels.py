@@ -1,4 +1,4 @@
-"""Three small pieces of work by which a machine is measured, with PyTorch or with NumPy."""
+"""The kernels that measure a machine (matrix product, copy, triad), with PyTorch or NumPy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Run: TypeAlias = Callable[[], None]
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """Work that only moves numbers, and how many bytes it reads and writes."""
+    """A kernel that only moves numbers, and the bytes that it reads and writes."""
 
     name: str
     run: Run
@@ -27,27 +27,27 @@ class Stream:
 
 
 class Kernels(Protocol):
-    """A library that computes. What it makes runs to its end when it is called."""
+    """A library of kernels; each runs to its end when it is called."""
 
     @property
     def name(self) -> str:
-        """The library's name."""
+        """The name of the library."""
 
     def threads(self, count: int | None) -> AbstractContextManager[int]:
-        """Compute with so many threads for a while; yields how many there really are."""
+        """Set the number of threads for a `with` block; yields the actual number."""
 
     def matmul(self, side: int) -> Run:
-        """Make a product of square matrices."""
+        """Return a product of square matrices."""
 
     def streams(self, size_bytes: int) -> tuple[Stream, ...]:
-        """Make a copy of an array, and `a = b + s × c` of arrays (the triad)."""
+        """Return a copy of an array, and `a = b + s × c` of arrays (the triad)."""
 
 
 def kernels_of(backend: Backend, *, device: str = "cpu", dtype: str = "float32") -> Kernels:
-    """Choose a library.
+    """Return the kernels of a library.
 
     Raises:
-        ValueError: It is not installed, or it does not know the device or the dtype.
+        ValueError: It is not installed, or does not support the device or the dtype.
     """
     if backend == "auto":
         backend = "torch" if sys.modules.get("torch") is not None else "numpy"
@@ -110,7 +110,7 @@ class TorchKernels:
         return self._torch.ones(shape, dtype=self._dtype, device=self._device)
 
     def _waited(self, work: Callable[[], Any]) -> Run:
-        """Return work that waits for a device which computes by itself."""
+        """Return a kernel that waits for an asynchronous device."""
         torch, device = self._torch, self._device
 
         def run() -> None:
@@ -123,7 +123,7 @@ class TorchKernels:
 
 
 class NumpyKernels:
-    """NumPy. Its matrix product has threads of its own; arrays are moved by ours."""
+    """NumPy. Its matrix product has threads of its own; streams use ours."""
 
     name = "numpy"
 
@@ -138,7 +138,7 @@ class NumpyKernels:
     def threads(self, count: int | None) -> Iterator[int]:
         self._count = count or _usable()
         with ThreadPoolExecutor(self._count) as self._pool:
-            # The threads of the matrix product are set when NumPy is loaded.
+            # The threads of the matrix product are fixed when NumPy is loaded.
             yield _usable()
         self._pool = None
 
@@ -168,7 +168,7 @@ class NumpyKernels:
         )
 
     def _shared(self, part: Callable[[slice], None], size: int) -> Run:
-        """Return work whose pieces are done by the threads side by side."""
+        """Return a kernel whose pieces run in parallel threads."""
         step = -(-size // self._count)
         pieces = [slice(start, min(start + step, size)) for start in range(0, size, step)]
 
@@ -177,7 +177,7 @@ class NumpyKernels:
                 for piece in pieces:
                     part(piece)
                 return
-            # NumPy lets other threads run while it moves numbers.
+            # NumPy releases the GIL while it moves numbers.
             for _ in self._pool.map(part, pieces):
                 pass
 

@@ -1,11 +1,7 @@
-"""Each node of a graph with all that is known of it: work, parameters, time and energy.
+"""The details of each node of a graph: work, parameters, time and energy.
 
-Runs of the model are found again in the graph by `inference.matching`. What was not run, or ran
-another number of times than the graph says, has no time, and says so.
-
-# Cost
-
-One pass over the nodes, with a look-up for each parameter of each.
+The operations of runs are matched with the nodes by `inference.result`. A node that was not run,
+or ran another number of times than the graph says, has no time, and the reason instead.
 """
 
 from __future__ import annotations
@@ -15,9 +11,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from snapviewer.model.compression import NOT_ASKED, pruning_potential, quantization_sensitivity
 from snapviewer.model.energy import Energy, EnergySetting, energy_model
 from snapviewer.model.graph import Graph, Node, TensorSpec
-from snapviewer.model.measures import pruning_potential, quantization_sensitivity
 from snapviewer.model.parameters import Parameter, Parameters
 from snapviewer.model.quantity import Quantity, unavailable
 from snapviewer.model.work import Uncounted, Work, kind_of, work_of
@@ -32,12 +28,12 @@ _NOT_RUN = "the model was not run (--inference)"
 
 
 @dataclass(frozen=True, slots=True)
-class NodeFacts:
+class NodeDetails:
     """One node.
 
-    `place` counts from 1. `after` and `before` are the neighbours in the graph that work on what
-    this one made, and made what this one works on. `ran_flops` is what the run computed by the
-    shapes that it really had, `rate` that over its time.
+    `place` counts from 1. `before` is the previous node if it made the first argument of this one,
+    and `after` the next node if its first argument is the output of this one. `ran_flops` are the
+    FLOPs by the shapes of the run, and `rate` is these over its time.
     """
 
     place: int
@@ -63,27 +59,27 @@ class NodeFacts:
 
     @property
     def name(self) -> str:
-        """What a report calls it: its kind and its place, such as `Convolution_1`."""
+        """The name in reports: its kind and place, such as `Convolution_1`."""
         return f"{self.kind}_{self.place}"
 
     @property
     def counted(self) -> Work:
-        """Its work; nothing where it could not be counted."""
+        """Its work; none if it could not be counted."""
         return NO_WORK if isinstance(self.work, Uncounted) else self.work
 
     @property
     def moved_bytes(self) -> int:
-        """What goes in and out of it."""
+        """The bytes that it reads and writes."""
         return self.counted.read_bytes + self.counted.written_bytes
 
     @property
     def elements(self) -> int:
-        """How many elements its parameters have."""
+        """The number of elements of its parameters."""
         return sum(item.elements for item in self.parameters)
 
     @property
     def intensity(self) -> Quantity:
-        """What it computes for each byte that it moves."""
+        """The FLOPs per byte moved."""
         if isinstance(self.work, Uncounted):
             return unavailable("FLOP/B", self.work.why)
         if not self.moved_bytes:
@@ -92,19 +88,19 @@ class NodeFacts:
         return Quantity(flops / self.moved_bytes, "FLOP/B", "computed", "FLOPs / bytes moved once")
 
 
-def node_facts(
+def node_details(
     graph: Graph,
     parameters: Parameters,
     profile: Profile | None = None,
     *,
     model: str = "picojoules",
-) -> tuple[NodeFacts, ...]:
-    """Put together what is known of each node.
+) -> tuple[NodeDetails, ...]:
+    """Return the details of each node.
 
     Args:
-        graph: Whose nodes.
-        parameters: Those of the same model.
-        profile: What runs showed, if there were any.
+        graph: The graph.
+        parameters: The parameters of the same model.
+        profile: The runs, if there were any.
         model: The energy model for what is not measured.
     """
     by_name = {item.name: item for item in parameters.tensors}
@@ -116,7 +112,7 @@ def node_facts(
         work = work_of(node)
         used = _parameters_of(node, by_name)
         ran = _ran(node, runs.get(node.number, ()), is_run=profile is not None)
-        facts = NodeFacts(
+        facts = NodeDetails(
             place=place,
             node=node,
             kind=kind_of(node.op),
@@ -126,8 +122,8 @@ def node_facts(
             after=after,
             energy=unavailable("nJ", _NOT_RUN),
             power=unavailable("W", _NOT_RUN),
-            pruning=_of_parameters(used, pruning_potential, "values that may go"),
-            sensitivity=_of_parameters(used, quantization_sensitivity, "what int8 would cost"),
+            pruning=_of_parameters(used, pruning_potential, "prunable values"),
+            sensitivity=_of_parameters(used, quantization_sensitivity, "sensitivity to int8"),
             **ran,
         )
         facts = _bounded(facts, roof)
@@ -144,7 +140,7 @@ def _by_graph_number(profile: Profile | None) -> Mapping[int, Sequence[NodeProfi
 
 
 def _neighbours(nodes: Sequence[Node]) -> Iterator[tuple[Node | None, Node | None]]:
-    """Yield what stands before and after each node, as far as the shapes fit."""
+    """Yield the neighbours of each node, if their shapes fit."""
     fits = [
         bool(one.outputs and other.arguments and one.outputs[0] == other.arguments[0])
         for one, other in pairwise(nodes)
@@ -156,7 +152,7 @@ def _neighbours(nodes: Sequence[Node]) -> Iterator[tuple[Node | None, Node | Non
 
 
 def _parameters_of(node: Node, by_name: Mapping[str, Parameter]) -> tuple[Parameter, ...]:
-    """Return the parameters of a node; one that is tied is found where it is counted."""
+    """Return the parameters of a node; in place of a tied one, the one it is tied to."""
     found = []
     for name in node.parameters:
         item = by_name.get(name)
@@ -168,7 +164,7 @@ def _parameters_of(node: Node, by_name: Mapping[str, Parameter]) -> tuple[Parame
 
 
 def _ran(node: Node, runs: Sequence[NodeProfile], *, is_run: bool) -> dict[str, Any]:
-    """Return what a run showed of a node."""
+    """Return the measured quantities of a node."""
     units = {
         "time": "s",
         "time_spread": "s",
@@ -181,7 +177,7 @@ def _ran(node: Node, runs: Sequence[NodeProfile], *, is_run: bool) -> dict[str, 
     if len(runs) != node.times or len(runs) != 1:
         why = _NOT_RUN if not is_run else "it was not found among the operations of the run"
         if runs or (is_run and node.times != 1):
-            why = f"it runs {node.times:,} times in a loop, of which {len(runs):,} were told apart"
+            why = f"it runs {node.times:,} times in a loop, of which {len(runs):,} were matched"
         nothing = {name: unavailable(unit, why) for name, unit in units.items()}
         return {**nothing, "bound": "unknown", "bound_source": why}
     run = runs[0]
@@ -198,11 +194,11 @@ def _ran(node: Node, runs: Sequence[NodeProfile], *, is_run: bool) -> dict[str, 
     }
 
 
-def _bounded(facts: NodeFacts, roof: Roof | None) -> NodeFacts:
-    """Tell what sets the pace of a node that was not found in the run, from its intensity."""
+def _bounded(facts: NodeDetails, roof: Roof | None) -> NodeDetails:
+    """Find the bound of a node that was not found in the run, from its intensity."""
     if facts.bound != "unknown" or roof is None or facts.intensity.value is None:
         return facts
-    from snapviewer.model.roofline import bound_of  # which imports NumPy
+    from snapviewer.model.roofline import bound_of  # imports NumPy
 
     return replace(
         facts,
@@ -214,20 +210,20 @@ def _bounded(facts: NodeFacts, roof: Roof | None) -> NodeFacts:
 def _of_parameters(
     items: Sequence[Parameter], measure: Callable[[Parameter], float | None], what: str
 ) -> Quantity:
-    """Return the mean of a measure over the parameters of a node, by their elements."""
+    """Return the mean of a measure over the parameters of a node, weighted by their elements."""
     if not items:
         return unavailable("%", "it has no parameters")
     known = [(item.elements, value) for item in items if (value := measure(item)) is not None]
     whole = sum(elements for elements, _ in known)
     if not whole:
         why = next((item.unmeasured for item in items if item.unmeasured), None)
-        return unavailable("%", why or "the elements of its parameters were not read for it")
+        return unavailable("%", why or NOT_ASKED)
     mean = sum(elements * value for elements, value in known) / whole
     return Quantity(100 * mean, "%", "computed", f"{what}, mean over {whole:,} elements")
 
 
-def _powered(facts: NodeFacts, profile: Profile | None, model: str) -> NodeFacts:
-    """Add the energy of a node: its share of what was measured, else what the model says."""
+def _powered(facts: NodeDetails, profile: Profile | None, model: str) -> NodeDetails:
+    """Add the energy of a node: its share of what was measured, else an estimate."""
     if isinstance(facts.work, Uncounted) and facts.time.value is None:
         return replace(
             facts,
@@ -249,8 +245,8 @@ def _powered(facts: NodeFacts, profile: Profile | None, model: str) -> NodeFacts
     return replace(facts, energy=energy, power=power)
 
 
-def _share_of(whole: Energy, facts: NodeFacts) -> Quantity | None:
-    """Return a node's part of the energy of a run by its part of the time, where that is known."""
+def _share_of(whole: Energy, facts: NodeDetails) -> Quantity | None:
+    """Return the share of a node in the energy of a run, by its share of the time."""
     is_modelled = any(
         attempt.is_used and attempt.name == "energy model" for attempt in whole.attempts
     )
@@ -266,7 +262,7 @@ def _share_of(whole: Energy, facts: NodeFacts) -> Quantity | None:
     )
 
 
-def _modelled(facts: NodeFacts, profile: Profile | None, model: str) -> Quantity:
+def _modelled(facts: NodeDetails, profile: Profile | None, model: str) -> Quantity:
     is_gpu = profile is not None and profile.device.startswith("cuda")
     dtype = next((spec.dtype for spec in facts.node.arguments if isinstance(spec, TensorSpec)), "")
     setting = EnergySetting(device="gpu" if is_gpu else "cpu", dtype=dtype)
@@ -274,5 +270,5 @@ def _modelled(facts: NodeFacts, profile: Profile | None, model: str) -> Quantity
     estimate = energy_model(facts.counted, seconds, setting=setting, model=model)
     source = estimate.energy.source
     if not seconds:
-        source += "; without idle power, for it was not timed"
+        source += "; without idle power, because it was not timed"
     return Quantity(estimate.range.usual * 1e9, "nJ", "estimated", source)

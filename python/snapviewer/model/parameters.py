@@ -1,7 +1,7 @@
-"""Every parameter of a file: what it is, what its elements are like, what could be left out.
+"""The parameters of a file or a live module: shapes, statistics, the cost of compression.
 
-Structure comes from the checkpoint reader, numbers from the one pass of `stats` over all elements,
-and what fewer bits or fewer values would cost from `quality`. Tied weights count once.
+The structure comes from the checkpoint reader, numbers from one pass of `stats` over all elements,
+and the cost of fewer bits or fewer values from `quality`. Tied weights count once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Progress = Callable[[int, int], object]
 class Parameter:
     """A parameter or buffer; `tied_to` is the name of an earlier one with the same elements.
 
-    `stats` and `quality` are None where they were not asked for, or cannot be: `unmeasured` says
+    `stats` and `quality` are None if they were not requested or not possible: `unmeasured` says
     why.
     """
 
@@ -42,7 +42,7 @@ class Parameter:
     quality: Quality | None
     unmeasured: str | None
     placement: Placement | None = None
-    """How it lies in the file or in memory; None if that is not known."""
+    """Its place in the file or in memory; None if unknown."""
 
     @property
     def sparsity(self) -> float | None:
@@ -54,23 +54,23 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """All of them, and their sums; buffers and tied ones are not in the sums."""
+    """All parameters, and their sums without buffers and tied ones."""
 
     tensors: tuple[Parameter, ...]
 
     @property
     def counted(self) -> Iterator[Parameter]:
-        """Those that count: each once, without buffers."""
+        """The parameters that count: each once, without buffers."""
         return (item for item in self.tensors if not item.is_buffer and item.tied_to is None)
 
     @property
     def count(self) -> int:
-        """How many elements they have."""
+        """The number of elements."""
         return sum(item.elements for item in self.counted)
 
     @property
     def size_bytes(self) -> int:
-        """What they take."""
+        """The size in bytes."""
         return sum(item.size_bytes for item in self.counted)
 
     @property
@@ -89,12 +89,12 @@ def parameters_of(
     progress: Progress | None = None,
     cancel: Event | None = None,
 ) -> Parameters:
-    """Look at every tensor of a checkpoint.
+    """Analyze every tensor of a checkpoint.
 
     Args:
-        checkpoint: What was read.
+        checkpoint: The checkpoint.
         has_stats: Whether to read all elements for their statistics.
-        has_quality: Whether to read them again for what fewer bits would cost.
+        has_quality: Whether to read them again for the cost of fewer bits.
         progress: Called with (done, total) in bytes.
         cancel: Stops it.
 
@@ -109,7 +109,7 @@ def parameters_of(
     starts = {
         (storage.file, storage.key): storage.start
         for storage in checkpoint.storages
-        if storage.packed_bytes == storage.bytes  # what is packed has no place of its own
+        if storage.packed_bytes == storage.bytes  # compressed tensors have no place of their own
     }
     buffers = buffers_of(checkpoint)
     passes = 1 + has_quality
@@ -156,7 +156,7 @@ def parameters_of(
 
 
 def _placed(tensor: Tensor, starts: dict[tuple[str | None, str], int]) -> Placement | None:
-    """Return how a tensor lies in its file."""
+    """Return the place of a tensor in its file."""
     elements = prod(tensor.shape)
     if tensor.storage is None or tensor.stride is None or tensor.offset is None or not elements:
         return None
@@ -175,9 +175,9 @@ def parameters_of_module(
     progress: Progress | None = None,
     cancel: Event | None = None,
 ) -> Parameters:
-    """Look at the parameters and buffers of a live `torch.nn.Module`, as `parameters_of` does.
+    """Analyze the parameters and buffers of a live `torch.nn.Module`, as `parameters_of` does.
 
-    Tied ones are the same object under several names. What has no storage is not measured.
+    Tied ones are the same object under several names. Tensors without storage are not measured.
     """
     from snapviewer.model.live.copies import is_lazy
 
@@ -232,7 +232,7 @@ def _lazy(name: str, *, is_buffer: bool) -> Parameter:
 
 
 def _placed_here(tensor: Any) -> Placement | None:
-    """Return how a tensor lies in the memory of this process."""
+    """Return the place of a tensor in the memory of this process."""
     if tensor.device.type != "cpu" or not tensor.numel():
         return None
     try:
@@ -243,12 +243,12 @@ def _placed_here(tensor: Any) -> Placement | None:
 
 
 def bytes_of(tensor: Any, *, is_any_order: bool = False) -> Any:
-    """Return the bytes of a tensor, without a copy if it lies in this machine's memory as it is.
+    """Return the bytes of a tensor, without a copy if it is contiguous in main memory.
 
     Args:
         tensor: A live tensor.
-        is_any_order: Whether elements may come in the order of memory, so that what only has its
-            dimensions in another order, such as channels last, is not copied either.
+        is_any_order: Whether elements may come in the order of memory, so that a tensor with
+            permuted dimensions, such as channels last, is not copied either.
     """
     import torch
 
@@ -260,7 +260,7 @@ def bytes_of(tensor: Any, *, is_any_order: bool = False) -> Any:
 
 
 def is_float(dtype: str) -> bool:
-    """Tell whether elements of a type have a fraction."""
+    """Tell whether a dtype is a floating-point one."""
     return dtype.startswith(("float", "bfloat"))
 
 

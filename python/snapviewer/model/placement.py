@@ -1,7 +1,4 @@
-"""How a parameter lies in memory: where it begins, and what a walk through it touches.
-
-Both are computed from its place, shape and strides: nothing is read.
-"""
+"""The alignment and the cache locality of a parameter, from its address, shape and strides."""
 
 from __future__ import annotations
 
@@ -11,17 +8,17 @@ from dataclasses import dataclass
 from snapviewer.model.quantity import Quantity, unavailable
 
 LINE_BYTES = 64
-# A page: nothing asks for more.
-_MOST_ALIGNED = 4096
-# Strided elements repeat their places in lines after 64 at most.
-_LOOKED_AT = 4096
+# A page: nothing needs more.
+_MAX_ALIGNMENT = 4096
+# Strided elements repeat their places in cache lines after at most 64.
+_MAX_EXAMINED = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a parameter begins and how its elements follow each other.
+    """The address and the layout of a parameter.
 
-    `address` is the byte at which it begins, in `where`: a file or the memory of this process.
+    `address` is its first byte in `where`: a file or the memory of this process.
     """
 
     address: int
@@ -32,21 +29,21 @@ class Placement:
 
     @property
     def is_contiguous(self) -> bool:
-        """Whether its elements follow each other without a gap, the last dimension closest."""
+        """Whether its elements are contiguous in row-major order."""
         runs = _merged(self.shape, self.stride)
         return 0 in self.shape or not runs or (len(runs) == 1 and runs[0][1] == 1)
 
     @property
     def alignment(self) -> Quantity:
-        """The largest power of two that its first byte is a multiple of, up to a page."""
-        aligned = min(self.address & -self.address or _MOST_ALIGNED, _MOST_ALIGNED)
+        """The largest power of two that divides its address, up to a page."""
+        aligned = min(self.address & -self.address or _MAX_ALIGNMENT, _MAX_ALIGNMENT)
         return Quantity(
             float(aligned), "B", "computed", f"begins at byte {self.address:,} of {self.where}"
         )
 
     @property
     def locality(self) -> Quantity:
-        """The bytes of cache lines that a row-major walk touches for each byte that it uses."""
+        """The bytes of cache lines that a row-major walk touches per byte used."""
         count, step = _innermost(self.shape, self.stride)
         if not count:
             return unavailable("B/B", "it has no elements")
@@ -60,12 +57,12 @@ class Placement:
 
 
 def no_placement(why: str) -> tuple[Quantity, Quantity]:
-    """Return alignment and locality that are not known."""
+    """Return an unknown alignment and locality."""
     return unavailable("B", why), unavailable("B/B", why)
 
 
 def _merged(shape: Sequence[int], stride: Sequence[int]) -> list[tuple[int, int]]:
-    """Return (count, step) of the dimensions, those that continue each other as one.
+    """Return (count, step) of the dimensions, adjacent ones merged where contiguous.
 
     >>> _merged((2, 3, 4), (12, 4, 1)), _merged((3, 4), (1, 3))
     ([(24, 1)], [(3, 1), (4, 3)])
@@ -88,7 +85,7 @@ def _innermost(shape: Sequence[int], stride: Sequence[int]) -> tuple[int, int]:
 
 
 def _lines(address: int, count: int, step_bytes: int, item_bytes: int) -> int:
-    """Count the cache lines under some elements that lie a step apart.
+    """Count the cache lines of elements that are a step apart.
 
     >>> _lines(0, 16, 4, 4), _lines(4, 16, 4, 4), _lines(0, 4, 256, 4), _lines(0, 1000, 0, 4)
     (1, 2, 4, 1)
@@ -97,11 +94,11 @@ def _lines(address: int, count: int, step_bytes: int, item_bytes: int) -> int:
     start = address % LINE_BYTES
     if step_bytes <= LINE_BYTES:
         return (start + (count - 1) * step_bytes + item_bytes - 1) // LINE_BYTES + 1
-    # Lines are skipped, and an element that is not aligned may lie across two of them.
-    looked_at = min(count, _LOOKED_AT)
+    # Lines are skipped, and an unaligned element may span two of them.
+    examined = min(count, _MAX_EXAMINED)
     touched = {
         byte // LINE_BYTES
-        for index in range(looked_at)
+        for index in range(examined)
         for byte in (start + index * step_bytes, start + index * step_bytes + item_bytes - 1)
     }
-    return len(touched) * count // looked_at
+    return len(touched) * count // examined

@@ -1,11 +1,11 @@
-"""How fast the machine can compute and move numbers, measured, so that "memory-bound" is a fact.
+"""The measured limits of the machine: peak rate and memory bandwidth (the roofline).
 
-A piece of work does a number of operations for each byte that it moves. Below the ridge (the
-peak rate divided by the bandwidth) memory sets the pace, above it arithmetic does.
+Work has an arithmetic intensity: operations per byte moved. Below the ridge (the peak rate divided
+by the bandwidth) it is memory-bound, above it compute-bound.
 
 # Cost
 
-Less than two seconds, once in a process for each way to measure.
+Less than two seconds, once per process and way to measure.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from snapviewer.model.system.probe import psutil
 Bound: TypeAlias = Literal["memory-bound", "compute-bound", "unknown"]
 
 _MATMUL_S, _STREAM_S = 0.6, 0.3
-_LEAST_REPEATS, _MOST_REPEATS = 3, 25
+_MIN_REPEATS, _MAX_REPEATS = 3, 25
 _MIB = 2**20
-# The share of the best below which a median is a sign of disturbance.
+# A median below this share of the best is a sign of disturbance.
 _STEADY = 0.75
 
 
@@ -37,7 +37,7 @@ _STEADY = 0.75
 class Roof:
     """The limits of a machine for numbers of one dtype.
 
-    A spread is how far the median of the repeats lies below the best.
+    A spread is how far the median of the repeats is below the best.
     """
 
     device: str
@@ -52,7 +52,7 @@ class Roof:
 
     @property
     def ridge(self) -> Quantity:
-        """The operations for each byte at which arithmetic begins to set the pace."""
+        """The intensity above which work is compute-bound."""
         if self.peak.value is None or not self.bandwidth.value:
             missing = self.peak if self.peak.value is None else self.bandwidth
             return unavailable("FLOP/B", missing.source)
@@ -61,7 +61,7 @@ class Roof:
         )
 
     def attainable(self, intensity: float) -> Quantity:
-        """Tell the highest rate that work of an intensity (FLOP/B) can reach."""
+        """Return the highest rate that work of an intensity (FLOP/B) can reach."""
         if self.ridge.value is None or self.peak.value is None or self.bandwidth.value is None:
             return unavailable("FLOP/s", self.ridge.source)
         rate = min(self.peak.value, intensity * self.bandwidth.value)
@@ -69,7 +69,7 @@ class Roof:
 
 
 def bound_of(intensity: float | None, roof: Roof) -> Bound:
-    """Tell what sets the pace of work with an intensity, in FLOP for each byte."""
+    """Return what bounds work of an intensity, in FLOP/B."""
     ridge = roof.ridge.value
     if intensity is None or ridge is None or math.isnan(intensity):
         return "unknown"
@@ -87,19 +87,19 @@ def measure_roof(
     dtype: str = "float32",
     backend: Backend = "auto",
 ) -> Roof:
-    """Measure the machine; the second time, return what was measured the first time.
+    """Measure the machine; later calls return what the first one measured.
 
     Args:
-        threads: How many threads compute; as the library is set if not given.
-        device: Where, as PyTorch names it.
-        dtype: Of which numbers.
-        backend: With which library: `torch`, `numpy`, or `auto`: PyTorch if it is loaded.
+        threads: The number of threads; the setting of the library by default.
+        device: The device, as PyTorch names it.
+        dtype: The type of the numbers.
+        backend: The library: `torch`, `numpy`, or `auto`: PyTorch if it is loaded.
 
     Raises:
-        ValueError: The library does not know the device or the dtype, or is not installed.
+        ValueError: The library does not support the device or the dtype, or is not installed.
     """
     if threads is not None and threads < 1:
-        raise ValueError(f"at least one thread computes, not {threads}")
+        raise ValueError(f"at least one thread is needed, not {threads}")
     kernels = kernels_of(backend, device=device, dtype=dtype)
     key = (kernels.name, device, dtype, threads)
     with _one_at_a_time:
@@ -111,7 +111,7 @@ def measure_roof(
 def _measure(kernels: Kernels, device: str, dtype: str, threads: int | None) -> Roof:
     with kernels.threads(threads) as count:
         if threads is not None and count != threads:
-            why = f"{kernels.name} does not let its threads be chosen; PyTorch does"
+            why = f"{kernels.name} cannot set the number of its threads; PyTorch can"
             peak, peak_spread = unavailable("FLOP/s", why), unavailable("%", why)
         else:
             peak, peak_spread = _peak(kernels, count)
@@ -134,30 +134,30 @@ def _measure(kernels: Kernels, device: str, dtype: str, threads: int | None) -> 
 
 
 def _peak(kernels: Kernels, threads: int) -> tuple[Quantity, Quantity]:
-    """Measure matrix products, as large as a few of them fit into the time."""
+    """Measure matrix products, as large as the time allows."""
     side = 256
     while True:
         product = kernels.matmul(side)
         product()  # the first also starts threads
         seconds = min(_seconds_of(product) for _ in range(2))
-        # One of twice the side takes eight times as long.
+        # Twice the side takes eight times as long.
         if seconds * 8 * 6 > _MATMUL_S or side >= 8192:
             break
         side *= 2
     flops = 2 * side**3
     rates = [flops / seconds for seconds in _repeated(product, _MATMUL_S)]
-    return _told(rates, "FLOP/s", f"{kernels.name} product of {side}² matrices, {threads} threads")
+    return _best(rates, "FLOP/s", f"{kernels.name} product of {side}² matrices, {threads} threads")
 
 
 def _bandwidth(stream: Stream, kernels: Kernels, size_bytes: int) -> tuple[Quantity, Quantity]:
-    stream.run()  # the first also brings the pages
+    stream.run()  # the first also maps the pages
     rates = [stream.moved_bytes / seconds for seconds in _repeated(stream.run, _STREAM_S)]
     what = f"{kernels.name} {stream.name} over arrays of {size_bytes // _MIB} MiB"
-    return _told(rates, "B/s", what)
+    return _best(rates, "B/s", what)
 
 
 def _array_bytes() -> int:
-    """Choose arrays of which one alone is too large for the last cache, if memory allows it."""
+    """Return the size of an array that exceeds the last cache, if memory allows it."""
     wanted = min(max(2 * (last_cache_bytes() or 0), 32 * _MIB), 512 * _MIB)
     try:
         available = int(psutil().virtual_memory().available)
@@ -167,10 +167,10 @@ def _array_bytes() -> int:
 
 
 def _repeated(work: Callable[[], None], budget_s: float) -> list[float]:
-    """Return the seconds of repeats: as many as fit into the time, within limits."""
+    """Return the seconds of as many repeats as fit into the time, within limits."""
     seconds = [_seconds_of(work)]
-    while len(seconds) < _MOST_REPEATS:
-        is_enough = len(seconds) >= _LEAST_REPEATS
+    while len(seconds) < _MAX_REPEATS:
+        is_enough = len(seconds) >= _MIN_REPEATS
         if sum(seconds) >= (budget_s if is_enough else 2 * budget_s):
             break
         seconds.append(_seconds_of(work))
@@ -183,15 +183,15 @@ def _seconds_of(work: Callable[[], None]) -> float:
     return max(time.perf_counter_ns() - start_ns, 1) / 1e9
 
 
-def _told(rates: Sequence[float], unit: str, what: str) -> tuple[Quantity, Quantity]:
-    """Return the best of the repeats, and how far below it the median lies.
+def _best(rates: Sequence[float], unit: str, what: str) -> tuple[Quantity, Quantity]:
+    """Return the best of the repeats, and how far below it the median is.
 
-    The best, because a limit is asked for and other programs can only slow us down.
+    The best, because it is a limit, and other programs can only slow this one down.
     """
     best, median = max(rates), statistics.median(rates)
     source = f"{what}, best of {len(rates)}"
     if median < _STEADY * best:
-        source += ", unsteady: other programs were running or the machine changed its clock"
+        source += ", unsteady: other programs were running or the clock changed"
     return (
         Quantity(best, unit, "measured", source),
         Quantity((1 - median / best) * 100, "%", "measured", f"{source}, median below it"),

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from snapviewer.model.image_share import IMAGE_DIMENSIONS
 from snapviewer.model.inference.running import Runner
 from snapviewer.model.inference.timing import Timing, ratio, timing_of
 from snapviewer.model.live.inputs import Inputs
 from snapviewer.model.quantity import Quantity
+from snapviewer.model.work import IMAGE_DIMENSIONS
 
 # Fewer have no spread.
 _LEAST_REPEATS = 3

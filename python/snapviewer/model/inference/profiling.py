@@ -20,7 +20,6 @@ from typing import Any
 from snapviewer import CancelledError, SnapshotError
 from snapviewer.model.energy import Energy, EnergyMeter, WorkTotals
 from snapviewer.model.graph import Graph, Node, TensorSpec
-from snapviewer.model.image_share import DOMINANT, image_share
 from snapviewer.model.inference import running
 from snapviewer.model.inference.allocations import watch_memory
 from snapviewer.model.inference.batches import Batches, time_batches
@@ -36,7 +35,7 @@ from snapviewer.model.inference.threads import ThreadRun, counts_up_to, thread_r
 from snapviewer.model.inference.torch_profiler import timed
 from snapviewer.model.roofline import Roof, measure_roof
 from snapviewer.model.system import SystemMonitor, SystemUse, read_memory
-from snapviewer.model.work import Uncounted, totals_of, work_of
+from snapviewer.model.work import MOSTLY_IMAGES, Uncounted, image_share, totals_of, work_of
 from snapviewer.text.sanitize import MAX_NAME_CHARS, sanitize
 
 _THREADS_SHARE, _ENERGY_SHARE, _LAYOUT_SHARE, _BATCH_SHARE = 0.5, 0.2, 0.3, 0.5
@@ -275,7 +274,7 @@ def _layouts(
     runner: Runner, runs: Runs, graph: Graph | None, repeats: int, budget_s: float, steps: Steps
 ) -> Layouts | None:
     nodes = runs.recorded.nodes if runs.recorded else graph.nodes if graph else ()
-    if image_share(nodes) < DOMINANT:
+    if image_share(nodes) < MOSTLY_IMAGES:
         return None
     end_ns = running.clock_ns() + budget_s * _LAYOUT_SHARE * 1e9
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
-from snapviewer.model.graph import MOST_NODES, Node, TensorSpec, Unknown, Value
+from snapviewer.model.graph import MAX_NODES, Node, TensorSpec, Unknown, Value
 from snapviewer.model.pt2.values import (
     Scope,
     Sizes,
@@ -60,7 +60,7 @@ class Follower:
 
     def __init__(self, sizes: Sizes) -> None:
         self._sizes = sizes
-        self._left = MOST_NODES
+        self._left = MAX_NODES
         self.notes: list[str] = []
 
     def nodes(
@@ -92,7 +92,7 @@ class Follower:
                 found.extend(replace(node, times=node.times * times) for node in inlined)
                 continue
             if self._left == 0:
-                self._note(f"operations after the first {MOST_NODES:,} are left out")
+                self._note(f"operations after the first {MAX_NODES:,} are left out")
                 break
             self._left -= 1
             node = replace(_node(op, entry, scope, names, here), times=prod(batches))

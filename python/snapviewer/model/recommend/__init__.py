@@ -1,22 +1,13 @@
-"""What follows from the numbers of a model: what to prune, quantize, fuse or lay out otherwise.
+"""Recommendations: what to prune, quantize, fuse or lay out differently, with gain and evidence.
 
-Each recommendation says what it gains and why. They are ranked by the share of the model's bytes,
-FLOPs, memory traffic or, where runs were timed, time that they would save.
+They are ranked by the share of the model's bytes, FLOPs, memory traffic or, where runs were timed,
+time that they would save.
 """
 
-# What these modules do when they are imported is to register their recommenders.
-from snapviewer.model.recommend import (
-    batch,
-    bits,
-    fusion,
-    layout,
-    pace,
-    pruning,
-    rank,
-    storage,
-)
+# Importing these modules registers their recommenders.
+from snapviewer.model.recommend import bits, fusion, runs, weights
 from snapviewer.model.recommend.registry import (
-    LEAST_SHARE,
+    MIN_SHARE,
     Advice,
     Known,
     Recommendation,
@@ -29,22 +20,18 @@ from snapviewer.model.recommend.registry import (
 )
 
 __all__ = [
-    "LEAST_SHARE",
+    "MIN_SHARE",
     "Advice",
     "Known",
     "Recommendation",
     "advice_for_node",
     "advice_for_parameter",
-    "batch",
     "bits",
     "fusion",
-    "layout",
     "node_recommender",
-    "pace",
     "parameter_recommender",
-    "pruning",
-    "rank",
     "recommend",
     "recommender",
-    "storage",
+    "runs",
+    "weights",
 ]

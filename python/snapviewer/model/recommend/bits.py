@@ -1,18 +1,17 @@
-"""Fewer bits: round trips to int8 and int4 that were really made, and halves of floats."""
+"""Fewer bits: quantization to int8 or int4 as far as a round trip allows, and 16-bit floats."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from snapviewer.model.measures import GOOD_INT4_DB, GOOD_INT8_DB, best_db
-from snapviewer.model.nodes import NodeFacts
+from snapviewer.model.compression import GOOD_INT4_DB, GOOD_INT8_DB, best_db
+from snapviewer.model.nodes import NodeDetails
 from snapviewer.model.parameters import Parameter
-from snapviewer.model.quantity import Quantity
-from snapviewer.model.recommend.gains import named
 from snapviewer.model.recommend.registry import (
     Advice,
     Known,
     Recommendation,
+    bytes_saved,
     node_recommender,
     parameter_recommender,
     recommender,
@@ -21,14 +20,13 @@ from snapviewer.text.units import count_of
 
 _TARGETS = (("int4", 4, GOOD_INT4_DB), ("int8", 8, GOOD_INT8_DB))
 _LARGEST_HALF = 65504.0
-# Only these hold what a matrix product reads; scales and shifts are kept as they are.
-_LEAST_DIMENSIONS = 2
+# Weights of matrix products; scales and shifts are kept as they are.
+_MIN_DIMENSIONS = 2
 
 
 @recommender
 def fewer_bits(known: Known) -> Iterator[Recommendation]:
-    """For each format, all tensors that stand a round trip to it."""
-    total = known.parameters.size_bytes
+    """For each format, all tensors that a round trip to it preserves well enough."""
     for target, bits, least in _TARGETS:
         fitting = [
             (item, decibels)
@@ -37,45 +35,42 @@ def fewer_bits(known: Known) -> Iterator[Recommendation]:
             and (decibels := best_db(item, target)) is not None
             and decibels >= least
         ]
-        saved = sum(_saved_bytes(item, bits) for item, _ in fitting)
-        if saved > 0 and total:
-            worst = min(decibels for _, decibels in fitting)
-            yield Recommendation(
-                "quantization",
-                f"Quantize the weights of {count_of(len(fitting), 'tensor')} to {target}",
-                named([item for item, _ in fitting]),
-                Quantity(saved, "bytes", "computed", f"stored in {bits} bits, scales left out"),
-                saved / total,
-                f"each keeps an SQNR of {worst:.1f} dB or more in a round trip with a scale for "
-                f"each channel ({least:g} dB asked for); measure the accuracy after"
-                + ("; in the place of int8, not beside it" if target == "int4" else ""),
-            )
+        worst = min((decibels for _, decibels in fitting), default=0.0)
+        yield from bytes_saved(
+            known,
+            [(item, _saved_bytes(item, bits)) for item, _ in fitting],
+            "quantization",
+            f"Quantize the weights of {count_of(len(fitting), 'tensor')} to {target}",
+            "computed",
+            f"stored in {bits} bits, scales left out",
+            f"each keeps an SQNR of {worst:.1f} dB or more in a round trip with a scale per "
+            f"channel ({least:g} dB required); measure the accuracy afterwards"
+            + ("; instead of int8, not in addition" if target == "int4" else ""),
+        )
 
 
 @recommender
 def half_of_the_bits(known: Known) -> Iterator[Recommendation]:
-    """Weights of which nothing but the type is known, as in files too large to be read."""
-    total = known.parameters.size_bytes
-    unread = [
-        item
+    """Weights of which only the type is known, as in files too large to read."""
+    saved = [
+        (item, _saved_bytes(item, 16))
         for item in known.parameters.counted
         if item.quality is None and item.dtype in ("float32", "float64") and _is_weight(item)
     ]
-    saved = sum(_saved_bytes(item, 16) for item in unread)
-    if saved and total:
-        yield Recommendation(
-            "quantization",
-            f"Store {count_of(len(unread), 'tensor')} in 16 bits (bfloat16)",
-            named(unread),
-            Quantity(saved, "bytes", "computed", "2 bytes an element instead of what it has"),
-            saved / total,
-            "bfloat16 has the range of float32; what fewer bits cost here was not computed "
-            "(--quality), so compare the accuracy",
-        )
+    yield from bytes_saved(
+        known,
+        saved,
+        "quantization",
+        f"Store {count_of(len(saved), 'tensor')} in 16 bits (bfloat16)",
+        "computed",
+        "2 bytes per element",
+        "bfloat16 has the range of float32; the cost of fewer bits was not computed (--quality), "
+        "so compare the accuracy",
+    )
 
 
 def _is_weight(item: Parameter) -> bool:
-    return len(item.shape) >= _LEAST_DIMENSIONS
+    return len(item.shape) >= _MIN_DIMENSIONS
 
 
 def _saved_bytes(item: Parameter, bits: int) -> int:
@@ -84,7 +79,7 @@ def _saved_bytes(item: Parameter, bits: int) -> int:
 
 @parameter_recommender
 def bits_of_parameter(item: Parameter) -> Iterator[Advice]:
-    """The fewest bits that a round trip stands; else half of them."""
+    """The fewest bits that a round trip allows, else 16."""
     if not _is_weight(item):
         return
     for target, bits, least in _TARGETS:
@@ -93,7 +88,7 @@ def bits_of_parameter(item: Parameter) -> Iterator[Advice]:
             yield Advice(
                 "quantization",
                 f"Quantize to {bits} bits ({target})",
-                f"a round trip keeps {decibels:.1f} dB, {least:g} dB are asked for",
+                f"a round trip keeps {decibels:.1f} dB, {least:g} dB are required",
             )
             return
     stats = item.stats
@@ -108,8 +103,8 @@ def bits_of_parameter(item: Parameter) -> Iterator[Advice]:
 
 
 @node_recommender
-def bits_of_node(node: NodeFacts) -> Iterator[Advice]:
-    """A node all of whose weights stand int8."""
+def bits_of_node(node: NodeDetails) -> Iterator[Advice]:
+    """Whether the weights of a node can be quantized to int8."""
     weights = [item for item in node.parameters if _is_weight(item)]
     known = [best_db(item, "int8") for item in weights]
     worst = min((decibels for decibels in known if decibels is not None), default=None)
@@ -119,7 +114,7 @@ def bits_of_node(node: NodeFacts) -> Iterator[Advice]:
         yield Advice(
             "quantization",
             "Could be quantized to 8 bits",
-            f"its weights keep {worst:.1f} dB in a round trip, {GOOD_INT8_DB:g} dB are asked for",
+            f"its weights keep {worst:.1f} dB in a round trip, {GOOD_INT8_DB:g} dB are required",
         )
     else:
         yield Advice(

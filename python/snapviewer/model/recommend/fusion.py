@@ -1,18 +1,19 @@
-"""Operations that one kernel could do together with their neighbours."""
+"""Fusion: operations that one kernel could compute together with their neighbours."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from snapviewer.model.nodes import NodeFacts
+from snapviewer.model.nodes import NodeDetails
 from snapviewer.model.quantity import Quantity
-from snapviewer.model.recommend.gains import places, time_gain
 from snapviewer.model.recommend.registry import (
     Advice,
     Known,
     Recommendation,
+    node_names,
     node_recommender,
     recommender,
+    time_gain,
 )
 from snapviewer.model.work import kind_of
 from snapviewer.text.units import count_of, format_bytes
@@ -20,13 +21,13 @@ from snapviewer.text.units import count_of, format_bytes
 _PRODUCERS = ("Convolution", "Linear", "Normalization", "ElementWise", "MatMul")
 
 
-def _folds(node: NodeFacts) -> bool:
-    """Tell whether a batch normalisation follows a convolution, whose weights can take it in."""
+def _folds(node: NodeDetails) -> bool:
+    """Tell whether a batch normalisation follows a convolution, into which it can be folded."""
     before = kind_of(node.before.op) if node.before else ""
     return "batch_norm" in node.node.op and before == "Convolution"
 
 
-def _fuses(node: NodeFacts) -> bool:
+def _fuses(node: NodeDetails) -> bool:
     """Tell whether an activation works on what was just computed."""
     return (
         node.kind == "Activation"
@@ -37,7 +38,7 @@ def _fuses(node: NodeFacts) -> bool:
 
 @recommender
 def fold_normalization(known: Known) -> Iterator[Recommendation]:
-    """Batch normalisations into the weights of the convolutions before them."""
+    """Fold batch normalisations into the convolutions before them."""
     folded = [node for node in known.nodes if _folds(node)]
     if not folded:
         return
@@ -45,11 +46,11 @@ def fold_normalization(known: Known) -> Iterator[Recommendation]:
     gain, share, share_of = _gain(known, folded, "FLOP", "the work of the normalisations")
     yield Recommendation(
         "fusion",
-        f"Fold {count_of(len(folded), 'batch normalisation')} into their convolutions",
-        places(folded),
+        f"Fold {count_of(len(folded), 'batch normalisation')} into the preceding convolutions",
+        node_names(folded),
         gain,
         share,
-        f"each follows a convolution; {format_bytes(moved)} of memory traffic go, too "
+        f"each follows a convolution; it also saves {format_bytes(moved)} of memory traffic "
         "(torch.nn.utils.fuse_conv_bn_eval, torch.jit.freeze)",
         share_of,
     )
@@ -57,26 +58,26 @@ def fold_normalization(known: Known) -> Iterator[Recommendation]:
 
 @recommender
 def fuse_activations(known: Known) -> Iterator[Recommendation]:
-    """Activations with what computes their input."""
+    """Fuse activations with the operation that computes their input."""
     fused = [node for node in known.nodes if _fuses(node)]
     if not fused:
         return
     gain, share, share_of = _gain(known, fused, "bytes", "memory traffic of the activations")
     yield Recommendation(
         "fusion",
-        f"Fuse {count_of(len(fused), 'activation')} with what computes their input",
-        places(fused),
+        f"Fuse {count_of(len(fused), 'activation')} with the preceding operations",
+        node_names(fused),
         gain,
         share,
-        "each reads what the operation before it just wrote (torch.compile does this)",
+        "each reads what the operation before it wrote (torch.compile does this)",
         share_of,
     )
 
 
 def _gain(
-    known: Known, nodes: Sequence[NodeFacts], unit: str, what: str
+    known: Known, nodes: Sequence[NodeDetails], unit: str, what: str
 ) -> tuple[Quantity, float, str]:
-    """Return what leaving nodes out saves: their time, or else their FLOPs or traffic."""
+    """Return what removing nodes saves: their time if measured, else their FLOPs or traffic."""
     timed = time_gain(known, nodes, what)
     if timed is not None:
         return (*timed, "the time of a run")
@@ -88,19 +89,19 @@ def _gain(
 
 
 @node_recommender
-def fuse_node(node: NodeFacts) -> Iterator[Advice]:
-    """What a node can be fused with."""
+def fuse_node(node: NodeDetails) -> Iterator[Advice]:
+    """Advise on what a node can be fused with."""
     if _folds(node):
         yield Advice(
             "fusion",
             "Fold into the convolution before it",
-            f"its {node.moved_bytes:,} bytes of traffic go, and its scales become weights",
+            f"saves its {node.moved_bytes:,} bytes of traffic; its scales become weights",
         )
     elif _fuses(node) and node.before is not None:
         yield Advice(
             "fusion",
             f"Fuse with the {node.before.op} before it",
-            f"it reads what that just wrote: {node.moved_bytes:,} bytes of traffic",
+            f"it reads what that wrote: {node.moved_bytes:,} bytes of traffic",
         )
     elif node.kind in _PRODUCERS and node.after is not None:
         kind = kind_of(node.after.op)
@@ -108,5 +109,5 @@ def fuse_node(node: NodeFacts) -> Iterator[Advice]:
             yield Advice(
                 "fusion",
                 f"High fusion potential with the {node.after.op} after it",
-                f"that reads the {node.counted.written_bytes:,} bytes that this one writes",
+                f"which reads the {node.counted.written_bytes:,} bytes that this one writes",
             )

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from snapviewer.model.graph import MOST_NODES, Node
+from snapviewer.model.graph import MAX_NODES, Node
 from snapviewer.model.torchscript.values import Instance, Tensor
 
 MOST_STEPS = 3_000_000  # about ten seconds
@@ -66,8 +66,8 @@ class Run:
         Raises:
             StoppedError: There are too many.
         """
-        if len(self.nodes) >= MOST_NODES:
-            raise StoppedError(f"after {MOST_NODES:,} operations")
+        if len(self.nodes) >= MAX_NODES:
+            raise StoppedError(f"after {MAX_NODES:,} operations")
         self.nodes.append(node)
 
     def touch(self, thing: Changeable) -> None:

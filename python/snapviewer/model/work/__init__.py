@@ -39,9 +39,17 @@ from snapviewer.model.work.registry import (
     register,
     work_of,
 )
-from snapviewer.model.work.totals import Totals, totals_of
+from snapviewer.model.work.totals import (
+    IMAGE_DIMENSIONS,
+    MOSTLY_IMAGES,
+    Totals,
+    image_share,
+    totals_of,
+)
 
 __all__ = [
+    "IMAGE_DIMENSIONS",
+    "MOSTLY_IMAGES",
     "Call",
     "Totals",
     "Uncounted",
@@ -51,6 +59,7 @@ __all__ = [
     "einsum",
     "elementwise",
     "embedding",
+    "image_share",
     "is_counted",
     "kind_of",
     "linalg",

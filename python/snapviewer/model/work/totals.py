@@ -1,25 +1,29 @@
-"""The work of many nodes together."""
+"""The work of many nodes together, and what part of it is convolutions of images."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from snapviewer.model.graph import Node
+from snapviewer.model.graph import Node, TensorSpec
 from snapviewer.model.work.registry import NO_WORK, Uncounted, Work, kind_of, work_of
+
+MOSTLY_IMAGES = 0.5
+"""The share of the FLOPs from which convolutions of images dominate a model."""
+IMAGE_DIMENSIONS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """The work of some nodes: all together, by kind of layer, and what could not be counted."""
+    """The work of some nodes: in total, by kind of layer, and what could not be counted."""
 
     work: Work
     by_kind: dict[str, Work]
     """The kinds with the most FLOPs first."""
     counts: dict[str, int]
-    """How many nodes are of each kind, uncounted ones too."""
+    """How many nodes are of each kind, including uncounted ones."""
     uncounted: tuple[tuple[Node, str], ...]
-    """Nodes with the reasons why."""
+    """Nodes, each with the reason."""
 
 
 def totals_of(nodes: Iterable[Node]) -> Totals:
@@ -43,3 +47,20 @@ def totals_of(nodes: Iterable[Node]) -> Totals:
         by_kind[kind] = by_kind.get(kind, NO_WORK) + one
     ranked = sorted(by_kind.items(), key=lambda item: (-item[1].flops, item[0]))
     return Totals(work, dict(ranked), counts, tuple(uncounted))
+
+
+def image_share(nodes: Sequence[Node]) -> float:
+    """Return the share of the FLOPs that are convolutions of images."""
+    whole = part = 0
+    for node in nodes:
+        work = work_of(node)
+        flops = 0 if isinstance(work, Uncounted) else work.flops
+        whole += flops
+        part += flops if _is_image_convolution(node) else 0
+    return part / whole if whole else 0.0
+
+
+def _is_image_convolution(node: Node) -> bool:
+    first = node.arguments[0] if node.arguments else None
+    is_image = isinstance(first, TensorSpec) and len(first.shape) == IMAGE_DIMENSIONS
+    return is_image and "conv" in node.op

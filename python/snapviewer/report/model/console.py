@@ -7,8 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from snapviewer.model.analysis import ModelAnalysis
-from snapviewer.model.compute import compute_of
-from snapviewer.model.nodes import NodeFacts
+from snapviewer.model.nodes import NodeDetails
 from snapviewer.model.parameters import Parameter
 from snapviewer.model.quantity import Quantity
 from snapviewer.model.work import Uncounted
@@ -91,7 +90,7 @@ def _nodes(analysis: ModelAnalysis) -> Iterator[str]:
     yield ""
 
 
-def _node_line(node: NodeFacts) -> str:
+def _node_line(node: NodeDetails) -> str:
     if isinstance(node.work, Uncounted):
         flops, memory = "not counted", "unknown"
     else:
@@ -147,7 +146,7 @@ def _parameter_totals(analysis: ModelAnalysis) -> Iterator[str]:
 
 def _computation(analysis: ModelAnalysis) -> Iterator[str]:
     totals, graph = analysis.totals, analysis.graph
-    flops = compute_of(graph, totals).flops
+    _, flops = analysis.work
     if totals is None or graph is None:
         yield f"Total Theoretical FLOPs: {format_quantity(flops)}"
         return

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 
 from snapviewer import __version__
 from snapviewer.model.analysis import ModelAnalysis
-from snapviewer.model.compute import compute_of
-from snapviewer.model.measures import compressibility, int8_db, pruning_potential
-from snapviewer.model.nodes import NodeFacts
+from snapviewer.model.compression import compressibility, int8_db, pruning_potential
+from snapviewer.model.nodes import NodeDetails
 from snapviewer.model.parameters import largest
 from snapviewer.model.recommend import advice_for_node
 from snapviewer.model.work import Uncounted
@@ -82,7 +81,7 @@ def overview_blocks(analysis: ModelAnalysis) -> Iterator[Block]:
     known = [row[:3] for row in _main_figures(analysis) if row[2] != "unavailable"]
     rows = tuple(tuple(map(text, row)) for row in known)
     yield Table(columns("Figure", "Value|", "Status"), rows)
-    macs, _ = compute_of(analysis.graph, analysis.totals)
+    macs, _ = analysis.work
     if macs.value is None:
         yield Paragraph(text(f"Work of a run: {format_quantity(macs)}."))
     else:
@@ -124,7 +123,7 @@ def _main_figures(analysis: ModelAnalysis) -> Iterator[Figure]:
     yield "Parameters", f"{found.count:,}", "computed", "shapes; tied ones once"
     yield "Parameter memory", format_bytes(found.size_bytes), "computed", "types"
     if analysis.totals is not None:
-        macs, flops = compute_of(analysis.graph, analysis.totals)
+        macs, flops = analysis.work
         is_known = macs.value is not None
         value = f"{format_quantity(macs)} ({format_quantity(flops)})" if is_known else "–"
         yield "Work of a run", value, macs.status, f"{macs.source}; {_counted_for(analysis)}"
@@ -234,7 +233,7 @@ def _nodes(analysis: ModelAnalysis) -> Iterator[Block]:
     yield from _rest(len(analysis.nodes), "nodes")
 
 
-def _node(node: NodeFacts, *, is_timed: bool) -> tuple[Text, ...]:
+def _node(node: NodeDetails, *, is_timed: bool) -> tuple[Text, ...]:
     intensity, energy_nj = node.intensity.value, node.energy.value
     topics = dict.fromkeys(item.topic for item in advice_for_node(node))
     return (

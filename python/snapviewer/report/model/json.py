@@ -10,10 +10,7 @@ from dataclasses import fields, is_dataclass, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from snapviewer.model.compute import compute_of
-from snapviewer.model.energy import Energy
-from snapviewer.model.graph import Graph, TensorSpec, Value
-from snapviewer.model.measures import (
+from snapviewer.model.compression import (
     NOT_ASKED,
     compressibility,
     compression_ratio,
@@ -21,12 +18,14 @@ from snapviewer.model.measures import (
     pruning_potential,
     quantization_sensitivity,
 )
-from snapviewer.model.nodes import NodeFacts
+from snapviewer.model.energy import Energy
+from snapviewer.model.graph import TensorSpec, Value
+from snapviewer.model.nodes import NodeDetails
 from snapviewer.model.parameters import Parameter, Parameters
 from snapviewer.model.placement import no_placement
 from snapviewer.model.quantity import Quantity, unavailable
 from snapviewer.model.recommend import advice_for_node, advice_for_parameter
-from snapviewer.model.work import Totals, Uncounted, kind_of
+from snapviewer.model.work import Uncounted, kind_of
 
 if TYPE_CHECKING:
     from snapviewer.model.analysis import ModelAnalysis
@@ -53,7 +52,7 @@ def to_json(analysis: ModelAnalysis) -> dict[str, Any]:
             "layers": dict(architecture.layers),
         },
         "parameters": _parameters(analysis.parameters),
-        "compute": _compute(analysis.graph, analysis.totals),
+        "compute": _compute(analysis),
         "nodes": [_node(node) for node in analysis.nodes],
         "inference": profile_json(profile) if profile else None,
         "energy": energy_json(analysis.energy),
@@ -205,14 +204,15 @@ def _quality(item: Parameter, why: str) -> dict[str, Any]:
 # The graph
 
 
-def _compute(graph: Graph | None, totals: Totals | None) -> dict[str, Any]:
-    compute = compute_of(graph, totals)
+def _compute(analysis: ModelAnalysis) -> dict[str, Any]:
+    graph, totals = analysis.graph, analysis.totals
+    macs, flops = analysis.work
     by_kind = totals.by_kind if totals else {}
     return {
-        "macs": _plain(compute.macs),
-        "flops": _plain(compute.flops),
+        "macs": _plain(macs),
+        "flops": _plain(flops),
         "by_type": {
-            kind: _plain(replace(compute.flops, value=work.flops))
+            kind: _plain(replace(flops, value=work.flops))
             for kind, work in by_kind.items()
             if work.flops
         },
@@ -225,7 +225,7 @@ def _compute(graph: Graph | None, totals: Totals | None) -> dict[str, Any]:
     }
 
 
-def _node(facts: NodeFacts) -> dict[str, Any]:
+def _node(facts: NodeDetails) -> dict[str, Any]:
     node, work = facts.node, facts.work
     why = work.why if isinstance(work, Uncounted) else None
     formula = traffic = "formula on the shapes of the graph"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from snapviewer.model.analysis import ModelAnalysis
-from snapviewer.model.compute import compute_of
-from snapviewer.model.measures import (
+from snapviewer.model.compression import (
     NOT_ASKED,
     best_db,
     compressibility,
@@ -14,7 +13,7 @@ from snapviewer.model.measures import (
     pruning_potential,
     quantization_sensitivity,
 )
-from snapviewer.model.nodes import NodeFacts
+from snapviewer.model.nodes import NodeDetails
 from snapviewer.model.parameters import Parameter
 from snapviewer.model.quantity import Quantity
 from snapviewer.model.recommend import Advice, advice_for_node, advice_for_parameter
@@ -60,7 +59,7 @@ def _executive(analysis: ModelAnalysis) -> Iterator[str]:
     yield f"Architecture: {analysis.architecture.label}"
     yield f"Parameters: {analysis.parameters.count:,}"
     yield f"Parameter Memory: {format_mb(analysis.parameters.size_bytes)}"
-    macs = compute_of(analysis.graph, totals).macs
+    macs, _ = analysis.work
     if totals is None or macs.value is None:
         yield f"Computation: {format_quantity(macs)}"
     else:
@@ -172,7 +171,7 @@ def _nodes(analysis: ModelAnalysis) -> Iterator[str]:
         yield from _node(node)
 
 
-def _node(facts: NodeFacts) -> Iterator[str]:
+def _node(facts: NodeDetails) -> Iterator[str]:
     work = facts.work
     yield f"Node: {facts.name} ({sanitize(facts.node.op)})"
     yield f"  Type: {facts.kind}"

@@ -1,4 +1,4 @@
-"""What the operations or the parameters of a model show of its kind: counts, order, masks."""
+"""Features that tell the class of a model: counts and order of layers, masks, kinds of inputs."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from snapviewer.model.work.sizes import flatten
 
 
 @dataclass(frozen=True, slots=True)
-class Signs:
-    """What was found.
+class ArchitectureFeatures:
+    """The features of a model.
 
-    `backbone` is how many convolutions stand before the attention or behind it, or look at
-    neighbours between its layers: what only cuts an image into patches is none of them.
+    `backbone` is the number of convolutions before the attention or after it, or that look at
+    neighbours between its layers; a convolution that only cuts an image into patches is not one.
     """
 
     convolutions: int = 0
@@ -39,15 +39,15 @@ class Signs:
 # With the graph
 
 
-def signs_of_graph(graph: Graph) -> Signs:
-    """Return what the operations of a graph show."""
+def features_of_graph(graph: Graph) -> ArchitectureFeatures:
+    """Return the features that the operations of a graph show."""
     nodes = graph.nodes
     kinds = [kind_of(node.op) for node in nodes]
     layers = [at for at, kind in enumerate(kinds) if kind == "Convolution"]
     forms = [_form_of(nodes[at]) for at in layers]
     attentions = _attention_places(nodes, kinds)
     inputs = [value for value in flatten(graph.inputs) if isinstance(value, TensorSpec)]
-    return Signs(
+    return ArchitectureFeatures(
         convolutions=len(layers),
         backbone=_backbone(layers, forms, attentions),
         patches=forms.count("patches"),
@@ -55,7 +55,7 @@ def signs_of_graph(graph: Graph) -> Signs:
         attentions=len(attentions),
         recurrent=kinds.count("Recurrent"),
         linears=kinds.count("Linear"),
-        # A table of positions is an embedding too, and goes with any kind of input.
+        # A table of positions is an embedding as well, with any kind of input.
         has_tokens="Embedding" in kinds and _may_be_tokens(graph, inputs),
         has_images=any(len(spec.shape) >= 4 and not is_integral(spec.dtype) for spec in inputs),
         is_causal=any(_is_causal(node) for node in nodes),
@@ -64,7 +64,7 @@ def signs_of_graph(graph: Graph) -> Signs:
 
 
 def attentions_of(nodes: Sequence[Node]) -> int:
-    """Count attention layers, those that are written out as products too."""
+    """Count attention layers, including those written out as matrix products."""
     return len(_attention_places(nodes, [kind_of(node.op) for node in nodes]))
 
 
@@ -73,7 +73,7 @@ def _may_be_tokens(graph: Graph, inputs: Sequence[TensorSpec]) -> bool:
 
 
 def _has_sound_and_tokens(inputs: Sequence[TensorSpec]) -> bool:
-    """Whether features of steps go in beside tokens, as where speech becomes text."""
+    """Whether the inputs are features of steps and tokens, as in speech recognition."""
     kinds = {(is_integral(spec.dtype), len(spec.shape)) for spec in inputs}
     return {(True, 2), (False, 3)} <= kinds
 
@@ -85,7 +85,7 @@ def _given(node: Node, place: int, name: str) -> Value:
 
 
 def _form_of(node: Node) -> str:
-    """Tell what a convolution does: cuts patches, looks at neighbours, or mixes channels."""
+    """Return the form of a convolution: patches, pointwise, depthwise or dense."""
     weight, stride = _given(node, 1, "weight"), _given(node, 3, "stride")
     if not isinstance(weight, TensorSpec) or len(weight.shape) < 3:
         return "dense"
@@ -107,7 +107,7 @@ def _backbone(layers: Sequence[int], forms: Sequence[str], attentions: Sequence[
 
 
 def _attention_places(nodes: Sequence[Node], kinds: Sequence[str]) -> list[int]:
-    """Return where attention is: fused, or a softmax of one product that goes into another."""
+    """Return the places of attention: fused, or a softmax between two matrix products."""
     found: list[int] = []
     scores: list[TensorSpec] = []
     weights: tuple[int, TensorSpec] | None = None
@@ -131,7 +131,7 @@ def _tensors(values: tuple[Value, ...]) -> list[TensorSpec]:
 
 
 def _is_alike(one: TensorSpec, other: TensorSpec) -> bool:
-    """Whether two tensors may have the same elements in another shape, and rows as long."""
+    """Whether two tensors may have the same elements in another shape, with rows as long."""
     if not one.shape or not other.shape or len(one.shape) < 2 or len(other.shape) < 2:
         return False
     if None in one.shape or None in other.shape:
@@ -143,29 +143,29 @@ def _count(spec: TensorSpec) -> int:
     return prod(size or 0 for size in spec.shape)
 
 
-_COMPARING = tuple(f"aten::{name}" for name in ("le", "lt", "ge", "gt"))
-_LOOKING = tuple(f"aten::{name}" for name in ("slice", "masked_fill", "where", "eq", "select"))
+_COMPARISONS = tuple(f"aten::{name}" for name in ("le", "lt", "ge", "gt"))
+_MASKING = tuple(f"aten::{name}" for name in ("slice", "masked_fill", "where", "eq", "select"))
 
 
 def _is_causal(node: Node) -> bool:
-    """Whether an operation hides what comes later: a flag, a triangle, or places compared."""
+    """Whether an operation masks later positions: a flag, a triangle, or compared positions."""
     if node.op in ("aten::tril", "aten::triu"):
         return True
     if "scaled_dot_product" in node.op and _given(node, 5, "is_causal") is True:
         return True
     given = _tensors(node.arguments)
-    if node.op in _COMPARING and len(given) == 2:
-        return _is_each_with_each(*given)
-    # A triangle that is kept in a buffer, of as many rows as columns.
+    if node.op in _COMPARISONS and len(given) == 2:
+        return _is_pairwise(*given)
+    # A triangle kept in a square buffer.
     return (
-        node.op in _LOOKING
+        node.op in _MASKING
         and bool(node.parameters)
         and any(_is_square(spec) for spec in given[:2])
     )
 
 
-def _is_each_with_each(one: TensorSpec, other: TensorSpec) -> bool:
-    """Whether a column of whole numbers is compared with a row: the places of a sequence."""
+def _is_pairwise(one: TensorSpec, other: TensorSpec) -> bool:
+    """Whether a column of integers is compared with a row: the positions of a sequence."""
     if not (is_integral(one.dtype) and is_integral(other.dtype)):
         return False
     return any(
@@ -183,7 +183,7 @@ def _is_square(spec: TensorSpec) -> bool:
 
 
 def _has_two_sequences(nodes: Sequence[Node], attentions: Sequence[int]) -> bool:
-    """Whether one sequence looks at another: by the modules' names, tables, or lengths."""
+    """Whether one sequence attends to another: by names of modules, tables, or lengths."""
     sides = {side for at in attentions for side in _sides(nodes[at].module)}
     if len(sides) == 2:
         return True
@@ -195,7 +195,7 @@ def _has_two_sequences(nodes: Sequence[Node], attentions: Sequence[int]) -> bool
     )
     if any(count > 1 for count in tables.values()):
         return True
-    # In a decoder of one layer a third of the attention looks elsewhere.
+    # In a decoder of one layer a third of the attention is cross-attention.
     crossed = sum(_is_crossed(nodes[at]) for at in attentions)
     return crossed > 0 and 4 * crossed >= len(attentions)
 
@@ -207,14 +207,14 @@ def _sides(path: str) -> Iterator[str]:
 
 
 def _is_crossed(node: Node) -> bool:
-    """Whether a sequence looks at a longer one; to look at less is to save work in one sequence."""
+    """Whether a sequence attends to a longer one; attending to less saves work in one sequence."""
     query, key = _given(node, 0, "query"), _given(node, 1, "key")
     if not (isinstance(query, TensorSpec) and isinstance(key, TensorSpec)):
         return False
     if "attention" not in node.op or min(len(query.shape), len(key.shape)) < 2:
         return False
-    looking, seen = query.shape[-2], key.shape[-2]
-    return looking is not None and seen is not None and 1 < looking < seen
+    queries, keys = query.shape[-2], key.shape[-2]
+    return queries is not None and keys is not None and 1 < queries < keys
 
 
 # With the parameters alone
@@ -233,12 +233,12 @@ _CAUSAL = re.compile(
     r"(^|\.)(wte|lm_head|c_attn|embed_out|embed_tokens|gate_proj|gate_up_proj"
     r"|post_attention_layernorm|ln_f)\."
 )
-# RoBERTa has a head of a decoder's name, and BART has both halves.
+# RoBERTa has a head with the name of a decoder, and BART has both halves.
 _ENCODER = re.compile(r"(^|\.)encoders?\.")
 
 
-def signs_of_parameters(parameters: Sequence[Parameter]) -> Signs:
-    """Return what the names and shapes of parameters show."""
+def features_of_parameters(parameters: Sequence[Parameter]) -> ArchitectureFeatures:
+    """Return the features that the names and shapes of parameters show."""
     layers = layers_of_parameters(parameters)
     names = [item.name for item in parameters]
     kernels = [item.shape for item in parameters if _kind_of(item) == "Convolution"]
@@ -247,7 +247,7 @@ def signs_of_parameters(parameters: Sequence[Parameter]) -> Signs:
     has_tokens = any(_TOKENS.search(name) for name in names)
     attention = [item.name for item in parameters if _kind_of(item) == "Attention"]
     sides = {side for name in attention for side in _sides(name)}
-    return Signs(
+    return ArchitectureFeatures(
         convolutions=len(kernels),
         backbone=len(kernels) - depthwise - pointwise if layers.get("Attention") else len(kernels),
         depthwise=depthwise,
@@ -262,7 +262,7 @@ def signs_of_parameters(parameters: Sequence[Parameter]) -> Signs:
 
 
 def layers_of_parameters(parameters: Iterable[Parameter]) -> dict[str, int]:
-    """Count layers by the weights that they have."""
+    """Count layers by their weights."""
     layers: dict[str, int] = {}
     for item in parameters:
         kind = _kind_of(item)

@@ -1,4 +1,4 @@
-"""What the elements of a parameter say: how far it can be pruned, in how few bits it can be kept.
+"""How far a parameter can be pruned, and in how few bits it can be stored.
 
 All of it follows from `quality`, which reads every element; without that there is no answer.
 """
@@ -11,19 +11,19 @@ from dataclasses import dataclass
 from snapviewer.model.parameters import Parameter
 from snapviewer.model.quantity import Quantity, unavailable
 
-# What a round trip may cost: 8 bits are seldom noticed above 30 dB, 4 bits above 20 dB.
+# The signal-to-noise ratio that a round trip must keep.
 GOOD_INT8_DB = 30.0
 GOOD_INT4_DB = 20.0
-# The part of a tensor's squared norm that pruning may take.
+# The share of the squared norm that pruning may remove.
 PRUNABLE_LOSS = 0.01
-# The range over which int8 goes from harmless to ruinous.
-_HARMLESS_DB, _RUINOUS_DB = 50.0, 10.0
+# The range over which int8 goes from harmless to useless.
+_HARMLESS_DB, _USELESS_DB = 50.0, 10.0
 
-NOT_ASKED = "the elements were not read for it"
+NOT_ASKED = "the elements were not read"
 
 
 def pruning_potential(item: Parameter) -> float | None:
-    """Return the largest share of a tensor whose loss is no more than `PRUNABLE_LOSS`."""
+    """Return the largest share of a tensor whose removal loses at most `PRUNABLE_LOSS`."""
     if item.quality is None or not item.quality.pruning:
         return None
     shares = [point.share for point in item.quality.pruning if point.lost <= PRUNABLE_LOSS]
@@ -49,16 +49,16 @@ def int8_db(item: Parameter) -> float | None:
 
 
 def quantization_sensitivity(item: Parameter) -> float | None:
-    """Return how much int8 hurts: 0 from 50 dB on, 1 at 10 dB and below, straight in between."""
+    """Return how much int8 hurts: 0 from 50 dB, 1 at 10 dB and below, linear in between."""
     decibels = int8_db(item)
     if decibels is None:
         return None
-    return min(1.0, max(0.0, (_HARMLESS_DB - decibels) / (_HARMLESS_DB - _RUINOUS_DB)))
+    return min(1.0, max(0.0, (_HARMLESS_DB - decibels) / (_HARMLESS_DB - _USELESS_DB)))
 
 
 @dataclass(frozen=True, slots=True)
 class Compression:
-    """The fewest bits for each element that keep a tensor good enough, and by which way."""
+    """The fewest bits per element that keep a tensor good enough, and the way to store them."""
 
     stored_bits: float
     bits: float
@@ -66,33 +66,33 @@ class Compression:
 
     @property
     def score(self) -> float:
-        """The share of the bytes that would go: 0 for none of them."""
+        """The share of the bytes that would be saved."""
         return 1 - self.bits / self.stored_bits
 
     @property
     def ratio(self) -> float:
-        """How many times smaller it would be."""
+        """The factor by which it would be smaller."""
         return self.stored_bits / self.bits
 
 
 FORMULA = (
-    "1 − bits / stored bits, with the fewest bits an element of: as stored; the mask of zeros and "
-    f"the rest (after pruning what loses ≤ {PRUNABLE_LOSS:.0%} of the squared norm); int8 if a "
+    "1 − bits / stored bits, with the fewest bits per element of: as stored; a mask of zeros and "
+    f"the rest (after pruning that loses ≤ {PRUNABLE_LOSS:.0%} of the squared norm); int8 if a "
     f"round trip keeps {GOOD_INT8_DB:g} dB, entropy coded min(8, entropy of 64 bins + 2); int4 if "
     f"it keeps {GOOD_INT4_DB:g} dB"
 )
 
 
 def compression_of(item: Parameter) -> Compression | None:
-    """Find how small a tensor could be kept; None if its elements were not read.
+    """Find how small a tensor could be stored; None if its elements were not read.
 
-    The histogram has 64 bins, of which each covers some 4 of the 256 steps of int8, so that their
-    entropy is at most 2 bits above that of the bins.
+    Each of the 64 bins of the histogram covers about 4 of the 256 steps of int8, so the entropy of
+    the steps is at most 2 bits above that of the bins.
     """
     if item.stats is None or not item.elements or not item.size_bytes:
         return None
     stored = item.size_bytes * 8 / item.elements
-    bits, way = min([(stored, "as it is stored"), *_ways(item, stored)])
+    bits, way = min([(stored, "as stored"), *_ways(item, stored)])
     return Compression(stored, bits, way)
 
 
@@ -113,7 +113,7 @@ def _ways(item: Parameter, stored: float) -> Iterator[tuple[float, str]]:
 
 
 def compressibility(item: Parameter) -> Quantity:
-    """Return the Compressibility Score, with its formula."""
+    """Return the compressibility score, with its formula."""
     found = compression_of(item)
     if found is None:
         return unavailable("share", item.unmeasured or NOT_ASKED)
@@ -124,7 +124,7 @@ def compressibility(item: Parameter) -> Quantity:
 
 
 def compression_ratio(item: Parameter) -> Quantity:
-    """Return how many times smaller it could be kept."""
+    """Return the factor by which it could be smaller."""
     found = compression_of(item)
     if found is None:
         return unavailable("×", item.unmeasured or NOT_ASKED)
