@@ -318,7 +318,7 @@ def test_the_command_writes_what_the_name_of_the_output_says(
 
     ran = run_here(capsys, "explore", file, "-o", output)
 
-    assert (ran.code, ran.out) == (0, "")
+    assert (ran.code, ran.out) == (0, f"{output}: {output.stat().st_size:,} bytes\n")
     assert output.read_text(encoding="utf-8").startswith(begins)
 
 
@@ -359,8 +359,12 @@ def test_the_command_opens_the_checkpoint_of_a_directory(
         (["FILE", "--depth", "0"], 2, "must be 1 or more"),
         (["FILE", "--hide-below", "xK"], 2, "must be a number, such as 1000 or 10K"),
         (["FILE", "--hide-below", "-1"], 2, "must be 0 or more"),
-        (["FILE", "-o", "out.xyz"], 2, "--export says what is to be written"),
-        (["FILE", "--compare", "FILE", "--export", "svg"], 2, "as text only"),
+        (["FILE", "-o", "out.xyz"], 2, "the suffix of an output picks its format"),
+        (
+            ["FILE", "--compare", "FILE", "--export", "svg"],
+            2,
+            "written as text or json",
+        ),
     ],
 )
 def test_the_command_fails_with_one_sentence(
