@@ -24,7 +24,7 @@ from torchvision.models import resnet18
 
 from snapviewer import cli, demo
 from snapviewer.explorer import ExplorerConfig, record_torch_module_forward_stats
-from snapviewer.explorer.app.opening import subject_of
+from snapviewer.explorer.explored_model import load_model
 from snapviewer.gui.app import Window
 from support.display import click, move, screenshot, xvfb
 from support.explorer_driver import Driver, drive, normalised
@@ -124,7 +124,7 @@ def _explored() -> str:
         await driver.pilot.pause(1)
         pictures.append(normalised(driver.app.export_screenshot()))
 
-    drive(subject_of(model), look, size=(124, 30), config=ExplorerConfig())
+    drive(load_model(model), look, size=(124, 30), config=ExplorerConfig())
     return pictures[0]
 
 

@@ -15,7 +15,7 @@ import snapviewer
 from snapviewer.explorer.checkpoint import tree_of_checkpoint
 from snapviewer.explorer.compare import compare_trees
 from snapviewer.explorer.live import tree_of_module
-from snapviewer.report.tree.diagram import diagram_of
+from snapviewer.report.tree.diagram import as_svg
 from snapviewer.report.tree.text import as_text
 
 MODULES = 50_000
@@ -42,7 +42,7 @@ def _trees() -> None:
     for name, work, limit in (
         ("tree with all sums", lambda: tree_of_module(model), TREE_LIMIT),
         ("as text", lambda: as_text(tree), None),
-        ("as a diagram", lambda: diagram_of(tree), None),
+        ("as a diagram", lambda: as_svg(tree), None),
         ("compared with itself", lambda: compare_trees(tree, tree), None),
     ):
         _row(name, best(work, repeats=5), baseline, limit)

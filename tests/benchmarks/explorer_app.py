@@ -21,8 +21,8 @@ from textual.widgets import Tree as TextualTree
 
 from snapviewer.explorer.app.program import ExplorerApp
 from snapviewer.explorer.app.tree_view import TreeView
+from snapviewer.explorer.explored_model import ExploredModel
 from snapviewer.explorer.labels import label
-from snapviewer.explorer.subject import Subject
 from snapviewer.explorer.tree import ModuleNode, Tree
 from snapviewer.explorer.view.search import Query
 
@@ -47,7 +47,7 @@ def run() -> None:
 
 
 def _run(tree: Tree) -> None:
-    ours = min(_first_paint(lambda: ExplorerApp(Subject(tree)), TreeView) for _ in range(4))
+    ours = min(_first_paint(lambda: ExplorerApp(ExploredModel(tree)), TreeView) for _ in range(4))
     theirs = min(_first_paint(lambda: _Plain(tree), TextualTree) for _ in range(2))
     print(f"\nthe explorer: {tree.root.sums.modules:,} modules, {SIZE[0]} × {SIZE[1]} cells")
     print(f"  Textual's Tree, first paint  {theirs * 1e3:8.0f} ms")
@@ -127,7 +127,7 @@ async def _typing(tree: Tree) -> None:
 
         theirs = best(anew, repeats=2)
     print(f"  Textual's Tree, 4,545 matches{theirs * 1e3:8.0f} ms")
-    app = ExplorerApp(Subject(tree))
+    app = ExplorerApp(ExploredModel(tree))
     async with app.run_test(size=SIZE) as pilot:
         await pilot.pause()
         for text in TYPED:

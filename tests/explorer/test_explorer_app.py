@@ -19,28 +19,26 @@ from textual.widgets import Input, Static
 
 import snapviewer.explorer.app
 from snapviewer import CancelledError, SnapshotError
-from snapviewer.explorer.app import explore
 from snapviewer.explorer.app import panel as panel_module
+from snapviewer.explorer.app import panels
 from snapviewer.explorer.app import program as program_module
-from snapviewer.explorer.app.dialogs import ExportScreen, HelpScreen, LabelScreen
-from snapviewer.explorer.app.exporting import write_export
+from snapviewer.explorer.app.dialogs import HelpScreen, LabelScreen
+from snapviewer.explorer.app.export import ExportScreen, write_export
 from snapviewer.explorer.app.keys import GROUPS
-from snapviewer.explorer.app.panel import SidePanel, TabLine
+from snapviewer.explorer.app.opening import explore
+from snapviewer.explorer.app.panel import TABS, SidePanel, Splitter, TabLine
 from snapviewer.explorer.app.panels import PANELS, statistics
 from snapviewer.explorer.app.program import ExplorerApp
 from snapviewer.explorer.app.search_bar import SearchBar
-from snapviewer.explorer.app.settings import Settings, load_settings
-from snapviewer.explorer.app.splitter import Splitter
-from snapviewer.explorer.app.tabs import TABS
+from snapviewer.explorer.app.settings import ExplorerConfig, ExplorerSettings, load_settings
 from snapviewer.explorer.app.tree_view import TreeView
 from snapviewer.explorer.checkpoint import tree_of_checkpoint
 from snapviewer.explorer.compare import compare_trees, value_changes
-from snapviewer.explorer.config import ExplorerConfig
+from snapviewer.explorer.explored_model import ExploredModel
 from snapviewer.explorer.labels import label
-from snapviewer.explorer.subject import Subject
 from snapviewer.explorer.timing import ForwardStats, ModuleTiming, Spread, TensorShape
 from snapviewer.explorer.tree import ModuleNode, Tree
-from snapviewer.explorer.view.browsing import Browsing
+from snapviewer.explorer.view.browser import TreeBrowser
 from snapviewer.explorer.view.outline import outline_of
 from snapviewer.report.tree.comparison import as_text
 from support import explorer_trees as trees
@@ -56,7 +54,7 @@ def choices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "config" / "explorer.json"
 
 
-def timed() -> Subject:
+def timed() -> ExploredModel:
     """A network with recorded times."""
 
     def timing(path: str, seconds: float) -> ModuleTiming:
@@ -66,7 +64,7 @@ def timed() -> Subject:
 
     seconds = {"": 0.010, "conv1": 0.001, "layer1": 0.002, "layer2": 0.006}
     stats = ForwardStats({path: timing(path, spent) for path, spent in seconds.items()}, runs=2)
-    return Subject(trees.resnet(), stats=stats)
+    return ExploredModel(trees.resnet(), stats=stats)
 
 
 # The tree (X20, X24).
@@ -84,8 +82,8 @@ def test_rows_say_what_the_known_tree_says() -> None:
             assert line in text
         assert "73.2 %" in driver.lines[-1]
         assert "2.8M parameters" in driver.title
-        for place in driver.browsing.rows.places[1:]:
-            item = driver.browsing.outline.items[place]
+        for place in driver.browser.rows.places[1:]:
+            item = driver.browser.outline.items[place]
             assert isinstance(item, ModuleNode)
             assert label(item) in text
 
@@ -124,12 +122,12 @@ def test_pages_and_ends_are_reached() -> None:
         await driver.press("Z", "Z")
         height = driver.app.query_one(TreeView).size.height
         await driver.press("pagedown")
-        assert driver.browsing.row == height - 1
+        assert driver.browser.row == height - 1
         await driver.press("G")
-        assert driver.browsing.row == len(driver.browsing.rows.places) - 1
+        assert driver.browser.row == len(driver.browser.rows.places) - 1
         assert driver.lines[-1].startswith("▌")
         await driver.press("pageup", "g")
-        assert driver.browsing.row == 0
+        assert driver.browser.row == 0
         assert driver.lines[0].startswith("▌")
 
     drive(trees.resnet(), script, size=(80, 24))
@@ -137,13 +135,13 @@ def test_pages_and_ends_are_reached() -> None:
 
 def test_folding_keys_unfold_what_they_say_and_fold_it_again() -> None:
     async def script(driver: Driver) -> None:
-        browsing = driver.browsing
+        browser = driver.browser
 
         async def count_after(key: str) -> int:
             await driver.pilot.press(key)
-            return len(browsing.rows.places)
+            return len(browser.rows.places)
 
-        browsing.move_to_row(driver.row_of("layer1.0"))
+        browser.move_to_row(driver.row_of("layer1.0"))
         for key, unfolded in (("s", 22), ("S", 46), ("o", 32), ("O", 80), ("z", 29)):
             assert [await count_after(key), await count_after(key)] == [unfolded, 12]
         assert [await count_after("Z"), await count_after("Z")] == [8, 88]
@@ -154,17 +152,17 @@ def test_folding_keys_unfold_what_they_say_and_fold_it_again() -> None:
 def test_tensors_and_what_is_small_can_be_hidden() -> None:
     async def script(driver: Driver) -> None:
         await driver.press("Z", "Z")
-        everything = len(driver.browsing.rows.places)
+        everything = len(driver.browser.rows.places)
         await driver.press("w")
-        assert len(driver.browsing.rows.places) == 32
-        assert "without tensors" in driver.title
+        assert len(driver.browser.rows.places) == 32
+        assert "tensors hidden" in driver.title
         await driver.press("w", "x", "x")
         assert "below 1 % hidden" in driver.title
-        names = [driver.browsing.outline.items[at].name for at in driver.browsing.rows.places]
+        names = [driver.browser.outline.items[at].name for at in driver.browser.rows.places]
         assert "bn1" not in names
         assert "conv1" in names
         await driver.press("x", "x")
-        assert len(driver.browsing.rows.places) == everything
+        assert len(driver.browser.rows.places) == everything
 
     drive(trees.resnet(), script)
 
@@ -172,8 +170,8 @@ def test_tensors_and_what_is_small_can_be_hidden() -> None:
 def test_rows_are_sorted_and_the_other_way_round() -> None:
     async def script(driver: Driver) -> None:
         def first() -> list[str]:
-            items = driver.browsing.outline.items
-            return [items[place].path for place in driver.browsing.rows.places[1:4]]
+            items = driver.browser.outline.items
+            return [items[place].path for place in driver.browser.rows.places[1:4]]
 
         await driver.press("Z", "r")
         assert first() == ["bn1", "conv1", "fc"]
@@ -192,13 +190,27 @@ def test_rows_are_sorted_and_the_other_way_round() -> None:
     drive(timed(), script, size=(120, 40))
 
 
+@pytest.mark.parametrize("has_label", [True, False])
+def test_rows_sorted_by_time_show_the_times_that_they_are_sorted_by(has_label: bool) -> None:
+    async def script(driver: Driver) -> None:
+        await driver.press("Z", *([] if has_label else ["f"]), "r", "r", "r")
+        assert any("ms ×2" in line for line in driver.lines) == has_label, "a median"
+
+        await driver.press("r")
+
+        assert "layer2: Sequential [590.8K params]  12.00ms in 2 calls" in driver.lines[1]
+        assert "layer1: Sequential [148.0K params]  4.00ms in 2 calls" in driver.lines[2]
+
+    drive(timed(), script, size=(140, 40))
+
+
 # Labels.
 
 
 def test_labels_are_switched_by_their_keys_and_remembered(choices: Path) -> None:
     words = {
         "p": "[9.4K params]",
-        "b": "37.6KB",
+        "b": "36.8 KiB",
         "t": "64×3×7×7",
         "d": "float32 cpu",
         "f": "1.00ms ×2  1×3×8×8 → 1×3×8×8",
@@ -243,7 +255,7 @@ def test_labels_are_chosen_and_reordered() -> None:
         await driver.press("L")
         assert isinstance(driver.app.screen, LabelScreen)
         await driver.press("j", "K", "j", "space", "escape")
-        assert "conv1: Conv2d(3→64, 7×7)  37.6KB" in driver.lines[1]
+        assert "conv1: Conv2d(3→64, 7×7)  36.8 KiB" in driver.lines[1]
         assert "params]" not in driver.lines[1]
         await driver.press("L")
         await driver.pilot.click("#labels", offset=(4, 3))
@@ -262,7 +274,7 @@ def test_typing_filters_enter_keeps_and_escape_clears() -> None:
     async def script(driver: Driver) -> None:
         await driver.type("/bn2")
         assert "4 matches" in text_of(driver.app.query_one("#found", Static))
-        paths = [driver.browsing.outline.items[at].path for at in driver.browsing.rows.places]
+        paths = [driver.browser.outline.items[at].path for at in driver.browser.rows.places]
         assert paths == [
             *("", "layer1", "layer1.0", "layer1.0.bn2", "layer1.1", "layer1.1.bn2"),
             *("layer2", "layer2.0", "layer2.0.bn2", "layer2.1", "layer2.1.bn2"),
@@ -279,7 +291,7 @@ def test_typing_filters_enter_keeps_and_escape_clears() -> None:
         assert "slash" not in driver.app.screen.active_bindings, "it types a letter here"
         await driver.press("escape")
         assert driver.path == "layer2.1.bn2"
-        assert len(driver.browsing.rows.places) == 17
+        assert len(driver.browser.rows.places) == 17
         assert not driver.app.query_one(SearchBar).has_class("-open")
         await driver.press("n")
         assert driver.path == "layer1.0.bn2"
@@ -294,7 +306,7 @@ def test_letters_that_match_are_highlighted() -> None:
         style = tree.get_component_rich_style("tree--match", partial=True)
         marked = [
             segment.text
-            for segment in tree.render_line(driver.browsing.row)
+            for segment in tree.render_line(driver.browser.row)
             if segment.style is not None and segment.style.color == style.color
         ]
         assert marked == ["fc"]
@@ -306,10 +318,10 @@ def test_a_broken_regex_is_told_and_leaves_what_was_found() -> None:
     async def script(driver: Driver) -> None:
         await driver.press("slash", "ctrl+r")
         await driver.type("fc|conv")
-        found = len(driver.browsing.rows.places)
+        found = len(driver.browser.rows.places)
         await driver.type("(")
-        assert len(driver.browsing.rows.places) == found > 2
-        assert driver.browsing.found.query.text == "fc|conv"
+        assert len(driver.browser.rows.places) == found > 2
+        assert driver.browser.found.query.text == "fc|conv"
         assert "not a regex" in text_of(driver.app.query_one("#found", Static))
         await driver.press("backspace", "backspace", "backspace", "backspace", "backspace")
         await driver.press("backspace")
@@ -344,7 +356,7 @@ def test_tab_switches_panels_and_the_last_is_remembered() -> None:
         for key in ("tab", "tab", "tab", "shift+tab", "6", "tab", "c", "a"):
             await driver.press(key)
             seen.append(panel.title)
-        assert [tab.name for tab in TABS] == [one.name for one in PANELS]
+        assert [tab.name for tab in TABS] == list(PANELS)
         assert seen == [
             *("Module Details", "Performance Stats", "Source Code", "Tensor Flow"),
             *("Source Code", "Comparison", "Module Details", "Source Code", "Attributes"),
@@ -363,7 +375,7 @@ def test_the_panel_tells_of_the_module_under_the_cursor_or_of_the_one_that_is_ke
         assert "9,408" in driver.panel
         await driver.press("space", "down")
         assert "9,408" in driver.panel
-        assert driver.app.query_one(SidePanel).has_class("-kept")
+        assert driver.app.query_one(SidePanel).has_class("-pinned")
         await driver.press("space")
         assert "9,408" not in driver.panel
         await driver.press("up", "space", "down", "escape")
@@ -376,7 +388,7 @@ def test_a_panel_that_fails_says_so_in_its_place(monkeypatch: pytest.MonkeyPatch
     def fail(*_: object) -> Any:
         raise RuntimeError("[red]no\x1b")
 
-    monkeypatch.setattr(panel_module, "content_of", lambda _name: fail)
+    monkeypatch.setattr(panels, "PANELS", dict.fromkeys(PANELS, fail))
 
     async def script(driver: Driver) -> None:
         assert "cannot be shown: RuntimeError: [red]no?" in driver.panel
@@ -389,13 +401,13 @@ def test_what_a_slow_panel_says_of_a_module_left_behind_is_dropped(
 ) -> None:
     first_may_end, first_began = threading.Event(), threading.Event()
 
-    def content(_subject: Subject, item: Any, _width: int) -> Text:
+    def content(_subject: ExploredModel, item: Any, _width: int) -> Text:
         if item.path == "conv1":
             first_began.set()
             first_may_end.wait(10)
         return Text(f"told of {item.path}")
 
-    monkeypatch.setattr(panel_module, "content_of", lambda _name: content)
+    monkeypatch.setattr(panels, "PANELS", dict.fromkeys(PANELS, content))
 
     async def script(driver: Driver) -> None:
         await driver.pilot.press("down")
@@ -472,10 +484,10 @@ def test_the_mouse_selects_folds_scrolls_and_chooses_tabs() -> None:
         await driver.pilot.click("#tree", offset=(3, row))
         await driver.settle()
         assert driver.path == "layer2"
-        assert len(driver.browsing.rows.places) == 10
+        assert len(driver.browser.rows.places) == 10
         await driver.pilot.click("#tree", offset=(20, row), times=2)
         await driver.settle()
-        assert len(driver.browsing.rows.places) == 12
+        assert len(driver.browser.rows.places) == 12
         await driver.pilot.click("#tree", offset=(20, 25))
         assert driver.path == "layer2"
         await driver.press("Z", "Z")
@@ -587,7 +599,7 @@ def test_a_callers_choices_come_first() -> None:
     async def script(driver: Driver) -> None:
         assert len(driver.lines) == 8
         assert "params" not in driver.lines[1]
-        assert "37.6KB" not in driver.lines[1]
+        assert "36.8 KiB" not in driver.lines[1]
 
     app = drive(trees.resnet(), script, config=config)
     assert app.settings.theme == "light"
@@ -631,7 +643,7 @@ def test_hostile_names_are_drawn_in_one_line_each() -> None:
     async def script(driver: Driver) -> None:
         await driver.press("Z", "A", "d", "slash", "x", "enter", "y", "escape")
         for row in range(0, 2 * len(HOSTILE), 2):
-            driver.browsing.move_to_row(row + 1)
+            driver.browser.move_to_row(row + 1)
             await driver.press("y", "1")
             assert "cannot be shown" not in driver.panel
         tree = driver.app.query_one(TreeView)
@@ -649,10 +661,10 @@ def test_hostile_names_are_drawn_in_one_line_each() -> None:
 def test_the_window_is_there_while_a_model_is_read() -> None:
     may_end = threading.Event()
 
-    def read(progress: Callable[[int, int], object], _cancel: threading.Event) -> Subject:
+    def read(progress: Callable[[int, int], object], _cancel: threading.Event) -> ExploredModel:
         progress(3, 4)
         may_end.wait(10)
-        return Subject(trees.resnet())
+        return ExploredModel(trees.resnet())
 
     async def script(driver: Driver) -> None:
         reading = driver.app.query_one("#reading", Static)
@@ -669,7 +681,7 @@ def test_the_window_is_there_while_a_model_is_read() -> None:
 def test_reading_is_cancelled(key: str) -> None:
     was_cancelled = threading.Event()
 
-    def read(_progress: object, cancel: threading.Event) -> Subject:
+    def read(_progress: object, cancel: threading.Event) -> ExploredModel:
         assert cancel.wait(10)
         was_cancelled.set()
         raise CancelledError("cancelled")
@@ -681,21 +693,21 @@ def test_reading_is_cancelled(key: str) -> None:
 
     app = drive(read, script)
 
-    assert app.browsing is None
+    assert app.browser is None
     assert app.failure is None
 
 
 def test_a_second_reading_takes_the_place_of_the_first() -> None:
     ended = []
 
-    def first(_progress: object, cancel: threading.Event) -> Subject:
+    def first(_progress: object, cancel: threading.Event) -> ExploredModel:
         ended.append(cancel.wait(10))
         raise CancelledError("cancelled")
 
     async def script(driver: Driver) -> None:
         await driver.pilot.pause()
-        driver.app.analyze_model_async(lambda _progress, _cancel: Subject(trees.resnet()))
-        await _until(lambda: driver.app.browsing is not None and bool(ended))
+        driver.app.analyze_model_async(lambda _progress, _cancel: ExploredModel(trees.resnet()))
+        await _until(lambda: driver.app.browser is not None and bool(ended))
         assert ended == [True]
         await driver.settle()
         assert len(driver.lines) == 12
@@ -706,7 +718,7 @@ def test_a_second_reading_takes_the_place_of_the_first() -> None:
 def test_what_cannot_be_read_is_told_on_the_screen_and_to_the_caller(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def read(_progress: object, _cancel: threading.Event) -> Subject:
+    def read(_progress: object, _cancel: threading.Event) -> ExploredModel:
         raise SnapshotError("not a checkpoint: it begins with [/b]")
 
     async def script(driver: Driver) -> None:
@@ -759,14 +771,14 @@ def test_differences_are_marked_and_found_one_after_another() -> None:
         assert driver.path == "fc"
         await driver.press("D")
         assert driver.path == "fc.weight"
-        assert "1000×2048" in driver.lines[driver.browsing.row]
+        assert "1000×2048" in driver.lines[driver.browser.row]
         await driver.press("slash", *"bn1", "enter", "D")
         assert driver.path == "maxpool"
         assert not driver.app.query_one(SearchBar).has_class("-open"), "what hid it is gone"
         await driver.press("e", "h")
         assert not driver.app.workers, "a comparison is exported as text only"
 
-    drive(Subject(before, other=after), script, size=(160, 40))
+    drive(ExploredModel(before, other=after), script, size=(160, 40))
 
 
 def test_values_of_two_files_are_compared_on_demand_and_can_be_cancelled(
@@ -786,21 +798,23 @@ def test_values_of_two_files_are_compared_on_demand_and_can_be_cancelled(
         raise CancelledError("as asked")
 
     async def script(driver: Driver) -> None:
-        assert "to b.pth: 0 tensors, 0 modules differ, values unknown (V)" in driver.title
+        assert "to b.pth: 0 tensors, 0 modules differ, values not compared (V)" in driver.title
         monkeypatch.setattr(program_module, "value_changes", wait)
         await driver.pilot.press("V")
         await _until(is_waiting.is_set)
         await _until(lambda: "values 50% …" in driver.title)
         await driver.press("escape")
-        assert "values unknown" in driver.title
+        assert "values not compared" in driver.title
         monkeypatch.setattr(program_module, "value_changes", compare)
         await driver.press("V", "D")
-        assert "to b.pth: 1 tensor, 1 module differ, values too" in driver.title
+        assert "to b.pth: 1 tensor, 1 module differ, values compared" in driver.title
         assert driver.path == "w"
-        assert "~" in driver.lines[driver.browsing.row]
-        assert "all values, max |Δ|" in driver.lines[driver.browsing.row]
+        assert "~" in driver.lines[driver.browser.row]
+        assert "all values, max |Δ|" in driver.lines[driver.browser.row]
 
-    drive(Subject(here, checkpoint=a, other=there, other_checkpoint=b), script, size=(120, 30))
+    drive(
+        ExploredModel(here, checkpoint=a, other=there, other_checkpoint=b), script, size=(120, 30)
+    )
 
 
 # The rest.
@@ -831,16 +845,16 @@ def test_what_is_seen_is_exported_and_never_over_a_file(
 def test_an_export_has_the_order_of_the_rows_and_of_a_comparison_what_differs(
     tmp_path: Path,
 ) -> None:
-    browsing = Browsing(outline_of(trees.resnet()), stats=timed().stats, max_depth=1)
+    browser = TreeBrowser(outline_of(trees.resnet()), stats=timed().stats, max_depth=1)
     for _ in range(4):
-        browsing.next_order()
-    browsing.reverse()
+        browser.next_order()
+    browser.reverse()
     comparison = compare_trees(trees.resnet(), trees.tied())
 
-    seen = write_export(browsing, "text", tmp_path).read_text()
-    differs = write_export(browsing, "text", tmp_path, comparison).read_text()
+    seen = write_export(browser, "text", tmp_path).read_text()
+    differs = write_export(browser, "text", tmp_path, comparison).read_text()
 
-    assert browsing.view.order == "time"
+    assert browser.view.order == "time"
     assert seen.index("conv1") < seen.index("layer1") < seen.index("layer2")
     assert differs == as_text(comparison)
 
@@ -901,7 +915,7 @@ def test_damaged_choices_are_as_in_the_beginning(text: str, choices: Path) -> No
     choices.parent.mkdir()
     choices.write_text(text)
 
-    assert load_settings() in (Settings(), replace(Settings(), panel_percent=80))
+    assert load_settings() in (ExplorerSettings(), replace(ExplorerSettings(), panel_percent=80))
 
 
 def test_only_what_textual_makes_public_is_used() -> None:

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from snapviewer import CancelledError
-from snapviewer.compat import explorer_async as analysis
-from snapviewer.explorer import analyze_model_async
-from snapviewer.explorer.subject import Subject
+from snapviewer.explorer import analyze_model_async, module_info
+from snapviewer.explorer.explored_model import ExploredModel
 from support import explorer_trees as trees
 
 
@@ -46,13 +45,13 @@ def test_every_module_is_told_of_and_others_get_their_turns() -> None:
 def test_reading_ends_when_the_analysis_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
     began, ended = threading.Event(), threading.Event()
 
-    def read(_model: Any, _progress: object, cancel: threading.Event) -> Subject:
+    def read(_model: Any, _progress: object, cancel: threading.Event) -> ExploredModel:
         began.set()
         assert cancel.wait(10)
         ended.set()
         raise CancelledError("cancelled")
 
-    monkeypatch.setattr(analysis, "subject_of", read)
+    monkeypatch.setattr(module_info, "load_model", read)
 
     async def run() -> None:
         task = asyncio.create_task(analyze_model_async(object()))

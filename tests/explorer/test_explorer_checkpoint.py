@@ -101,7 +101,7 @@ def test_what_a_training_keeps_beside_its_model_counts_as_buffers(tmp_path: Path
     assert (tree.root.sums.parameters, tree.root.sums.buffers) == (6, 6)
     assert [child.name for child in tree.root.children] == ["model", "optimizer"]
     assert tree.notes[0].startswith(
-        "1 tensor beside the model (optimizer, inputs, states) is taken"
+        "1 tensor beside the model (optimizer, inputs, states) is counted"
     )
 
 
@@ -239,13 +239,13 @@ def test_every_tensor_is_there_once_whatever_it_is_called(tmp_path: Path) -> Non
     paths = [node.path for node in tree.root.walk()]
     assert len(paths) == len(set(paths)), "a path is that of one module"
     assert all(label(node).isprintable() for node in tree.root.walk())
-    assert any("not split any further" in note for note in tree.notes)
+    assert any("too many parts" in note for note in tree.notes)
 
 
 def test_names_share_a_room_that_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(product, "_MOST_LETTERS", 100)
+    monkeypatch.setattr(product, "_MAX_PATH_CHARS", 100)
     names = [f"{'x' * 9}{number}.{'y' * 9}.weight" for number in range(50)]
 
     tree = written(tmp_path, {name: weight(1) for name in names})

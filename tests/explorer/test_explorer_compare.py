@@ -98,17 +98,17 @@ def test_the_text_shows_what_differs_in_its_place() -> None:
         "before  a (a.pth)",
         "after   b (b.pth)",
         "",
-        "~ a  a → b  −33 params (−132B)",
-        "  ├── head: Head  −35 params (−140B)",
-        "~ │   └── fc: Linear(4→10)  (4→10) → (4→3)  −35 params (−140B)",
+        "~ a  a → b  −33 params (−132 B)",
+        "  ├── head: Head  −35 params (−140 B)",
+        "~ │   └── fc: Linear(4→10)  (4→10) → (4→3)  −35 params (−140 B)",
         "~ │         weight: 10×4 → 3×4",
         "~ │         bias: 10 → 3",
         "+ └── extra: Linear(1→1) [2 params]",
         "",
         "Modules: 1 added, 2 changed, 3 equal",
         "Tensors: 2 added, 2 changed, 2 equal",
-        "Parameters: −33 params (−132B)",
-        "Values are not compared here: `snapviewer pth BEFORE --diff AFTER` does that.",
+        "Parameters: −33 params (−132 B)",
+        "Values were not compared; `snapviewer pth BEFORE --compare AFTER` compares them.",
     ]
 
 
@@ -117,7 +117,7 @@ def test_equal_trees_are_said_to_be_equal() -> None:
 
     shapes, values = as_text(compare_trees(*same)), as_text(compare_trees(*same, {}))
 
-    assert "\nAll 2 modules are of the same shapes and types.\nValues are not" in shapes
+    assert "\nAll 2 modules are of the same shapes and types.\nValues were not" in shapes
     assert values.splitlines()[-1] == "All 2 modules are equal."
 
 

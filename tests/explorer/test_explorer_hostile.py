@@ -17,19 +17,20 @@ from textual.events import Paste
 
 from snapviewer import SnapshotError
 from snapviewer.explorer import live
-from snapviewer.explorer.app.ending import ended_in_order
-from snapviewer.explorer.app.exporting import write_export
-from snapviewer.explorer.app.opening import subject_of
+from snapviewer.explorer.app.export import write_export
+from snapviewer.explorer.app.opening import restore_terminal_on_signal
 from snapviewer.explorer.app.search_bar import SearchInput
-from snapviewer.explorer.app.settings import Settings, load_settings
+from snapviewer.explorer.app.settings import ExplorerSettings, load_settings
+from snapviewer.explorer.explored_model import load_model
 from snapviewer.explorer.live import tree_of_module
 from snapviewer.explorer.tree import Tree
-from snapviewer.explorer.view.browsing import Browsing
+from snapviewer.explorer.view.browser import TreeBrowser
 from snapviewer.explorer.view.outline import outline_of
-from snapviewer.explorer.view.search import MOST_LETTERS, Query, highlights, search, texts_of
-from snapviewer.explorer.view.time_limit import OutOfPatienceError, patient_for
-from snapviewer.report.tree.json import as_json
+from snapviewer.explorer.view.search import MAX_QUERY_CHARS, Query, highlights, search, search_texts
+from snapviewer.explorer.view.time_limit import TimeLimitError, time_limit
+from snapviewer.report.tree.json import to_json
 from snapviewer.report.tree.text import as_text
+from snapviewer.text.sanitize import json_text
 from support.explorer_driver import Driver, drive
 from support.explorer_trees import module, tensor
 from support.pth_writer import T, write_pth
@@ -48,8 +49,8 @@ def _tree(name: str = "model") -> Tree:
 def test_a_regex_without_end_is_given_up_and_what_was_found_stays(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("snapviewer.explorer.view.search.MOST_SECONDS", 0.05)
-    found = search(texts_of(outline_of(_tree())), Query(f"conv|{ENDLESS}", is_regex=True))
+    monkeypatch.setattr("snapviewer.explorer.view.search.MAX_SECONDS", 0.05)
+    found = search(search_texts(outline_of(_tree())), Query(f"conv|{ENDLESS}", is_regex=True))
     assert found.matches == [1]
     assert "takes too long" in found.error
 
@@ -64,7 +65,7 @@ def test_patience_leaves_no_alarm_and_gives_others_theirs() -> None:
     before = signal.signal(signal.SIGALRM, lambda number, _: rung.append(number))
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.02)
-        with pytest.raises(OutOfPatienceError), patient_for(0.04):
+        with pytest.raises(TimeLimitError), time_limit(0.04):
             re.match(ENDLESS, LONG)
         while not rung:
             time.sleep(0.001)
@@ -77,7 +78,7 @@ def test_patience_is_endless_on_other_threads() -> None:
     done = []
 
     def work() -> None:
-        with patient_for(0.0001):
+        with time_limit(0.0001):
             time.sleep(0.001)
             done.append(True)
 
@@ -92,12 +93,12 @@ def test_a_paste_of_a_megabyte_is_not_searched_for() -> None:
         await driver.press("slash")
         driver.app.post_message(Paste("a" * 1_000_000))
         await driver.settle()
-        assert len(driver.app.query_one(SearchInput).value) <= MOST_LETTERS
+        assert len(driver.app.query_one(SearchInput).value) <= MAX_QUERY_CHARS
 
     drive(_tree(), script)
 
 
-# Settings and exports
+# ExplorerSettings and exports
 
 
 @pytest.mark.parametrize(
@@ -108,7 +109,7 @@ def test_broken_settings_are_as_in_the_beginning(
 ) -> None:
     monkeypatch.setenv("SNAPVIEWER_CONFIG", str(tmp_path))
     (tmp_path / "explorer.json").write_text(content, encoding="latin-1")
-    assert load_settings().labels == Settings().labels
+    assert load_settings().labels == ExplorerSettings().labels
 
 
 def test_settings_that_are_a_pipe_are_not_waited_for(
@@ -116,11 +117,11 @@ def test_settings_that_are_a_pipe_are_not_waited_for(
 ) -> None:
     monkeypatch.setenv("SNAPVIEWER_CONFIG", str(tmp_path))
     os.mkfifo(tmp_path / "explorer.json")
-    assert load_settings() == Settings()
+    assert load_settings() == ExplorerSettings()
 
 
 def test_an_export_of_a_model_with_a_long_wide_name_has_a_name_that_fits(tmp_path: Path) -> None:
-    path = write_export(Browsing(outline_of(_tree("模型" * 200))), "text", tmp_path)
+    path = write_export(TreeBrowser(outline_of(_tree("模型" * 200))), "text", tmp_path)
     assert path.name.startswith("模型")
     assert len(path.name.encode()) < 120
 
@@ -189,9 +190,9 @@ def test_a_tensor_with_impossible_sizes_counts_as_nothing(lying: _Lying) -> None
     tree = tree_of_module(_Held(weight=lying))
     (entry,) = tree.root.tensors
     assert (entry.shape, entry.elements, entry.size_bytes) == ((), 0, 0)
-    assert tree.notes == ("1 tensor could not be read, and count as nothing.",)
+    assert tree.notes == ("1 tensor could not be read and count as empty.",)
     assert "\x1b" not in as_text(tree)
-    assert json.loads(as_json(tree))["totals"]["parameters"] == 0
+    assert to_json(tree)["totals"]["parameters"] == 0
 
 
 def test_what_a_tensor_says_of_itself_is_plain_and_short() -> None:
@@ -251,10 +252,10 @@ def test_a_model_that_makes_modules_without_end_is_cut(monkeypatch: pytest.Monke
         def named_children(self) -> Iterator[tuple[str, Any]]:
             return iter([("a", Endless())])
 
-    monkeypatch.setattr(live, "MOST_MODULES", 100)
+    monkeypatch.setattr(live, "MAX_MODULES", 100)
     tree = tree_of_module(Endless())
     assert tree.root.sums.modules == 100
-    assert tree.notes == ("These are the first 100 modules; the sums count no others.",)
+    assert tree.notes == ("Only the first 100 modules are shown and counted.",)
 
 
 def test_what_raises_when_it_is_asked_for_modules_is_no_model() -> None:
@@ -263,7 +264,7 @@ def test_what_raises_when_it_is_asked_for_modules_is_no_model() -> None:
         def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
             raise RuntimeError("no")
 
-    with pytest.raises(SnapshotError, match="does not tell of its modules"):
+    with pytest.raises(SnapshotError, match="could not be searched for modules"):
         tree_of_module(Raising())
 
 
@@ -272,7 +273,7 @@ def test_a_model_that_does_not_tell_its_class_is_told_of() -> None:
         def __getattribute__(self, name: str) -> Any:
             raise RuntimeError("no")
 
-    assert subject_of(Silent()).tree.notes == (
+    assert load_model(Silent()).tree.notes == (
         "the root could not be read (raised RuntimeError: no).",
     )
 
@@ -288,7 +289,7 @@ def test_arguments_of_known_layers_are_shown_inert_and_short() -> None:
 
 
 def test_half_a_letter_in_a_name_is_escaped_in_json() -> None:
-    text = as_json(Tree("m", "x", module("", tensors=[tensor("\ud800", 2)])))
+    text = json_text(to_json(Tree("m", "x", module("", tensors=[tensor("\ud800", 2)]))))
     assert json.loads(text.encode())["modules"][0]["tensors"][0]["name"] == "\ud800"
 
 
@@ -299,7 +300,7 @@ def test_a_signal_that_ends_the_program_is_minded_after_it_left() -> None:
     happened: list[str] = []
     before = signal.signal(signal.SIGTERM, lambda *_: happened.append("the user's own"))
     try:
-        with ended_in_order(lambda: happened.append("leave")):
+        with restore_terminal_on_signal(lambda: happened.append("leave")):
             signal.raise_signal(signal.SIGTERM)
             happened.append("left")
         assert happened == ["leave", "left", "the user's own"]
@@ -312,7 +313,7 @@ def test_a_signal_that_ends_the_program_is_minded_after_it_left() -> None:
 def test_a_signal_that_is_ignored_stays_so() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with ended_in_order(pytest.fail):
+        with restore_terminal_on_signal(pytest.fail):
             signal.raise_signal(signal.SIGHUP)
     finally:
         signal.signal(signal.SIGHUP, before)
@@ -320,7 +321,7 @@ def test_a_signal_that_is_ignored_stays_so() -> None:
 
 def test_a_signal_closes_the_explorer() -> None:
     async def script(driver: Driver) -> None:
-        driver.app.leave_soon()
+        driver.app.quit_soon()
         await driver.pilot.pause()
         assert not driver.app.is_running
 
@@ -335,9 +336,9 @@ def test_tensors_with_the_same_path_never_show_the_numbers_of_each_other(tmp_pat
         tmp_path / "m.pth",
         {"a.b": T("float32", [2]), "a": {"b": T("float32", [3])}, "c": T("float32", [4])},
     )
-    subject = subject_of(tmp_path / "m.pth")
-    entries = [entry for node in subject.tree.root.walk() for entry in node.tensors]
-    kept = {entry.shape: subject.file_tensor_of(entry) for entry in entries}
+    explored = load_model(tmp_path / "m.pth")
+    entries = [entry for node in explored.tree.root.walk() for entry in node.tensors]
+    kept = {entry.shape: explored.file_tensor_of(entry) for entry in entries}
     assert kept[(2,)] is None
     assert kept[(3,)] is None
     assert kept[(4,)] is not None

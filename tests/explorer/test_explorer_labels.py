@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from snapviewer.explorer.labels import MOST_ARGUMENTS, arguments_of_module, label
+from snapviewer.explorer.labels import MAX_ARGUMENT_CHARS, label
 from snapviewer.explorer.saved_types import Shapes, arguments_of_shapes, guessed_type
 from snapviewer.explorer.tree import ModuleNode, Sums
 
@@ -70,18 +70,18 @@ def test_what_an_unknown_module_says_of_itself_is_cleaned_and_shortened() -> Non
         def extra_repr(self) -> str:
             return "a\n\x1b[31m" + "b" * 10**6
 
-    said = arguments_of_module(Chatty())
+    said = tree_of_module(Chatty()).root.arguments
 
     assert said.startswith("a ?[31mbbb")
-    assert len(said) <= MOST_ARGUMENTS
+    assert len(said) <= MAX_ARGUMENT_CHARS
 
 
 def test_a_module_whose_description_fails_has_none() -> None:
     broken = nn.Linear(2, 2)
     del broken.in_features  # so that its `extra_repr` fails, too
 
-    assert arguments_of_module(models.Rude()) == ""
-    assert arguments_of_module(broken) == ""
+    assert tree_of_module(models.Rude()).root.arguments == ""
+    assert tree_of_module(broken).root.arguments == ""
 
 
 def test_a_layer_of_a_known_kind_that_lacks_what_is_known_says_its_own_words() -> None:
@@ -89,7 +89,7 @@ def test_a_layer_of_a_known_kind_that_lacks_what_is_known_says_its_own_words() -
         def extra_repr(self) -> str:
             return "bits=4, bias=True"
 
-    assert arguments_of_module(Linear()) == "bits=4"
+    assert tree_of_module(Linear()).root.arguments == "bits=4"
 
 
 @pytest.mark.parametrize(

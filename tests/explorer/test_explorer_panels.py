@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -21,8 +22,8 @@ from snapviewer.explorer.app.panels import (
     performance,
     source,
 )
+from snapviewer.explorer.explored_model import ExploredModel
 from snapviewer.explorer.formats import format_time
-from snapviewer.explorer.subject import Subject
 from snapviewer.explorer.tree import ModuleNode, Tree
 from support.explorer_trees import linear, module, resnet, tensor, tied
 from support.panel_text import WIDTHS, lines_of, recorded, shape, steps, text_of, timing
@@ -46,33 +47,33 @@ RECORDED = recorded(
 )
 
 
-def at(subject: Subject, path: str) -> ModuleNode:
-    return subject.places.nodes[path]
+def at(explored: ExploredModel, path: str) -> ModuleNode:
+    return explored.index.nodes[path]
 
 
 @pytest.fixture(scope="module")
-def network() -> Subject:
-    return Subject(resnet(), stats=RECORDED)
+def network() -> ExploredModel:
+    return ExploredModel(resnet(), stats=RECORDED)
 
 
 def test_x23_the_panels_of_the_seed_come_first_under_their_names() -> None:
-    names = [panel.name for panel in PANELS]
+    names = list(PANELS)
 
     assert names[:4] == ["Module Details", "Performance Stats", "Source Code", "Tensor Flow"]
     assert names[4:] == ["Attributes", "Comparison"]
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel.name)
-def test_every_panel_keeps_to_its_width_for_every_module(panel: object, width: int) -> None:
+@pytest.mark.parametrize("content", PANELS.values(), ids=PANELS)
+def test_every_panel_keeps_to_its_width_for_every_module(content: Any, width: int) -> None:
     for tree in (resnet(), tied()):
-        subject = Subject(tree, stats=RECORDED, other=resnet())
+        explored = ExploredModel(tree, stats=RECORDED, other=resnet())
         for node in tree.root.walk():
             for item in (node, *node.tensors):
-                assert lines_of(panel.content(subject, item, width), width)  # type: ignore[attr-defined]
+                assert lines_of(content(explored, item, width), width)
 
 
-def test_x25_the_overlay_is_that_of_the_seed(network: Subject) -> None:
+def test_x25_the_overlay_is_that_of_the_seed(network: ExploredModel) -> None:
     content = performance.content(network, at(network, "layer1.0.conv1"), 100)
 
     assert lines_of(content, 100)[:4] == [
@@ -83,7 +84,7 @@ def test_x25_the_overlay_is_that_of_the_seed(network: Subject) -> None:
     ]
 
 
-def test_x25_the_overlay_wraps_where_there_is_no_room(network: Subject) -> None:
+def test_x25_the_overlay_wraps_where_there_is_no_room(network: ExploredModel) -> None:
     content = performance.content(network, at(network, "layer1.0.conv1"), 40)
 
     assert lines_of(content, 40)[:11] == [
@@ -101,7 +102,7 @@ def test_x25_the_overlay_wraps_where_there_is_no_room(network: Subject) -> None:
     ]
 
 
-def test_the_overlays_columns_stand_below_each_other_in_cells(network: Subject) -> None:
+def test_the_overlays_columns_stand_below_each_other_in_cells(network: ExploredModel) -> None:
     lines = text_of(performance.content(network, at(network, "layer1"), 100)).splitlines()[1:4]
 
     places = [
@@ -112,26 +113,26 @@ def test_the_overlays_columns_stand_below_each_other_in_cells(network: Subject) 
     assert len(set(places)) == 1
 
 
-def test_x28_times_are_told_with_spread_calls_and_shares(network: Subject) -> None:
+def test_x28_times_are_told_with_spread_calls_and_shares(network: ExploredModel) -> None:
     content = text_of(performance.content(network, at(network, "layer1.0"), 100))
 
     assert "calls        3 calls in 3 runs" in content
-    assert "a call       4.00ms ± 400.00μs" in content
+    assert "per call     4.00ms ± 400.00μs" in content
     assert "range        2.00ms to 8.00ms" in content
-    assert re.search(r"own +[\d.]+.s.*\n +━+─+ +25\.0 % of it", content)
+    assert re.search(r"own +[\d.]+.s.*\n +━+─+ +25\.0 % of the call", content)
     assert re.search(r"share +━+─+ +80\.0 % of layer1\n +━+╸?─+ +40\.0 % of the model", content)
-    assert re.search(r"Slowest inside\nmodule .*\nconv1 +Conv2d +850\.00μs +21\.2 %", content)
-    assert "Most time of their own" not in content, "there is nothing below the children"
+    assert re.search(r"Slowest children\nmodule .*\nconv1 +Conv2d +850\.00μs +21\.2 %", content)
+    assert "Most own time" not in content, "there is nothing below the children"
 
 
 def test_the_modules_with_most_time_of_their_own_are_found_however_deep_they_are(
-    network: Subject,
+    network: ExploredModel,
 ) -> None:
     content = text_of(performance.content(network, network.tree.root, 100))
 
     timings = network.stats.timings if network.stats else {}
     slowest = max((one for path, one in timings.items() if path), key=lambda one: one.own.sum_s)
-    table = content.partition("Most time of their own\n")[2].splitlines()
+    table = content.partition("Most own time\n")[2].splitlines()
     assert table[1].split()[0] == slowest.path
     assert format_time(slowest.own.median_s) in table[1]
 
@@ -139,41 +140,43 @@ def test_the_modules_with_most_time_of_their_own_are_found_however_deep_they_are
 def test_a_list_of_modules_that_is_never_called_is_looked_through() -> None:
     inner = module("blocks.0", "Block", tensors=[tensor("blocks.0.weight", 2)])
     tree = Tree("m", "", module("", "M", children=[module("blocks", children=[inner])]))
-    subject = Subject(tree, stats=recorded(timing("", 4e-3), timing("blocks.0", 1e-3)))
+    explored = ExploredModel(tree, stats=recorded(timing("", 4e-3), timing("blocks.0", 1e-3)))
 
-    whole = text_of(performance.content(subject, tree.root, 100))
-    part = text_of(performance.content(subject, inner, 100))
-    blocks = text_of(performance.content(subject, tree.root.children[0], 100))
+    whole = text_of(performance.content(explored, tree.root, 100))
+    part = text_of(performance.content(explored, inner, 100))
+    blocks = text_of(performance.content(explored, tree.root.children[0], 100))
 
     assert re.search(r"blocks\.0 +Block +1\.00ms +25\.0 %", whole)
     assert re.search(r"not called in the recorded runs[\s\S]+0 +Block +1\.00ms +100\.0 %", blocks)
     assert "25.0 % of the model" in part
 
 
-def test_x29_what_calls_allocate_is_told_or_that_nothing_counts_it(network: Subject) -> None:
+def test_x29_what_calls_allocate_is_told_or_that_nothing_counts_it(network: ExploredModel) -> None:
     counted = recorded(replace(CONV, allocated_bytes=2_000_000))
 
     without = text_of(performance.content(network, at(network, "layer1.0.conv1"), 100))
     content = text_of(
-        performance.content(Subject(resnet(), stats=counted), at(network, "layer1.0.conv1"), 100)
+        performance.content(
+            ExploredModel(resnet(), stats=counted), at(network, "layer1.0.conv1"), 100
+        )
     )
 
-    assert "activations  803KB a call" in content
-    assert "allocated    2.0MB more" in content
-    assert "allocated    not counted here" in without
+    assert "activations  784 KiB per call" in content
+    assert "allocated    1.91 MiB more" in content
+    assert "allocated    not counted" in without
 
 
 def test_parameters_of_several_sizes_are_told_apart_and_tied_ones_once() -> None:
     tree = tied()
 
-    content = text_of(performance.content(Subject(tree), tree.root, 100))
+    content = text_of(performance.content(ExploredModel(tree), tree.root, 100))
 
     assert "64,000 × 2 bytes + 4,296 × 4 bytes" in content
 
 
 @pytest.mark.parametrize("panel", [performance, flow])
 def test_without_a_recording_the_lines_that_make_one_are_shown(panel: object) -> None:
-    live = Subject(resnet(), find_module=lambda path: None)
+    live = ExploredModel(resnet(), find_module=lambda path: None)
 
     content = text_of(panel.content(live, live.tree.root, 52), 52)  # type: ignore[attr-defined]
 
@@ -184,13 +187,13 @@ def test_without_a_recording_the_lines_that_make_one_are_shown(panel: object) ->
     compile(textwrap.dedent(lines[0]), "", "exec")  # they can be copied as they are
 
 
-def test_a_module_that_was_not_called_says_so(network: Subject) -> None:
+def test_a_module_that_was_not_called_says_so(network: ExploredModel) -> None:
     content = text_of(performance.content(network, at(network, "layer2"), 100))
 
     assert "This module was not called in the recorded runs." in content
 
 
-def test_a_tensors_performance_is_that_of_its_module(network: Subject) -> None:
+def test_a_tensors_performance_is_that_of_its_module(network: ExploredModel) -> None:
     node = at(network, "layer1.0.conv1")
 
     of_tensor = text_of(performance.content(network, node.tensors[0], 100))
@@ -198,68 +201,70 @@ def test_a_tensors_performance_is_that_of_its_module(network: Subject) -> None:
     assert of_tensor == text_of(performance.content(network, node, 100))
 
 
-def test_x26_x27_details_of_a_saved_module(network: Subject) -> None:
+def test_x26_x27_details_of_a_saved_module(network: ExploredModel) -> None:
     content = text_of(details.content(network, at(network, "bn1"), 100))
 
     assert content.startswith("bn1\nbn1: BatchNorm2d(64) [128 params]\n")
     assert "class        BatchNorm2d" in content
-    assert re.search(r"in all +128  < 0\.1 % of the model", content)
+    assert re.search(r"total +128  < 0\.1 % of the model", content)
     assert "buffers      129" in content
-    assert "memory       1.0KB  with 516B of buffers" in content
+    assert "memory       1.00 KiB  including 516 B of buffers" in content
     assert "dtypes       float32 4, int64 1" in content
     assert "devices      cpu" in content
-    assert re.search(r"running_mean +buffer +64 +256B +float32 +cpu", content)
-    assert re.search(r"num_batches_tracked +buffer +scalar +4B +int64", content)
+    assert re.search(r"running_mean +buffer +64 +256 B +float32 +cpu", content)
+    assert re.search(r"num_batches_tracked +buffer +scalar +4 B +int64", content)
 
 
-def test_narrow_tables_leave_out_columns_and_keep_their_numbers(network: Subject) -> None:
+def test_narrow_tables_leave_out_columns_and_keep_their_numbers(network: ExploredModel) -> None:
     content = text_of(details.content(network, at(network, "bn1"), 40), 40)
 
-    assert re.search(r"name +shape +size\nweight +64 +256B\n", content)
+    assert re.search(r"name +shape +size\nweight +64 +256 B\n", content)
     assert "float32  cpu" not in content
 
 
 def test_tied_tensors_are_told_of_on_both_sides() -> None:
-    subject = Subject(tied())
+    explored = ExploredModel(tied())
 
-    first = text_of(details.content(subject, at(subject, "embed"), 100))
-    other = text_of(details.content(subject, at(subject, "head"), 100))
-    shared = text_of(details.content(subject, at(subject, "again"), 100))
-    single = text_of(details.content(subject, at(subject, "head").tensors[0], 100))
+    first = text_of(details.content(explored, at(explored, "embed"), 100))
+    other = text_of(details.content(explored, at(explored, "head"), 100))
+    shared = text_of(details.content(explored, at(explored, "again"), 100))
+    single = text_of(details.content(explored, at(explored, "head").tensors[0], 100))
 
-    assert "used also at head.weight" in first
+    assert "also used at head.weight" in first
     assert "tied to embed.weight" in other
     assert "The same module as adapter." in shared
     assert "tied         tied to embed.weight" in single
 
 
 def test_frozen_parameters_are_told_of() -> None:
-    subject = Subject(tied())
+    explored = ExploredModel(tied())
 
-    part = text_of(details.content(subject, at(subject, "adapter"), 100))
-    whole = text_of(details.content(subject, subject.tree.root, 100))
+    part = text_of(details.content(explored, at(explored, "adapter"), 100))
+    whole = text_of(details.content(explored, explored.tree.root, 100))
 
     assert "trainable    none: frozen" in part
     assert re.search(r"trainable +64,2\d\d, 4,096 \(4\.1K\) frozen", whole)
 
 
-def test_children_are_counted_by_class(network: Subject) -> None:
+def test_children_are_counted_by_class(network: ExploredModel) -> None:
     content = text_of(details.content(network, network.tree.root, 100))
 
     assert "2 ×          Sequential" in content
-    assert "32 modules in all, this one included" in content
+    assert "32 modules including this one" in content
 
 
 def test_a_guessed_type_is_called_so() -> None:
     node = replace(linear("fc", 3, 4), is_type_guessed=True)
-    subject = Subject(Tree("m", "", module("", children=[node])))
+    explored = ExploredModel(Tree("m", "", module("", children=[node])))
 
-    content = text_of(details.content(subject, node, 100))
+    content = text_of(details.content(explored, node, 100))
 
-    assert "Linear, by the names and shapes of its tensors" in content
+    assert "Linear, guessed from the names and shapes of its tensors" in content
 
 
-def test_the_flow_of_a_module_has_its_sources_its_calls_and_its_targets(network: Subject) -> None:
+def test_the_flow_of_a_module_has_its_sources_its_calls_and_its_targets(
+    network: ExploredModel,
+) -> None:
     content = lines_of(flow.content(network, at(network, "layer1"), 100), 100)
 
     assert content[3:] == [
@@ -273,7 +278,7 @@ def test_the_flow_of_a_module_has_its_sources_its_calls_and_its_targets(network:
     ]
 
 
-def test_the_flow_of_the_root_is_that_of_the_model(network: Subject) -> None:
+def test_the_flow_of_the_root_is_that_of_the_model(network: ExploredModel) -> None:
     content = text_of(flow.content(network, network.tree.root, 100))
 
     assert "in  1×3  from the caller" in content
@@ -283,7 +288,7 @@ def test_the_flow_of_the_root_is_that_of_the_model(network: Subject) -> None:
     assert "out 1×5  to the caller" in content
 
 
-def test_the_last_call_in_a_module_goes_to_its_end(network: Subject) -> None:
+def test_the_last_call_in_a_module_goes_to_its_end(network: ExploredModel) -> None:
     last = text_of(flow.content(network, at(network, "layer1.0.conv1"), 100))
     first = text_of(flow.content(network, at(network, "conv1"), 100))
 
@@ -299,7 +304,7 @@ def test_of_many_calls_only_the_outer_ones_are_drawn() -> None:
     tree = Tree("m", "", module("", "M"))
 
     content = text_of(
-        flow.content(Subject(tree, stats=recorded(flow=steps(*calls))), tree.root, 80)
+        flow.content(ExploredModel(tree, stats=recorded(flow=steps(*calls))), tree.root, 80)
     )
 
     assert "├─ layers.0   1×2  Linear  1 call inside" in content
@@ -309,10 +314,10 @@ def test_of_many_calls_only_the_outer_ones_are_drawn() -> None:
 def test_a_thousand_calls_of_a_module_are_not_all_drawn() -> None:
     calls = [("", 0, (), 1), *(("cell", 1, (), 2) for _ in range(1000))]
     tree = Tree("m", "", module("", "M", children=[module("cell", "Cell")]))
-    subject = Subject(tree, stats=recorded(flow=steps(*calls)))
+    explored = ExploredModel(tree, stats=recorded(flow=steps(*calls)))
 
-    whole = lines_of(flow.content(subject, tree.root, 80), 80)
-    cell = text_of(flow.content(subject, tree.root.children[0], 80))
+    whole = lines_of(flow.content(explored, tree.root, 80), 80)
+    cell = text_of(flow.content(explored, tree.root.children[0], 80))
 
     assert "… 900 more" in whole
     assert len(whole) < 120
@@ -323,39 +328,39 @@ def test_a_thousand_calls_of_a_module_are_not_all_drawn() -> None:
 def test_without_a_recording_the_modules_are_listed_as_they_are_written() -> None:
     tree = resnet()
 
-    content = text_of(flow.content(Subject(tree), tree.root, 80))
+    content = text_of(flow.content(ExploredModel(tree), tree.root, 80))
 
-    assert "Modules as they are written\n├─ conv1  Conv2d(3→64, 7×7)\n├─ bn1" in content
+    assert "Modules in definition order\n├─ conv1  Conv2d(3→64, 7×7)\n├─ bn1" in content
     assert content.endswith("└─ fc  Linear(2048→1000)")
 
 
 def test_a_tree_alone_has_neither_code_nor_attributes_nor_a_counterpart() -> None:
-    subject = Subject(resnet())
-    root = subject.tree.root
+    explored = ExploredModel(resnet())
+    root = explored.tree.root
 
-    assert "There is no live module here." in text_of(source.content(subject, root, 80))
-    assert "Nothing is kept here" in text_of(attributes.content(subject, root, 80))
-    assert "--compare OTHER" in text_of(comparison.content(subject, root, 80))
+    assert "There is no live module." in text_of(source.content(explored, root, 80))
+    assert "No values here besides tensors" in text_of(attributes.content(explored, root, 80))
+    assert "--compare OTHER" in text_of(comparison.content(explored, root, 80))
 
 
 def test_a_module_is_compared_with_its_counterpart() -> None:
     here, there = linear("fc", 3, 4), linear("fc", 3, 5)
     only, gone = module("extra", "ReLU"), linear("gone", 2, 2)
-    subject = Subject(
+    explored = ExploredModel(
         Tree("a", "", module("", "Net", children=[here, only])),
         other=Tree("b", "", module("", "Net", children=[there, gone])),
     )
 
-    part = text_of(comparison.content(subject, here, 60))
-    whole = text_of(comparison.content(subject, subject.tree.root, 60))
-    alone = text_of(comparison.content(subject, only, 60))
+    part = text_of(comparison.content(explored, here, 60))
+    whole = text_of(comparison.content(explored, explored.tree.root, 60))
+    alone = text_of(comparison.content(explored, only, 60))
 
     assert re.search(r"~  class +Linear\(3→4\) +Linear\(3→5\)", part)
     assert re.search(r"~  parameters +16 +20", part)
     assert re.search(r"~  weight  4×3 float32  5×3 float32", part)
     assert re.search(r"   modules +1 +1", part)
     assert re.search(r"changed +1 +2\nequal +1 +0", whole)
-    assert "~ fc: Linear(3→4)  +4 params (+16B)" in whole
+    assert "~ fc: Linear(3→4)  +4 params (+16 B)" in whole
     assert "- extra: ReLU" in whole
     assert "+ gone: Linear(2→2)" in whole
     assert "removed" in alone
@@ -364,20 +369,20 @@ def test_a_module_is_compared_with_its_counterpart() -> None:
 
 def test_what_is_only_in_the_other_model_is_told_as_it_is_there() -> None:
     gone = linear("gone", 2, 2)
-    subject = Subject(resnet(), other=Tree("b", "", module("", "Net", children=[gone])))
+    explored = ExploredModel(resnet(), other=Tree("b", "", module("", "Net", children=[gone])))
 
     for item in (gone, gone.tensors[0]):
-        for panel in PANELS:
-            assert "gone" in text_of(panel.content(subject, item, 60))
-    assert "Only in b, which this is compared with." in text_of(details.content(subject, gone, 60))
-    assert "added" in text_of(comparison.content(subject, gone, 60))
+        for content in PANELS.values():
+            assert "gone" in text_of(content(explored, item, 60))
+    assert "Only in b, the model compared with." in text_of(details.content(explored, gone, 60))
+    assert "added" in text_of(comparison.content(explored, gone, 60))
 
 
 def test_values_that_differ_are_told_of_a_module() -> None:
     trees = [Tree(name, "", module("", "Net", children=[linear("fc", 3, 4)])) for name in "ab"]
-    subject = Subject(trees[0], other=trees[1], value_changes={"fc.bias": "all values"})
+    explored = ExploredModel(trees[0], other=trees[1], value_changes={"fc.bias": "all values"})
 
-    content = text_of(comparison.content(subject, trees[0].root.children[0], 60))
+    content = text_of(comparison.content(explored, trees[0].root.children[0], 60))
 
     assert "V compares values" not in content
     assert re.search(r"\nchanged\n", content)
@@ -386,6 +391,6 @@ def test_values_that_differ_are_told_of_a_module() -> None:
 
 def test_a_module_of_both_trees_is_told_as_it_is_here() -> None:
     here, both = linear("fc", 3, 4), replace(linear("fc", 3, 4), type_name="Both")
-    subject = Subject(Tree("a", "", module("", "Net", children=[here])))
+    explored = ExploredModel(Tree("a", "", module("", "Net", children=[here])))
 
-    assert subject.node_of(both) is here
+    assert explored.node_of(both) is here

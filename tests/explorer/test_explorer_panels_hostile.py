@@ -14,8 +14,8 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 from torch import nn  # noqa: E402 (after the line that skips)
 
 from snapviewer.explorer.app.panels import PANELS, attributes, details, source  # noqa: E402
+from snapviewer.explorer.explored_model import ExploredModel, Item, module_finder  # noqa: E402
 from snapviewer.explorer.live import tree_of_module  # noqa: E402
-from snapviewer.explorer.subject import Item, Subject, finder_in  # noqa: E402
 from snapviewer.explorer.tree import ModuleNode, Tree  # noqa: E402
 from support.explorer_trees import module as node_of  # noqa: E402
 from support.explorer_trees import tensor as entry_of  # noqa: E402
@@ -101,8 +101,8 @@ def hostile(error: BaseException) -> Any:
     return type("Hostile", (Hostile,), {"__doc__": RaisingDoc()})(error)
 
 
-def subject_of(module: Any) -> Subject:
-    return Subject(tree_of_module(module), finder_in(module))
+def load_model(module: Any) -> ExploredModel:
+    return ExploredModel(tree_of_module(module), module_finder(module))
 
 
 @pytest.mark.parametrize(
@@ -116,42 +116,42 @@ def subject_of(module: Any) -> Subject:
     ],
     ids=lambda error: type(error).__name__,
 )
-@pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel.name)
+@pytest.mark.parametrize("content", PANELS.values(), ids=PANELS)
 def test_a_module_that_raises_whatever_it_is_asked_is_shown(
-    panel: Any, error: BaseException
+    content: Any, error: BaseException
 ) -> None:
     module = hostile(RuntimeError())
-    subject = subject_of(module)
+    explored = load_model(module)
     module.__dict__.update(error=error, loud=Loud(error))
 
-    for item in (subject.tree.root, *subject.tree.root.tensors):
-        assert lines_of(panel.content(subject, item, 60), 60)
+    for item in (explored.tree.root, *explored.tree.root.tensors):
+        assert lines_of(content(explored, item, 60), 60)
 
 
 def test_what_was_raised_is_told_where_the_answer_would_be() -> None:
-    subject = subject_of(hostile(RuntimeError("[red]no[/red]")))
+    explored = load_model(hostile(RuntimeError("[red]no[/red]")))
 
-    about = text_of(details.content(subject, subject.tree.root, 100))
-    kept = text_of(attributes.content(subject, subject.tree.root, 100))
+    about = text_of(details.content(explored, explored.tree.root, 100))
+    kept = text_of(attributes.content(explored, explored.tree.root, 100))
 
-    assert "made with    (raised RuntimeError: [red]no[/red])" in about
-    assert "about        (raised RuntimeError: no documentation)" in about
+    assert "arguments    (raised RuntimeError: [red]no[/red])" in about
+    assert "docstring    (raised RuntimeError: no documentation)" in about
     assert "mode         (raised RuntimeError: [red]no[/red])" in about
     assert "loud     Loud" in kept
     assert "'quiet'" in kept
     assert "[[...]]" in kept
-    assert "device" in kept.partition("Properties, not asked")[2]
+    assert "device" in kept.partition("Properties, not evaluated")[2]
 
 
 def test_a_module_that_is_gone_says_so() -> None:
     module = nn.Sequential(nn.Linear(2, 2))
-    subject = subject_of(module)
-    gone = subject.places.nodes["0"]
+    explored = load_model(module)
+    gone = explored.index.nodes["0"]
     del module[0]
 
-    for panel in PANELS:
-        assert lines_of(panel.content(subject, gone, 60), 60)
-    assert "cannot be asked (raised KeyError: '0')" in text_of(details.content(subject, gone, 60))
+    for content in PANELS.values():
+        assert lines_of(content(explored, gone, 60), 60)
+    assert "cannot be read (raised KeyError: '0')" in text_of(details.content(explored, gone, 60))
 
 
 @pytest.mark.parametrize(
@@ -164,9 +164,9 @@ def test_settings_that_are_no_plain_text_are_shown(answer: Any) -> None:
         def extra_repr(self) -> Any:
             return answer
 
-    subject = subject_of(Odd())
+    explored = load_model(Odd())
 
-    text = text_of(details.content(subject, subject.tree.root, 80))
+    text = text_of(details.content(explored, explored.tree.root, 80))
 
     assert "\x1b" not in text
     assert ("not a text" in text) == (answer is not None and not isinstance(answer, str))
@@ -181,9 +181,9 @@ def test_a_forward_that_wraps_itself_is_told_of() -> None:
     partial = type("Partial", (nn.Module,), {"forward": functools.partial(print)})
 
     for kind in (Wrapped, partial):
-        subject = subject_of(kind())
-        text = text_of(source.content(subject, subject.tree.root, 80))
-        assert "Python does not find the code of" in text
+        explored = load_model(kind())
+        text = text_of(source.content(explored, explored.tree.root, 80))
+        assert "No source code of" in text
 
 
 def test_code_with_control_characters_is_made_harmless(tmp_path: Any) -> None:
@@ -196,9 +196,9 @@ def test_code_with_control_characters_is_made_harmless(tmp_path: Any) -> None:
     namespace: dict[str, Any] = {"nn": nn}
     exec(compile(file.read_text(), str(file), "exec"), namespace)
     namespace["Odd"].__module__ = "odd"
-    subject = subject_of(namespace["Odd"]())
+    explored = load_model(namespace["Odd"]())
 
-    text = text_of(source.content(subject, subject.tree.root, 80))
+    text = text_of(source.content(explored, explored.tree.root, 80))
 
     assert "return  '?[2J[red]?'  # 宽" in text
     assert "\x1b" not in text
@@ -237,13 +237,13 @@ def test_any_name_is_shown_on_its_line_and_obeyed_by_no_terminal(name: str, widt
         timing(name, 1e-3),
         flow=steps(("", 0, (), 1), (name, 1, (name,), 2), (name, 1, (name,), 2)),
     )
-    subject = Subject(tree, stats=runs, other=odd_tree("other"))
+    explored = ExploredModel(tree, stats=runs, other=odd_tree("other"))
 
     items: list[Item] = [*tree.root.walk()]
     items += [entry for node in tree.root.walk() for entry in node.tensors]
-    for panel in PANELS:
+    for content in PANELS.values():
         for item in items:
-            text = "\n".join(lines_of(panel.content(subject, item, width), width))
+            text = "\n".join(lines_of(content(explored, item, width), width))
             assert all(letter.isprintable() or letter == "\n" for letter in text)
             assert len(text) < 20_000
 
@@ -251,7 +251,7 @@ def test_any_name_is_shown_on_its_line_and_obeyed_by_no_terminal(name: str, widt
 def test_markup_in_names_stays_text() -> None:
     tree = odd_tree("[bold red]x[/]")
 
-    text = text_of(details.content(Subject(tree), tree.root.children[0], 100))
+    text = text_of(details.content(ExploredModel(tree), tree.root.children[0], 100))
 
     assert text.count("[bold red]x[/]") >= 5
 
@@ -262,15 +262,15 @@ def many(count: int) -> ModuleNode:
     )
 
 
-@pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel.name)
-def test_ten_thousand_tensors_make_short_panels(panel: Any) -> None:
+@pytest.mark.parametrize("content", PANELS.values(), ids=PANELS)
+def test_ten_thousand_tensors_make_short_panels(content: Any) -> None:
     tree = Tree("m", "", node_of("", "M", children=[many(10_000)]))
-    subject = Subject(tree, other=Tree("n", "", node_of("", "M", children=[many(9_990)])))
+    explored = ExploredModel(tree, other=Tree("n", "", node_of("", "M", children=[many(9_990)])))
 
-    lines = lines_of(panel.content(subject, tree.root.children[0], 80), 80)
+    lines = lines_of(content(explored, tree.root.children[0], 80), 80)
 
     assert len(lines) < 60
-    if panel.name in ("Module Details", "Comparison"):
+    if content in (PANELS["Module Details"], PANELS["Comparison"]):
         assert "… 9,980 more" in lines
 
 
@@ -278,9 +278,9 @@ def test_ten_thousand_attributes_make_a_short_panel() -> None:
     module = nn.Module()
     module.__dict__.update({f"a{number}": number for number in range(10_000)})
     module.__dict__[3] = "not a name"
-    subject = subject_of(module)
+    explored = load_model(module)
 
-    lines = lines_of(attributes.content(subject, subject.tree.root, 80), 80)
+    lines = lines_of(attributes.content(explored, explored.tree.root, 80), 80)
 
     assert len(lines) < 120
     assert "… 9,941 more" in lines

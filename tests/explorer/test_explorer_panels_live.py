@@ -17,8 +17,8 @@ from torch import nn  # noqa: E402 (after the line that skips)
 from snapviewer import read_checkpoint  # noqa: E402
 from snapviewer.explorer.app.panels import PANELS, attributes, details, source  # noqa: E402
 from snapviewer.explorer.checkpoint import tree_of_checkpoint  # noqa: E402
+from snapviewer.explorer.explored_model import ExploredModel, Item, module_finder  # noqa: E402
 from snapviewer.explorer.live import tree_of_module  # noqa: E402
-from snapviewer.explorer.subject import Item, Subject, finder_in  # noqa: E402
 from support.panel_text import WIDTHS, lines_of, text_of  # noqa: E402 (it needs rich)
 
 pytestmark = [
@@ -31,7 +31,7 @@ pytestmark = [
 class Net(nn.Module):  # type: ignore[misc]
     """Two layers, the second with the weights of the first.
 
-    More about it.
+    HiddenRows about it.
     """
 
     def __init__(self) -> None:
@@ -52,34 +52,37 @@ class Net(nn.Module):  # type: ignore[misc]
         return self.second(self.first(x))  # the end of forward
 
 
-def subject_of(module: Any) -> Subject:
-    return Subject(tree_of_module(module), finder_in(module))
+def load_model(module: Any) -> ExploredModel:
+    return ExploredModel(tree_of_module(module), module_finder(module))
 
 
 @pytest.fixture(scope="module")
-def net() -> Subject:
-    return subject_of(Net())
+def net() -> ExploredModel:
+    return load_model(Net())
 
 
 def told(
-    content: Callable[[Subject, Any, int], Any], subject: Subject, path: str, width: int = 100
+    content: Callable[[ExploredModel, Any, int], Any],
+    explored: ExploredModel,
+    path: str,
+    width: int = 100,
 ) -> str:
-    return text_of(content(subject, subject.places.nodes[path], width), width)
+    return text_of(content(explored, explored.index.nodes[path], width), width)
 
 
-def test_x26_the_type_is_told_with_its_inheritance_and_its_module(net: Subject) -> None:
+def test_x26_the_type_is_told_with_its_inheritance_and_its_module(net: ExploredModel) -> None:
     conv = told(details.content, net, "conv")
     root = told(details.content, net, "")
 
     assert "class        Conv2d" in conv
     assert "inheritance  Conv2d → _ConvNd → Module" in conv
     assert "defined in   torch.nn.modules.conv" in conv
-    assert "made with    3, 4, kernel_size=(3, 3), stride=(1, 1)" in conv
+    assert "arguments    3, 4, kernel_size=(3, 3), stride=(1, 1)" in conv
     assert "inheritance  Net → Module" in root
-    assert "about        Two layers, the second with the weights of the first." in root
+    assert "docstring    Two layers, the second with the weights of the first." in root
 
 
-def test_x27_sums_are_those_of_torch_and_tied_weights_count_once(net: Subject) -> None:
+def test_x27_sums_are_those_of_torch_and_tied_weights_count_once(net: ExploredModel) -> None:
     module = Net()
     count = sum(parameter.numel() for parameter in module.parameters())
     size = sum(each.numel() * each.element_size() for each in module.parameters())
@@ -87,20 +90,20 @@ def test_x27_sums_are_those_of_torch_and_tied_weights_count_once(net: Subject) -
 
     content = told(details.content, net, "")
 
-    assert f"in all       {count:,}" in content
-    assert f"memory       {size}B" in content
+    assert f"total        {count:,}" in content
+    assert f"memory       {size} B" in content
     assert "dtypes       float32 8, int64 1" in content
 
 
 def test_mode_and_hooks_are_those_of_now() -> None:
     module = Net()
-    subject = subject_of(module)
-    before = told(details.content, subject, "conv")
+    explored = load_model(module)
+    before = told(details.content, explored, "conv")
     module.eval()
     module.conv.register_forward_hook(lambda *_: None)
     module.conv.register_full_backward_hook(lambda *_: None)
 
-    after = told(details.content, subject, "conv")
+    after = told(details.content, explored, "conv")
 
     assert "mode         training" in before
     assert "hooks        none" in before
@@ -111,15 +114,15 @@ def test_mode_and_hooks_are_those_of_now() -> None:
 @pytest.mark.parametrize(
     ("tensor", "words"),
     [
-        (torch.zeros(2, 3, 4, 5), ("stride       60×20×5×1", "contiguous", "480B, its own")),
+        (torch.zeros(2, 3, 4, 5), ("stride       60×20×5×1", "contiguous", "480 B, not shared")),
         (
             torch.zeros(2, 3, 4, 5).to(memory_format=torch.channels_last),
             ("stride       60×1×15×3", "channels last"),
         ),
         (torch.zeros(4, 6).t(), ("stride       1×6", "not contiguous")),
-        (torch.zeros(100)[10:20], ("offset       10 elements", "400B, of which it needs 40B")),
-        (torch.zeros(1).expand(50), ("4B: elements are repeated",)),
-        (torch.zeros(3, device="meta"), ("device       meta", "none: no elements here")),
+        (torch.zeros(100)[10:20], ("offset       10 elements", "400 B, of which it needs 40 B")),
+        (torch.zeros(1).expand(50), ("4 B: elements are repeated",)),
+        (torch.zeros(3, device="meta"), ("device       meta", "none: no elements")),
         (torch.eye(3).to_sparse(), ("layout       sparse_coo",)),
         (torch.zeros(()), ("shape        scalar", "stride       scalar")),
     ],
@@ -128,9 +131,9 @@ def test_mode_and_hooks_are_those_of_now() -> None:
 def test_a_tensor_tells_how_it_lies_in_memory(tensor: Any, words: tuple[str, ...]) -> None:
     module = nn.Module()
     module.register_buffer("x", tensor)
-    subject = subject_of(module)
+    explored = load_model(module)
 
-    content = text_of(details.content(subject, subject.tree.root.tensors[0], 100))
+    content = text_of(details.content(explored, explored.tree.root.tensors[0], 100))
 
     for word in words:
         assert word in content
@@ -138,18 +141,18 @@ def test_a_tensor_tells_how_it_lies_in_memory(tensor: Any, words: tuple[str, ...
 
 def test_a_parameter_tells_whether_it_has_a_gradient() -> None:
     module = nn.Linear(2, 2)
-    subject = subject_of(module)
-    weight = subject.tree.root.tensors[0]
-    before = text_of(details.content(subject, weight, 80))
+    explored = load_model(module)
+    weight = explored.tree.root.tensors[0]
+    before = text_of(details.content(explored, weight, 80))
     module(torch.ones(1, 2)).sum().backward()
 
-    after = text_of(details.content(subject, weight, 80))
+    after = text_of(details.content(explored, weight, 80))
 
     assert "gradient     none" in before
     assert "gradient     computed" in after
 
 
-def test_the_code_begins_with_forward_and_says_where_it_is(net: Subject) -> None:
+def test_the_code_begins_with_forward_and_says_where_it_is(net: ExploredModel) -> None:
     content = told(source.content, net, "")
 
     forward, _, whole = content.partition("class Net")
@@ -162,18 +165,18 @@ def test_a_class_without_a_file_says_that_python_does_not_find_it() -> None:
     namespace: dict[str, Any] = {"nn": nn}
     exec("class Made(nn.Module):\n    def forward(self, x): return x", namespace)
 
-    content = told(source.content, subject_of(namespace["Made"]()), "", 60)
+    content = told(source.content, load_model(namespace["Made"]()), "", 60)
 
-    assert "Python does not find the code of" in content
+    assert "No source code of" in content
 
 
 def test_a_scripted_module_tells_its_torchscript(tmp_path: Path) -> None:
     scripted = torch.jit.script(nn.Sequential(nn.Linear(2, 3), nn.ReLU()))
     scripted.save(tmp_path / "m.pt")
     kept = read_checkpoint(tmp_path / "m.pt")
-    saved = Subject(tree_of_checkpoint(kept), checkpoint=kept)
+    saved = ExploredModel(tree_of_checkpoint(kept), checkpoint=kept)
 
-    live = told(source.content, subject_of(scripted), "0")
+    live = told(source.content, load_model(scripted), "0")
     linear, root = told(source.content, saved, "0"), told(source.content, saved, "")
 
     assert "return torch.linear(input, weight, bias)" in live
@@ -185,40 +188,40 @@ def test_a_scripted_module_tells_its_torchscript(tmp_path: Path) -> None:
 def test_a_checkpoint_without_code_says_so(tmp_path: Path) -> None:
     torch.save(Net().state_dict(), tmp_path / "m.pth")
     kept = read_checkpoint(tmp_path / "m.pth")
-    subject = Subject(tree_of_checkpoint(kept), checkpoint=kept)
+    explored = ExploredModel(tree_of_checkpoint(kept), checkpoint=kept)
 
-    content = told(source.content, subject, "conv")
+    content = told(source.content, explored, "conv")
 
-    assert "The file holds tensors and no code." in content
+    assert "The file contains tensors but no code." in content
 
 
 def test_a_tensor_of_a_file_tells_where_it_is(tmp_path: Path) -> None:
     whole = torch.arange(100.0)
     torch.save({"a": {"weight": whole[10:20]}, "b": {"weight": whole}}, tmp_path / "m.pth")
     kept = read_checkpoint(tmp_path / "m.pth")
-    subject = Subject(tree_of_checkpoint(kept), checkpoint=kept)
-    entry = subject.places.nodes["a"].tensors[0]
+    explored = ExploredModel(tree_of_checkpoint(kept), checkpoint=kept)
+    entry = explored.index.nodes["a"].tensors[0]
 
-    content = text_of(details.content(subject, entry, 200), 200)
+    content = text_of(details.content(explored, entry, 200), 200)
 
     assert f"file         {tmp_path / 'm.pth'}" in content
     assert "storage      0" in content
     assert "offset       10 elements" in content
-    assert "size         400B, of which it needs 40B" in content
-    assert f"begins at    byte {kept.storages[0].start:,}" in content
+    assert "size         400 B, of which it needs 40 B" in content
+    assert f"file offset  byte {kept.storages[0].start:,}" in content
 
 
-def test_attributes_are_listed_as_kept_and_no_property_is_asked(net: Subject) -> None:
+def test_attributes_are_listed_as_kept_and_no_property_is_asked(net: ExploredModel) -> None:
     content = told(attributes.content, net, "")
 
     assert re.search(r"rate +float +0\.5", content)
     assert re.search(r"conv +Conv2d +Conv2d\(…\)", content)
     assert re.search(r"_hidden +tuple +\(1, 2\)", content)
-    assert re.search(r"Properties, not asked\n.*loud", content)
+    assert re.search(r"Properties, not evaluated\n.*loud", content)
     assert "empty: _backward_hooks" in content
 
 
-def test_tensors_among_attributes_are_told_by_their_shape(net: Subject) -> None:
+def test_tensors_among_attributes_are_told_by_their_shape(net: ExploredModel) -> None:
     content = told(attributes.content, net, "norm")
 
     assert re.search(r"weight +Parameter +4 float32 cpu", content)
@@ -228,9 +231,9 @@ def test_tensors_among_attributes_are_told_by_their_shape(net: Subject) -> None:
 def test_the_plain_values_of_a_file_are_at_its_root(tmp_path: Path) -> None:
     torch.save({"epoch": 7, "note": "[b]", "model": Net().state_dict()}, tmp_path / "m.pth")
     kept = read_checkpoint(tmp_path / "m.pth")
-    subject = Subject(tree_of_checkpoint(kept), checkpoint=kept)
+    explored = ExploredModel(tree_of_checkpoint(kept), checkpoint=kept)
 
-    content = told(attributes.content, subject, "")
+    content = told(attributes.content, explored, "")
 
     assert re.search(r"epoch +int +7", content)
     assert re.search(r"note +str +'\[b\]'", content)
@@ -239,22 +242,24 @@ def test_the_plain_values_of_a_file_are_at_its_root(tmp_path: Path) -> None:
 def test_the_attributes_of_a_scripted_module_are_those_of_the_file(tmp_path: Path) -> None:
     torch.jit.script(nn.Sequential(nn.Linear(2, 3)).eval()).save(tmp_path / "m.pt")
     kept = read_checkpoint(tmp_path / "m.pt")
-    subject = Subject(tree_of_checkpoint(kept), checkpoint=kept)
+    explored = ExploredModel(tree_of_checkpoint(kept), checkpoint=kept)
 
-    linear = told(attributes.content, subject, "0")
-    weight = text_of(attributes.content(subject, subject.places.nodes["0"].tensors[0], 80))
+    linear = told(attributes.content, explored, "0")
+    weight = text_of(attributes.content(explored, explored.index.nodes["0"].tensors[0], 80))
 
     assert re.search(r"training +bool +False", linear)
-    assert "Nothing is kept here beside tensors." in weight
+    assert "No values here besides tensors." in weight
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_every_panel_keeps_to_its_width_for_every_live_module(net: Subject, width: int) -> None:
-    norm = net.places.nodes["norm"]
-    for panel in PANELS:
+def test_every_panel_keeps_to_its_width_for_every_live_module(
+    net: ExploredModel, width: int
+) -> None:
+    norm = net.index.nodes["norm"]
+    for content in PANELS.values():
         items: list[Item] = [net.tree.root, norm, *norm.tensors]
         for item in items:
-            assert lines_of(panel.content(net, item, width), width)
+            assert lines_of(content(net, item, width), width)
 
 
 def test_the_modules_of_a_pipeline_are_found_by_their_paths() -> None:
@@ -264,6 +269,6 @@ def test_the_modules_of_a_pipeline_are_found_by_their_paths() -> None:
 
     pipeline = Pipeline()
 
-    found = finder_in(pipeline)("unet.conv")
+    found = module_finder(pipeline)("unet.conv")
 
     assert found is pipeline.unet.conv

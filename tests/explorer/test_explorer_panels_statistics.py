@@ -18,9 +18,9 @@ from torch import nn  # noqa: E402 (after the line that skips)
 from snapviewer import CancelledError, read_checkpoint  # noqa: E402
 from snapviewer.explorer.app.panels import statistics  # noqa: E402
 from snapviewer.explorer.checkpoint import tree_of_checkpoint  # noqa: E402
+from snapviewer.explorer.explored_model import ExploredModel, module_finder  # noqa: E402
 from snapviewer.explorer.live import tree_of_module  # noqa: E402
 from snapviewer.explorer.measuring import Measurement, measure  # noqa: E402
-from snapviewer.explorer.subject import Subject, finder_in  # noqa: E402
 from snapviewer.model.parameters import bytes_of  # noqa: E402
 from support.panel_text import WIDTHS, lines_of, text_of  # noqa: E402 (it needs rich)
 
@@ -29,25 +29,25 @@ pytestmark = pytest.mark.torch
 RELATIVE = 1e-9
 
 
-def live(module: Any) -> Subject:
-    return Subject(tree_of_module(module), finder_in(module))
+def live(module: Any) -> ExploredModel:
+    return ExploredModel(tree_of_module(module), module_finder(module))
 
 
-def holding(tensor: Any) -> Subject:
+def holding(tensor: Any) -> ExploredModel:
     module = nn.Module()
     module.register_buffer("x", tensor)
     return live(module)
 
 
 def single(tensor: Any) -> Measurement:
-    subject = holding(tensor)
-    return measure(subject, subject.tree.root.tensors[0])
+    explored = holding(tensor)
+    return measure(explored, explored.tree.root.tensors[0])
 
 
-def saved(state: Any, path: Path) -> Subject:
+def saved(state: Any, path: Path) -> ExploredModel:
     torch.save(state, path)
     kept = read_checkpoint(path)
-    return Subject(tree_of_checkpoint(kept), checkpoint=kept)
+    return ExploredModel(tree_of_checkpoint(kept), checkpoint=kept)
 
 
 @pytest.fixture(scope="module")
@@ -90,10 +90,10 @@ def test_what_is_not_finite_is_counted_and_left_out() -> None:
 
 
 def test_all_tensors_of_a_module_are_measured_together_and_tied_ones_once(net: Any) -> None:
-    subject = live(net)
+    explored = live(net)
     learned = torch.cat([each.detach().flatten() for each in net.parameters()])
 
-    measurement = measure(subject, subject.tree.root)
+    measurement = measure(explored, explored.tree.root)
 
     agrees(measurement, learned)
     paths = [each.entry.path for each in measurement.tensors]
@@ -102,18 +102,18 @@ def test_all_tensors_of_a_module_are_measured_together_and_tied_ones_once(net: A
 
 
 def test_buffers_are_summed_up_where_there_is_nothing_else() -> None:
-    subject = holding(torch.arange(4.0))
+    explored = holding(torch.arange(4.0))
 
-    measurement = measure(subject, subject.tree.root)
+    measurement = measure(explored, explored.tree.root)
 
     agrees(measurement, torch.arange(4.0))
     assert not measurement.is_of_parameters
 
 
 def test_a_file_is_measured_as_the_live_model_is(net: Any, tmp_path: Path) -> None:
-    subject = saved(net.state_dict(), tmp_path / "m.pth")
+    explored = saved(net.state_dict(), tmp_path / "m.pth")
 
-    of_file = measure(subject, subject.tree.root)
+    of_file = measure(explored, explored.tree.root)
 
     assert of_file.summary == measure(live(net), live(net).tree.root).summary
 
@@ -134,8 +134,8 @@ def test_a_single_tensor_is_also_tried_in_fewer_bits(tmp_path: Path) -> None:
     expected = 10 * math.log10((values**2).sum() / (lost**2).sum())
 
     of_live = single(values).tensors[0].quality
-    subject = saved({"x": values}, tmp_path / "m.pth")
-    of_file = measure(subject, subject.tree.root.tensors[0]).tensors[0].quality
+    explored = saved({"x": values}, tmp_path / "m.pth")
+    of_file = measure(explored, explored.tree.root.tensors[0]).tensors[0].quality
 
     for quality in (of_live, of_file):
         assert quality is not None
@@ -152,16 +152,16 @@ class Expanded(nn.Module):  # type: ignore[misc]
     ("module", "reason"),
     [
         (nn.Linear(2, 2, device="meta"), "it has no elements (device meta)"),
-        (nn.LazyLinear(2), "it is lazy, and gets its elements in the first run"),
+        (nn.LazyLinear(2), "it is lazy and gets its elements in the first run"),
         (Expanded(), "its elements are repeated (an expanded view)"),
     ],
     ids=["meta", "lazy", "expanded"],
 )
 @pytest.mark.filterwarnings("ignore:Lazy modules:UserWarning")
 def test_what_has_no_elements_says_why(module: Any, reason: str) -> None:
-    subject = live(module)
+    explored = live(module)
 
-    measurement = measure(subject, subject.tree.root)
+    measurement = measure(explored, explored.tree.root)
     text = text_of(statistics.content(measurement, 100))
 
     assert {each.reason for each in measurement.tensors} == {reason}
@@ -176,14 +176,14 @@ def test_fake_and_sparse_tensors_say_why() -> None:
     of_fake = single(torch.zeros(3).as_subclass(FakeTensor))
     of_sparse = single(torch.eye(3).to_sparse())
 
-    assert of_fake.tensors[0].reason == "it is a fake tensor, without elements"
+    assert of_fake.tensors[0].reason == "it is a fake tensor without elements"
     assert "layout sparse_coo" in of_sparse.tensors[0].reason
 
 
 def test_what_a_file_cannot_tell_of_says_why(tmp_path: Path) -> None:
-    subject = saved({"a": torch.zeros(3), "b": torch.zeros(3, device="meta")}, tmp_path / "m.pth")
+    explored = saved({"a": torch.zeros(3), "b": torch.zeros(3, device="meta")}, tmp_path / "m.pth")
 
-    measurement = measure(subject, subject.tree.root)
+    measurement = measure(explored, explored.tree.root)
     text = text_of(statistics.content(measurement, 100))
 
     known, unknown = measurement.tensors
@@ -194,10 +194,10 @@ def test_what_a_file_cannot_tell_of_says_why(tmp_path: Path) -> None:
 
 
 def test_measuring_tells_its_progress_in_bytes(net: Any) -> None:
-    subject = live(net)
+    explored = live(net)
     told: list[tuple[int, int]] = []
 
-    measure(subject, subject.tree.root, progress=lambda *done: told.append(done))
+    measure(explored, explored.tree.root, progress=lambda *done: told.append(done))
 
     total = sum(each.numel() * each.element_size() for each in (*net.parameters(), *net.buffers()))
     assert told[-1] == (total, total)
@@ -205,11 +205,11 @@ def test_measuring_tells_its_progress_in_bytes(net: Any) -> None:
 
 
 def test_measuring_can_be_cancelled(net: Any) -> None:
-    subject, cancel = live(net), Event()
+    explored, cancel = live(net), Event()
     cancel.set()
 
     with pytest.raises(CancelledError):
-        measure(subject, subject.tree.root, cancel=cancel)
+        measure(explored, explored.tree.root, cancel=cancel)
 
 
 def test_the_histogram_has_the_shape_of_the_numbers() -> None:
@@ -225,11 +225,11 @@ def test_the_histogram_has_the_shape_of_the_numbers() -> None:
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_what_was_measured_is_drawn_at_every_width(net: Any, width: int) -> None:
-    subject = live(net)
-    weight = subject.places.nodes["0"].tensors[0]
+    explored = live(net)
+    weight = explored.index.nodes["0"].tensors[0]
 
-    whole = lines_of(statistics.content(measure(subject, subject.tree.root), width), width)
-    one = "\n".join(lines_of(statistics.content(measure(subject, weight), width), width))
+    whole = lines_of(statistics.content(measure(explored, explored.tree.root), width), width)
+    one = "\n".join(lines_of(statistics.content(measure(explored, weight), width), width))
 
     assert "elements     320 in 7 tensors" in whole
     assert re.search(r"Distribution\n.*█", one, re.DOTALL)
@@ -241,19 +241,19 @@ def test_tensors_that_are_not_finite_are_named_first() -> None:
     module = nn.Linear(2, 2)
     with torch.no_grad():
         module.bias[0] = math.nan
-    subject = live(module)
+    explored = live(module)
 
-    text = text_of(statistics.content(measure(subject, subject.tree.root), 100))
+    text = text_of(statistics.content(measure(explored, explored.tree.root), 100))
 
-    assert re.search(r"Not finite\nname\nbias +1 NaN, 0 Inf\n", text)
+    assert re.search(r"NaN or Inf\nname\nbias +1 NaN, 0 Inf\n", text)
     assert re.search(r"NaN +1  16\.7 %", text)
 
 
 def test_of_very_many_tensors_the_first_are_drawn() -> None:
     module = nn.ParameterList([torch.ones(1) for _ in range(1_000)])
-    subject = live(module)
+    explored = live(module)
 
-    text = text_of(statistics.content(measure(subject, subject.tree.root), 60), 60)
+    text = text_of(statistics.content(measure(explored, explored.tree.root), 60), 60)
 
     assert "elements     1,000 in 1,000 tensors" in text
     assert "… 980 more" in text

@@ -19,10 +19,9 @@ from snapviewer.explorer.recording import (
     calls,
     get_forward_stats,
     record_torch_module_forward_stats,
-    recorder,
     values,
 )
-from snapviewer.explorer.recording.samples import MOST_KEPT, Samples
+from snapviewer.explorer.recording.totals import MAX_SAMPLES, Samples
 from snapviewer.explorer.timing import ForwardStats, Spread
 from support.patience import EXAMPLES
 
@@ -50,8 +49,8 @@ def one_clock() -> Iterator[Clock]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(calls, "clock_ns", clock)
-        patch.setattr(recorder, "inputs_of", slowly(values.inputs_of))
-        patch.setattr(recorder, "outputs_of", slowly(values.outputs_of))
+        patch.setattr(values, "inputs_of", slowly(values.inputs_of))
+        patch.setattr(values, "outputs_of", slowly(values.outputs_of))
         yield clock
 
 
@@ -184,7 +183,7 @@ def test_any_number_of_calls_takes_little_memory_and_sums_stay_exact() -> None:
 
     spread = samples.spread()
     assert spread is not None
-    assert len(samples._kept) == MOST_KEPT
+    assert len(samples._sample) == MAX_SAMPLES
     assert (spread.count, samples.sum_ns) == (100_000, sum(range(100_000)))
     assert (spread.min_s, spread.max_s) == (0.0, 99_999e-9)
     assert 0.4 < spread.median_s / 99_999e-9 < 0.6, "a fair draw is about the middle"

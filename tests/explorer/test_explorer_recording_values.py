@@ -17,9 +17,9 @@ from snapviewer.explorer.recording import (
     calls,
     devices,
     get_forward_stats,
-    kept,
     record_torch_module_forward_stats,
     recorder,
+    registry,
 )
 from snapviewer.explorer.timing import ForwardStats, ModuleTiming, Spread, TensorShape
 from snapviewer.explorer.tree import ModuleNode, Sums, TensorEntry, Tree
@@ -228,7 +228,7 @@ def test_a_sum_of_several_modules_has_several_sources() -> None:
 
 
 def test_the_flow_is_that_of_the_last_run_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorder, "MOST_STEPS", 5)
+    monkeypatch.setattr(recorder, "MAX_STEPS", 5)
     model = Does(lambda self, n: [self.a() for _ in range(n)], a=Does(lambda _: None))
 
     with record_torch_module_forward_stats(model):
@@ -283,7 +283,7 @@ def test_no_tensor_and_no_module_is_kept_alive() -> None:
     model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
     seen: list[Any] = []
     model[1].register_forward_hook(lambda _, args, out: seen.extend(map(weakref.ref, args)))
-    size = len(kept._kept)
+    size = len(registry._recordings)
 
     with record_torch_module_forward_stats(model):
         x = torch.zeros(2)
@@ -295,12 +295,12 @@ def test_no_tensor_and_no_module_is_kept_alive() -> None:
         assert [one() for one in seen] == [None] * 3, "not even while it is recorded"
     stats = get_forward_stats(model)
     seen = [weakref.ref(model), weakref.ref(model[0])]
-    assert len(kept._kept) == size + 1
+    assert len(registry._recordings) == size + 1
     del model
     gc.collect()
 
     assert [one() for one in seen] == [None, None]
-    assert len(kept._kept) == size
+    assert len(registry._recordings) == size
     assert stats.timings["0"].calls == 1, "plain data"
 
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from snapviewer.explorer.timing import ForwardStats, ModuleTiming, Spread
 from snapviewer.explorer.tree import ModuleNode, TensorEntry, Tree
 from snapviewer.explorer.view import folding
-from snapviewer.explorer.view.browsing import Browsing
+from snapviewer.explorer.view.browser import TreeBrowser
 from snapviewer.explorer.view.outline import Outline, elements_of, outline_of
 from snapviewer.explorer.view.rows import (
-    MOST_GUIDE,
+    MAX_GUIDE_CELLS,
     ORDERS,
-    View,
+    ViewState,
     can_unfold,
     filtered,
     neighbour,
@@ -42,14 +42,14 @@ def small_trees(draw: st.DrawFn) -> Tree:
 
 
 @st.composite
-def views(draw: st.DrawFn) -> tuple[Outline, View]:
+def views(draw: st.DrawFn) -> tuple[Outline, ViewState]:
     outline = outline_of(draw(small_trees()))
     places = st.integers(0, len(outline.items) - 1)
-    view = View(
+    view = ViewState(
         unfolded=frozenset(draw(st.sets(places))),
         order=draw(st.sampled_from(ORDERS)),
         is_reversed=draw(st.booleans()),
-        fewest_elements=draw(st.integers(0, 9)),
+        min_elements=draw(st.integers(0, 9)),
         has_tensors=draw(st.booleans()),
     )
     if draw(st.booleans()):
@@ -74,8 +74,8 @@ def slow_items(tree: Tree) -> Iterator[tuple[ModuleNode | TensorEntry, ModuleNod
 SECONDS = {"a0": 3.0, "b1": 5.0, "a0.a0": 4.0}
 
 
-def slow_rows(outline: Outline, view: View) -> list[tuple[int, int]]:
-    """Places with their depth: children by children, as the documentation says."""
+def slow_rows(outline: Outline, view: ViewState) -> list[tuple[int, int]]:
+    """TreeIndex with their depth: children by children, as the documentation says."""
     place_of = {id(item): place for place, item in enumerate(outline.items)}
     matches = view.filter.matches if view.filter else frozenset()
 
@@ -92,7 +92,7 @@ def slow_rows(outline: Outline, view: View) -> list[tuple[int, int]]:
             return [child for child in found if leads(child)] or found
         if not view.has_tensors:
             found = list(node.children)
-        return [child for child in found if elements_of(child) >= view.fewest_elements]
+        return [child for child in found if elements_of(child) >= view.min_elements]
 
     def ordered(found: list[ModuleNode | TensorEntry]) -> list[ModuleNode | TensorEntry]:
         if view.order == "order":
@@ -134,7 +134,7 @@ def test_the_outline_lists_everything_as_one_would_read_it(tree: Tree) -> None:
 
 
 @given(views())
-def test_rows_are_those_of_the_slow_model_in_any_view(case: tuple[Outline, View]) -> None:
+def test_rows_are_those_of_the_slow_model_in_any_view(case: tuple[Outline, ViewState]) -> None:
     outline, view = case
 
     rows = visible_rows(outline, view, SECONDS)
@@ -145,7 +145,7 @@ def test_rows_are_those_of_the_slow_model_in_any_view(case: tuple[Outline, View]
 
 
 @given(views())
-def test_guides_lead_to_the_last_sibling_and_no_further(case: tuple[Outline, View]) -> None:
+def test_guides_lead_to_the_last_sibling_and_no_further(case: tuple[Outline, ViewState]) -> None:
     rows = visible_rows(*case)
 
     depths = [len(guide) // 2 for guide in rows.guides]
@@ -159,7 +159,7 @@ def test_guides_lead_to_the_last_sibling_and_no_further(case: tuple[Outline, Vie
 
 
 @given(views())
-def test_an_arrow_is_where_unfolding_shows_more(case: tuple[Outline, View]) -> None:
+def test_an_arrow_is_where_unfolding_shows_more(case: tuple[Outline, ViewState]) -> None:
     outline, view = case
 
     for place in visible_rows(outline, view).places:
@@ -171,7 +171,7 @@ def test_an_arrow_is_where_unfolding_shows_more(case: tuple[Outline, View]) -> N
 
 @given(views(), st.data())
 def test_folding_sets_exactly_the_modules_that_are_meant(
-    case: tuple[Outline, View], data: st.DataObject
+    case: tuple[Outline, ViewState], data: st.DataObject
 ) -> None:
     outline, view = case
     place = data.draw(st.integers(0, len(outline.items) - 1))
@@ -220,10 +220,10 @@ def _with_below(outline: Outline, places: set[int]) -> set[int]:
 
 @given(views())
 def test_the_whole_tree_unfolds_and_folds_to_the_children_of_the_root(
-    case: tuple[Outline, View],
+    case: tuple[Outline, ViewState],
 ) -> None:
     outline = case[0]
-    folded = View()
+    folded = ViewState()
 
     unfolded = folding.all_toggled(outline, folded)
 
@@ -236,7 +236,7 @@ def test_a_first_view_unfolds_level_by_level_as_far_as_there_is_room() -> None:
 
     def count(room: int) -> int:
         unfolded = folding.unfolded_to_fit(outline, room)
-        return len(visible_rows(outline, View(unfolded=unfolded)).places)
+        return len(visible_rows(outline, ViewState(unfolded=unfolded)).places)
 
     assert [count(room) for room in (1, 11, 12, 31, 32, 1000)] == [8, 8, 12, 12, 32, 32]
 
@@ -245,7 +245,7 @@ def test_a_first_view_unfolds_to_a_depth() -> None:
     outline = outline_of(trees.resnet())
 
     counts = [
-        len(visible_rows(outline, View(folding.unfolded_to_depth(outline, depth))).places)
+        len(visible_rows(outline, ViewState(folding.unfolded_to_depth(outline, depth))).places)
         for depth in range(5)
     ]
 
@@ -258,10 +258,10 @@ def test_a_chain_of_thousands_of_modules_is_not_indented_for_ever() -> None:
         node = trees.module("x" * depth, "Deep", children=[node])
     outline = outline_of(Tree("deep", "", node))
 
-    rows = visible_rows(outline, folding.all_toggled(outline, View()))
+    rows = visible_rows(outline, folding.all_toggled(outline, ViewState()))
 
     assert len(rows.places) == 3001
-    assert max(map(len, rows.guides)) <= MOST_GUIDE + 2
+    assert max(map(len, rows.guides)) <= MAX_GUIDE_CELLS + 2
 
 
 def test_names_are_sorted_with_their_numbers_in_order() -> None:
@@ -269,7 +269,7 @@ def test_names_are_sorted_with_their_numbers_in_order() -> None:
     children = [trees.module(name) for name in names]
     outline = outline_of(Tree("", "", trees.module("", children=children)))
 
-    rows = visible_rows(outline, View(order="name"))
+    rows = visible_rows(outline, ViewState(order="name"))
 
     found = [outline.items[place].name[:7] for place in rows.places[1:]]
     assert found == ["1111111", "Head", "layer2", "layer10"]
@@ -287,9 +287,9 @@ def test_a_filter_shows_matches_with_what_they_are_in() -> None:
     outline = outline_of(trees.resnet())
     wanted = [at for at, item in enumerate(outline.items) if item.path == "layer2.0.bn1"]
 
-    view = filtered(outline, View(fewest_elements=10**9), wanted)
+    view = filtered(outline, ViewState(min_elements=10**9), wanted)
 
-    def paths(one: View) -> list[str]:
+    def paths(one: ViewState) -> list[str]:
         return [outline.items[place].path for place in visible_rows(outline, one).places]
 
     assert paths(view) == ["", "layer2", "layer2.0", "layer2.0.bn1"]
@@ -300,24 +300,24 @@ def test_a_filter_shows_matches_with_what_they_are_in() -> None:
     assert paths(replace(view, filter=None)) == [""]
 
 
-OPERATIONS: dict[str, Callable[[Browsing, int], object]] = {
-    "move": lambda browsing, number: browsing.move_to_row(browsing.row + number - 5),
-    "go to": lambda browsing, number: browsing.go_to(number % len(browsing.outline.items)),
-    "in": lambda browsing, _: browsing.go_in(),
-    "out": lambda browsing, _: browsing.go_out(),
-    "fold": lambda browsing, _: browsing.fold(folding.toggled),
-    "fold below": lambda browsing, _: browsing.fold(folding.subtree_toggled),
-    "fold all": lambda browsing, _: browsing.fold(folding.all_toggled),
-    "fold alike": lambda browsing, _: browsing.fold(folding.class_toggled),
-    "sort": lambda browsing, _: browsing.next_order(),
-    "reverse": lambda browsing, _: browsing.reverse(),
-    "hide": lambda browsing, _: browsing.hide_small(),
-    "tensors": lambda browsing, _: browsing.switch_tensors(),
-    "search": lambda browsing, number: browsing.search(Query(["a", "b1", "w", "zz"][number % 4])),
-    "regex": lambda browsing, number: browsing.search(Query(["a|b", "(", "w"][number % 3], True)),
-    "clear": lambda browsing, _: browsing.clear(),
-    "next": lambda browsing, _: browsing.next_match(1),
-    "before": lambda browsing, _: browsing.next_match(-1),
+OPERATIONS: dict[str, Callable[[TreeBrowser, int], object]] = {
+    "move": lambda browser, number: browser.move_to_row(browser.row + number - 5),
+    "go to": lambda browser, number: browser.go_to(number % len(browser.outline.items)),
+    "in": lambda browser, _: browser.go_in(),
+    "out": lambda browser, _: browser.go_out(),
+    "fold": lambda browser, _: browser.fold(folding.toggled),
+    "fold below": lambda browser, _: browser.fold(folding.subtree_toggled),
+    "fold all": lambda browser, _: browser.fold(folding.all_toggled),
+    "fold alike": lambda browser, _: browser.fold(folding.class_toggled),
+    "sort": lambda browser, _: browser.next_order(),
+    "reverse": lambda browser, _: browser.reverse(),
+    "hide": lambda browser, _: browser.hide_small(),
+    "tensors": lambda browser, _: browser.toggle_tensors(),
+    "search": lambda browser, number: browser.search(Query(["a", "b1", "w", "zz"][number % 4])),
+    "regex": lambda browser, number: browser.search(Query(["a|b", "(", "w"][number % 3], True)),
+    "clear": lambda browser, _: browser.clear(),
+    "next": lambda browser, _: browser.next_match(1),
+    "before": lambda browser, _: browser.next_match(-1),
 }
 
 
@@ -329,23 +329,23 @@ def test_whatever_is_done_the_cursor_is_on_a_row_that_is_there(
     tree: Tree, done: list[tuple[str, int]]
 ) -> None:
     outline = outline_of(tree)
-    browsing = Browsing(outline, room=6)
+    browser = TreeBrowser(outline, room=6)
 
     for name, number in done:
-        before = browsing.place
-        OPERATIONS[name](browsing, number)
+        before = browser.place
+        OPERATIONS[name](browser, number)
 
-        places = browsing.rows.places
-        assert list(places) == list(visible_rows(outline, browsing.view).places)
+        places = browser.rows.places
+        assert list(places) == list(visible_rows(outline, browser.view).places)
         assert len(set(places)) == len(places)
-        assert 0 <= browsing.row < len(places)
+        assert 0 <= browser.row < len(places)
         if name == "go to":
-            assert browsing.place == number % len(outline.items)
+            assert browser.place == number % len(outline.items)
         if name in ("sort", "reverse", "clear", "hide", "tensors") or "fold" in name:
-            assert browsing.place in (before, *outline.ancestors(before))
-        if name in ("next", "before", "search") and browsing.view.filter:
-            matches = browsing.view.filter.matches
-            assert browsing.place in matches or not matches
+            assert browser.place in (before, *outline.ancestors(before))
+        if name in ("next", "before", "search") and browser.view.filter:
+            matches = browser.view.filter.matches
+            assert browser.place in matches or not matches
 
 
 def test_times_are_of_all_calls_and_a_list_took_as_long_as_those_in_it() -> None:
@@ -359,12 +359,12 @@ def test_times_are_of_all_calls_and_a_list_took_as_long_as_those_in_it() -> None
         {path: _timing(path, median, calls) for path, (median, calls) in seconds.items()}
     )
 
-    browsing = Browsing(outline_of(Tree("", "", root)), stats=stats)
-    while browsing.view.order != "time":
-        browsing.next_order()
+    browser = TreeBrowser(outline_of(Tree("", "", root)), stats=stats)
+    while browser.view.order != "time":
+        browser.next_order()
 
-    places = browsing.rows.places
-    shares = {browsing.outline.items[place].path: browsing.share(place) for place in places}
+    places = browser.rows.places
+    shares = {browser.outline.items[place].path: browser.share(place) for place in places}
     assert shares == {"": 1.0, "h": 0.8, "h.1": 0.6, "h.0": 0.2, "head": 0.2, "twin": 0.2}
     assert [*shares] == ["", "h", "h.1", "h.0", "head", "twin"]
 
@@ -377,10 +377,10 @@ def _timing(path: str, median_s: float, calls: int) -> ModuleTiming:
 def test_an_optimizers_numbers_are_no_parameters() -> None:
     state = replace(trees.tensor("optimizer.step", 1000), is_buffer=True)
     parts = [trees.module("optimizer", tensors=[state]), trees.linear("model", 2, 2)]
-    browsing = Browsing(outline_of(Tree("", "", trees.module("", children=parts))), max_depth=1)
-    while browsing.view.order != "params":
-        browsing.next_order()
+    browser = TreeBrowser(outline_of(Tree("", "", trees.module("", children=parts))), max_depth=1)
+    while browser.view.order != "params":
+        browser.next_order()
 
-    places = browsing.rows.places[1:]
-    assert [browsing.outline.items[place].name for place in places] == ["model", "optimizer"]
-    assert [browsing.share(place) for place in places] == [1.0, 0.0]
+    places = browser.rows.places[1:]
+    assert [browser.outline.items[place].name for place in places] == ["model", "optimizer"]
+    assert [browser.share(place) for place in places] == [1.0, 0.0]

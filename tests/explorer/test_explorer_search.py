@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from snapviewer.explorer.tree import ModuleNode, Tree
 from snapviewer.explorer.view.outline import Outline, outline_of
-from snapviewer.explorer.view.search import Query, Texts, highlights, search, texts_of
+from snapviewer.explorer.view.search import Query, SearchTexts, highlights, search, search_texts
 from support import explorer_trees as trees
 
 RESNET = outline_of(trees.resnet())
-TEXTS = texts_of(RESNET)
+TEXTS = search_texts(RESNET)
 BLOCKS = ("", "layer1.0.", "layer1.1.", "layer2.0.", "layer2.1.")
 
 
@@ -27,7 +27,7 @@ def found_in_resnet(text: str, *, is_regex: bool = False) -> list[str]:
     return paths(RESNET, search(TEXTS, Query(text, is_regex)).matches)
 
 
-def slow_matches(texts: Texts, text: str) -> list[int]:
+def slow_matches(texts: SearchTexts, text: str) -> list[int]:
     """Words as they are, or else letter by letter; one of them ending in the own name or class."""
     words = text.lower().split()
 
@@ -76,7 +76,7 @@ def named_trees(draw: st.DrawFn) -> Tree:
 
 @given(named_trees(), st.text("aB1. ", max_size=5))
 def test_words_find_what_the_slow_model_finds(tree: Tree, text: str) -> None:
-    texts = texts_of(outline_of(tree))
+    texts = search_texts(outline_of(tree))
 
     found = search(texts, Query(text))
 
@@ -85,7 +85,7 @@ def test_words_find_what_the_slow_model_finds(tree: Tree, text: str) -> None:
 
 @given(named_trees(), st.text("aB1. ", max_size=6))
 def test_a_query_that_grows_finds_the_same_as_if_it_were_new(tree: Tree, text: str) -> None:
-    texts = texts_of(outline_of(tree))
+    texts = search_texts(outline_of(tree))
     found = None
 
     for end in range(len(text) + 1):
@@ -97,7 +97,7 @@ def test_a_query_that_grows_finds_the_same_as_if_it_were_new(tree: Tree, text: s
 @given(named_trees(), st.sampled_from(["a", "^a", r"a.*1$", "b|1", r"\.", "AB", "(?:a.)+", "a*"]))
 def test_a_regex_finds_what_ends_in_the_own_name_or_is_in_the_class(tree: Tree, text: str) -> None:
     outline = outline_of(tree)
-    texts = texts_of(outline)
+    texts = search_texts(outline)
     flags = 0 if text == "AB" else re.IGNORECASE
 
     found = search(texts, Query(text, is_regex=True))
@@ -166,7 +166,7 @@ def test_highlights_are_within_the_name_and_the_class(
 
 def test_letters_whose_small_ones_are_longer_keep_their_places() -> None:
     item = trees.module("İx", "İİ")
-    texts = texts_of(outline_of(Tree("", "", trees.module("", children=[item]))))
+    texts = search_texts(outline_of(Tree("", "", trees.module("", children=[item]))))
 
     assert list(search(texts, Query("X")).matches) == [1]
     assert highlights(Query("x"), item) == ([(1, 2)], [])
@@ -176,4 +176,4 @@ def test_a_name_that_a_terminal_would_obey_is_searched_as_it_is_shown() -> None:
     item = trees.module("a\x1b[31mb\n", "T")
     outline = outline_of(Tree("", "", trees.module("", children=[item])))
 
-    assert list(search(texts_of(outline), Query("a?[31mb")).matches) == [1]
+    assert list(search(search_texts(outline), Query("a?[31mb")).matches) == [1]

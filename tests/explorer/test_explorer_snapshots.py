@@ -12,32 +12,32 @@ from pathlib import Path
 import pytest
 
 from snapviewer.explorer.app import panel as panel_module
-from snapviewer.explorer.subject import Subject
+from snapviewer.explorer.explored_model import ExploredModel
 from snapviewer.explorer.tree import Tree
 from support import explorer_trees as trees
 from support.explorer_driver import Driver, drive, normalised
 
 FOLDER = Path(__file__).resolve().parent / "snapshots"
-MOST_BYTES = 60_000
+MAX_BYTES = 60_000
 
 
-def tuned() -> Subject:
+def tuned() -> ExploredModel:
     """A network beside the one that was made of it."""
     before = trees.resnet()
     kept = [child for child in before.root.children if child.name not in ("maxpool", "fc")]
     parts = [*kept, trees.linear("fc", 2048, 10), trees.linear("head", 10, 2)]
     after = Tree("tuned", "", trees.module("", "ResNet", children=parts))
-    return Subject(before, other=after)
+    return ExploredModel(before, other=after)
 
 
 CASES = {
-    "dark": (Subject(trees.resnet()), (80, 24), ["down"]),
-    "light": (Subject(trees.resnet()), (80, 24), ["T", "down", "down"]),
-    "beside": (Subject(trees.resnet()), (110, 16), ["end", "A"]),
-    "search": (Subject(trees.resnet()), (80, 20), ["v", "slash", *"bn1"]),
-    "names": (Subject(trees.tied()), (80, 24), ["v", "Z", "down"]),
+    "dark": (ExploredModel(trees.resnet()), (80, 24), ["down"]),
+    "light": (ExploredModel(trees.resnet()), (80, 24), ["T", "down", "down"]),
+    "beside": (ExploredModel(trees.resnet()), (110, 16), ["end", "A"]),
+    "search": (ExploredModel(trees.resnet()), (80, 20), ["v", "slash", *"bn1"]),
+    "names": (ExploredModel(trees.tied()), (80, 24), ["v", "Z", "down"]),
     "compare": (tuned(), (80, 24), ["6", "D", "D"]),
-    "labels": (Subject(trees.resnet()), (80, 18), ["L", "down"]),
+    "labels": (ExploredModel(trees.resnet()), (80, 18), ["L", "down"]),
 }
 
 
@@ -45,7 +45,7 @@ CASES = {
 def test_it_looks_as_it_did(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SNAPVIEWER_CONFIG", str(tmp_path))
     monkeypatch.setattr(panel_module, "SECONDS_BEFORE", 0.001)
-    subject, size, keys = CASES[name]
+    explored, size, keys = CASES[name]
     pictures = []
 
     async def script(driver: Driver) -> None:
@@ -53,11 +53,11 @@ def test_it_looks_as_it_did(name: str, tmp_path: Path, monkeypatch: pytest.Monke
         await driver.settle()
         pictures.append(normalised(driver.app.export_screenshot()))
 
-    drive(replace(subject), script, size=size)
+    drive(replace(explored), script, size=size)
 
     path = FOLDER / f"explorer-{name}.svg"
     if os.environ.get("SNAPVIEWER_UPDATE_SNAPSHOTS"):
         FOLDER.mkdir(exist_ok=True)
         path.write_text(pictures[0], encoding="utf-8")
-    assert len(pictures[0].encode()) < MOST_BYTES
+    assert len(pictures[0].encode()) < MAX_BYTES
     assert pictures[0] == path.read_text(encoding="utf-8")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree
@@ -13,10 +12,9 @@ from snapviewer.explorer.timing import FlowStep, ForwardStats
 from snapviewer.explorer.tree import ModuleNode, Sums, Tree
 from snapviewer.report.tree import html as page
 from snapviewer.report.tree import json as document
-from snapviewer.report.tree.diagram import Limits, diagram_of
-from snapviewer.report.tree.diagram.boxes import boxes_of
-from snapviewer.report.tree.diagram.kinds import kind_of
-from snapviewer.report.tree.selection import Seen, rows_of
+from snapviewer.report.tree.boxes import Limits, boxes_of
+from snapviewer.report.tree.diagram import as_svg, kind_of
+from snapviewer.report.tree.selection import TreeSelection, rows_of
 from snapviewer.report.tree.text import as_text
 from support.explorer_trees import linear, module, tensor
 
@@ -61,7 +59,7 @@ def test_the_text_is_the_tree_of_the_promise() -> None:
     assert as_text(seeds_tree()) == (
         "ResNet(\n"
         "├── 145.5M parameters\n"
-        "├── 582MB of parameters\n"
+        "├── 555 MiB of parameters\n"
         "├── conv1: Conv2d(3→64, 7×7) [9.4K params]\n"
         "├── bn1: BatchNorm2d(64) [128 params]\n"
         "├── relu: ReLU(inplace=True) [0 params]\n"
@@ -77,7 +75,7 @@ def test_the_text_is_the_tree_of_the_promise() -> None:
 
 
 def test_what_is_not_seen_is_told_of_and_the_rest_is_in_the_chosen_order() -> None:
-    text = as_text(seeds_tree(), Seen(max_depth=1, hide_below=1000, sort="params"))
+    text = as_text(seeds_tree(), TreeSelection(max_depth=1, hide_below=1000, sort="params"))
 
     assert text.splitlines()[3:] == [
         "├── fc: Linear(2048→1000) [2.0M params]",
@@ -91,7 +89,7 @@ def test_what_is_not_seen_is_told_of_and_the_rest_is_in_the_chosen_order() -> No
 def test_only_what_is_on_the_screen_is_exported_with_the_lines_that_are_there() -> None:
     shown = {"layer1", "layer1.1"}
 
-    text = as_text(seeds_tree(), Seen(shown=shown, line=lambda node: f"<{node.path}>"))
+    text = as_text(seeds_tree(), TreeSelection(shown=shown, line=lambda node: f"<{node.path}>"))
 
     assert text.splitlines()[3:] == [
         "├── <layer1>",
@@ -122,7 +120,7 @@ def test_what_is_tied_and_what_is_odd_is_told() -> None:
 def test_the_document_has_every_module_after_its_parent() -> None:
     tree = seeds_tree()
 
-    found = json.loads(document.as_json(tree, Seen(max_depth=2)))
+    found = document.to_json(tree, TreeSelection(max_depth=2))
 
     assert (found["format"], found["version"]) == ("snapviewer-model-summary", 1)
     assert found["totals"]["parameters"] == 145_500_000
@@ -142,7 +140,7 @@ def test_the_document_has_every_module_after_its_parent() -> None:
 
 
 def test_the_document_tells_all_of_a_tensor() -> None:
-    found = document.as_dict(tied_tree())["modules"][2]["tensors"]
+    found = document.to_json(tied_tree())["modules"][2]["tensors"]
 
     assert found == [
         {
@@ -216,15 +214,17 @@ def test_nesting_deeper_than_any_reader_bears_is_exported_flat() -> None:
     tree = chain(2000)
 
     assert outline_of(page.as_html(tree)).deepest < 500
-    assert len(json.loads(document.as_json(tree))["modules"]) == 2001
+    assert len(document.to_json(tree)["modules"]) == 2001
     assert as_text(tree).count("\n") == 2003
     assert max(map(len, as_text(tree).splitlines())) < 400
-    assert ElementTree.fromstring(diagram_of(tree)).tag.endswith("svg")
+    assert ElementTree.fromstring(as_svg(tree)).tag.endswith("svg")
 
 
 def test_rows_know_whether_more_follows() -> None:
     rows = {
-        row.node.path: row for row in rows_of(seeds_tree().root, Seen()) if hasattr(row, "node")
+        row.node.path: row
+        for row in rows_of(seeds_tree().root, TreeSelection())
+        if hasattr(row, "node")
     }
 
     assert rows["layer1.0.relu"].guides == (True, True, False)
@@ -252,7 +252,7 @@ def blocks(count: int) -> Tree:
 
 
 def test_like_modules_in_a_row_are_drawn_once_with_their_number() -> None:
-    words = words_of(diagram_of(blocks(12)))
+    words = words_of(as_svg(blocks(12)))
 
     assert "0…11×12Block" in words
     assert words.count("fcLinear(1→9)") == 1
@@ -271,7 +271,7 @@ def test_modules_that_differ_inside_are_drawn_apart() -> None:
 
 def test_a_diagram_of_many_modules_stays_small_and_tells_what_it_leaves_out() -> None:
     children = [counted(f"m{n}", "Linear", f"{n}→1", n) for n in range(5000)]
-    svg = diagram_of(Tree("Big", "", counted("", "Big", "", 10**6, *children)))
+    svg = as_svg(Tree("Big", "", counted("", "Big", "", 10**6, *children)))
 
     assert len(svg) < 50_000
     assert "… 4,976 more" in words_of(svg)
@@ -291,7 +291,7 @@ def test_a_recorded_run_gives_the_order_and_the_arrows() -> None:
     assert [child.node.name for child in box.children] == ["a", "b", "c", "unused"]
     assert [child.has_run for child in box.children] == [True, True, True, False]
     assert box.arrows == [(0, 1), (1, 2), (0, 2)]
-    svg = diagram_of(tree, ForwardStats(flow=flow))
+    svg = as_svg(tree, ForwardStats(flow=flow))
     assert svg.count('class="arrow"') == 2
     assert svg.count('class="arrow skip"') == 1
 
@@ -311,7 +311,7 @@ def test_what_flows_between_parts_is_drawn_between_those_that_hold_them() -> Non
 def test_names_in_a_diagram_are_words() -> None:
     root = counted("", "</svg><script>", "", 5, counted("a&\x1b<b", "X", "", 5))
 
-    svg = diagram_of(Tree("", "", root))
+    svg = as_svg(Tree("", "", root))
 
     assert ElementTree.fromstring(svg).tag.endswith("svg")
     assert any("a&?<b" in words for words in words_of(svg))

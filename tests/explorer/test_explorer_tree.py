@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from snapviewer import CancelledError, SnapshotError
 from snapviewer.explorer import live
-from snapviewer.explorer.assembly import Draft, assembled
+from snapviewer.explorer.assembly import Draft, assemble
 from snapviewer.explorer.live import tree_of_module
 from snapviewer.explorer.tree import ModuleNode, Sums, TensorEntry
 
@@ -69,7 +69,7 @@ def oracle(subtree: list[Draft]) -> Sums:
 
 @given(drafts())
 def test_every_subtree_counts_each_tensor_once(given_drafts: list[Draft]) -> None:
-    nodes = list(assembled(given_drafts).walk())
+    nodes = list(assemble(given_drafts).walk())
 
     for number, node in enumerate(nodes):
         size = sum(1 for _ in node.walk())
@@ -84,7 +84,7 @@ def test_the_first_of_equal_tensors_is_what_the_others_are_tied_to(made: list[Dr
     for key, path in keys:
         first.setdefault(key, path)
 
-    tied = [item.tied_to for node in assembled(made).walk() for item in node.tensors]
+    tied = [item.tied_to for node in assemble(made).walk() for item in node.tensors]
 
     assert tied == [first[key] if first[key] != path else None for key, path in keys]
 
@@ -189,12 +189,12 @@ def test_a_module_that_holds_itself_ends_the_walk_and_is_told_of() -> None:
     assert [node.path for node in tree.root.walk()] == ["", "0", "0.up"]
     assert node_at(tree.root, "0.up").shared_with == ""
     assert tree.root.sums.parameters == 6
-    assert "0.up is a module that holds it" in tree.notes[0]
+    assert "0.up is one of its own ancestors" in tree.notes[0]
 
 
 @pytest.mark.torch
 def test_modules_used_without_end_are_closed_and_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "MOST_REPEATED", 50)
+    monkeypatch.setattr(live, "MAX_REPEATED", 50)
     inner: Any = nn.Linear(2, 2)
     for _ in range(60):  # 2^60 ways lead to the layer
         inner = nn.ModuleDict({"a": inner, "b": inner})
@@ -306,7 +306,7 @@ def test_what_is_like_a_module_is_asked_as_one() -> None:
 
 @pytest.mark.torch
 def test_what_holds_no_module_is_refused_in_words() -> None:
-    with pytest.raises(SnapshotError, match="int is no module, and none of its attributes is one"):
+    with pytest.raises(SnapshotError, match="int is not a module and does not contain any"):
         tree_of_module(3)
 
 

@@ -14,11 +14,11 @@ from textual.widgets import Static
 
 from snapviewer.explorer.app.panel import SidePanel
 from snapviewer.explorer.app.program import ExplorerApp, Reading
+from snapviewer.explorer.app.settings import ExplorerConfig
 from snapviewer.explorer.app.tree_view import TreeView
-from snapviewer.explorer.config import ExplorerConfig
-from snapviewer.explorer.subject import Subject
+from snapviewer.explorer.explored_model import ExploredModel
 from snapviewer.explorer.tree import Tree
-from snapviewer.explorer.view.browsing import Browsing
+from snapviewer.explorer.view.browser import TreeBrowser
 
 
 @dataclass
@@ -44,14 +44,14 @@ class Driver:
         await self.pilot.pause()
 
     @property
-    def browsing(self) -> Browsing:
-        assert self.app.browsing is not None
-        return self.app.browsing
+    def browser(self) -> TreeBrowser:
+        assert self.app.browser is not None
+        return self.app.browser
 
     @property
     def path(self) -> str:
         """The path of what the cursor is on."""
-        return self.browsing.item.path
+        return self.browser.item.path
 
     @property
     def lines(self) -> list[str]:
@@ -74,8 +74,8 @@ class Driver:
         return self.app.query_one(SidePanel).query_one(VerticalScroll).region
 
     def row_of(self, path: str) -> int:
-        items = self.browsing.outline.items
-        return [items[place].path for place in self.browsing.rows.places].index(path)
+        items = self.browser.outline.items
+        return [items[place].path for place in self.browser.rows.places].index(path)
 
 
 def text_of(widget: Static) -> str:
@@ -85,7 +85,7 @@ def text_of(widget: Static) -> str:
 
 
 def drive(
-    source: Tree | Subject | Reading,
+    source: Tree | ExploredModel | Reading,
     script: Callable[[Driver], Awaitable[None]],
     *,
     size: tuple[int, int] = (100, 30),
@@ -94,7 +94,7 @@ def drive(
 ) -> ExplorerApp:
     """Run a script against the explorer; return the program as it was in the end."""
     app = ExplorerApp(
-        Subject(source) if isinstance(source, Tree) else source, config=config, name=name
+        ExploredModel(source) if isinstance(source, Tree) else source, config=config, name=name
     )
 
     async def run() -> None:

@@ -9,16 +9,15 @@ from collections.abc import Callable
 from snapviewer import _core
 from snapviewer.checkpoint.paths import one_file
 from snapviewer.explorer.app import opening
+from snapviewer.explorer.app.settings import ExplorerConfig
 from snapviewer.explorer.checkpoint import tree_of_checkpoint
 from snapviewer.explorer.compare import compare_trees
-from snapviewer.explorer.config import ExplorerConfig
 from snapviewer.explorer.tree import Tree
 from snapviewer.report.tree import comparison as comparison_report
+from snapviewer.report.tree import diagram, text
 from snapviewer.report.tree import html as page
 from snapviewer.report.tree import json as document
-from snapviewer.report.tree import text
-from snapviewer.report.tree.diagram import diagram_of
-from snapviewer.report.tree.selection import Seen, Sort
+from snapviewer.report.tree.selection import Sort, TreeSelection
 from snapviewer.text.progress import progress_bar
 from snapviewer.text.sanitize import json_text
 
@@ -104,7 +103,7 @@ def _explore(options: argparse.Namespace) -> None:
     suffixes = tuple(_SUFFIXES) if options.export is None else ()
     check_outputs(options, inputs=[first, *([] if other is None else [other])], suffixes=suffixes)
     forms = {path: options.export or _SUFFIXES[path.suffix.lower()] for path in options.outputs}
-    if not (options.json or options.export or forms) and opening.is_watched():
+    if not (options.json or options.export or forms) and opening.is_interactive():
         opening.open_explorer(first, name=first, config=_config(options), other=other)
         return
     renderers = _renderers(options, first, other)
@@ -133,12 +132,12 @@ def _renderers(
             "json": lambda: f"{json_text(comparison_report.to_json(comparison))}\n",
         }
     sort = _SORTS[options.sort]
-    seen = Seen(max_depth=options.depth, hide_below=options.hide_below, sort=sort)
+    selection = TreeSelection(max_depth=options.depth, hide_below=options.hide_below, sort=sort)
     return {
-        "text": lambda: text.as_text(tree, seen),
-        "json": lambda: f"{document.as_json(tree, seen)}\n",
-        "html": lambda: page.as_html(tree, seen),
-        "svg": lambda: diagram_of(tree),
+        "text": lambda: text.as_text(tree, selection),
+        "json": lambda: f"{json_text(document.to_json(tree, selection))}\n",
+        "html": lambda: page.as_html(tree, selection),
+        "svg": lambda: diagram.as_svg(tree),
     }
 
 

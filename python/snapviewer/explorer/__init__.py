@@ -8,21 +8,21 @@ ResNet(
 ├── 25.6M parameters
 …
 
-Neither torch nor Textual is imported before something is asked for that needs it, and checkpoints
-do without torch altogether.
+torch and Textual are imported only when a function needs them; checkpoints never need torch.
 
-To look: `explore_model` (also under the names `explore_torch_module` and `explore_module`),
-`explore_torch_module_with_stats`, and `EMA()` in Python's prompt, for what the last line returned.
-To count: `analyze_memory_usage`, `get_parameter_statistics`, `analyze_module`,
-`analyze_module_detailed`, `lazy_parameter_analysis`, `get_module_by_path`, `ModuleInfo`; aside,
-while other things go on, `analyze_model_async`.
-To keep: `export_model_summary`, `generate_text_summary`, `generate_json_summary`,
-`generate_html_summary`, `generate_model_summary`, `extract_model_graph`,
-`generate_architecture_diagram`. To record runs: `record_torch_module_forward_stats`,
-`get_forward_stats`, `display_timing_in_explorer`. To build on: `tree_of_module`,
-`tree_of_checkpoint`, `Tree`, `ModuleNode`, `TensorEntry`, `Sums`, `compare_trees`,
-`ExplorerConfig`, and the formats `format_shape`, `format_param_count`, `format_time`,
-`format_memory`.
+- Open: `explore_model` (also as `explore_torch_module` and `explore_module`),
+  `explore_torch_module_with_stats`, and `EMA()` in Python's prompt, for the last result.
+- Count: `analyze_memory_usage`, `get_parameter_statistics`, `analyze_module`,
+  `analyze_module_detailed`, `lazy_parameter_analysis`, `get_module_by_path`, `ModuleInfo`; in an
+  event loop, `analyze_model_async`.
+- Export: `export_model_summary`, `generate_text_summary`, `generate_json_summary`,
+  `generate_html_summary`, `generate_model_summary`, `extract_model_graph`,
+  `generate_architecture_diagram`.
+- Record runs: `record_torch_module_forward_stats`, `get_forward_stats`,
+  `display_timing_in_explorer`.
+- Build on: `tree_of_module`, `tree_of_checkpoint`, `Tree`, `ModuleNode`, `TensorEntry`, `Sums`,
+  `compare_trees`, `ExplorerConfig`, `format_shape`, `format_param_count`, `format_time`,
+  `format_memory`.
 """
 
 from snapviewer._lazy import TYPE_CHECKING, lazy_names
@@ -31,7 +31,6 @@ __all__: list[str]
 
 if TYPE_CHECKING:
     from snapviewer.compat.explorer import EMA as EMA
-    from snapviewer.compat.explorer import ModuleInfo as ModuleInfo
     from snapviewer.compat.explorer import analyze_memory_usage as analyze_memory_usage
     from snapviewer.compat.explorer import analyze_module as analyze_module
     from snapviewer.compat.explorer import analyze_module_detailed as analyze_module_detailed
@@ -53,15 +52,16 @@ if TYPE_CHECKING:
     from snapviewer.compat.explorer import get_module_by_path as get_module_by_path
     from snapviewer.compat.explorer import get_parameter_statistics as get_parameter_statistics
     from snapviewer.compat.explorer import lazy_parameter_analysis as lazy_parameter_analysis
-    from snapviewer.compat.explorer_async import analyze_model_async as analyze_model_async
+    from snapviewer.explorer.app.settings import ExplorerConfig as ExplorerConfig
     from snapviewer.explorer.checkpoint import tree_of_checkpoint as tree_of_checkpoint
     from snapviewer.explorer.compare import compare_trees as compare_trees
-    from snapviewer.explorer.config import ExplorerConfig as ExplorerConfig
     from snapviewer.explorer.formats import format_memory as format_memory
     from snapviewer.explorer.formats import format_param_count as format_param_count
     from snapviewer.explorer.formats import format_shape as format_shape
     from snapviewer.explorer.formats import format_time as format_time
     from snapviewer.explorer.live import tree_of_module as tree_of_module
+    from snapviewer.explorer.module_info import ModuleInfo as ModuleInfo
+    from snapviewer.explorer.module_info import analyze_model_async as analyze_model_async
     from snapviewer.explorer.recording import get_forward_stats as get_forward_stats
     from snapviewer.explorer.recording import (
         record_torch_module_forward_stats as record_torch_module_forward_stats,
@@ -77,18 +77,18 @@ else:
     __all__, __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "compat.explorer": "EMA ModuleInfo analyze_memory_usage analyze_module "
+            "compat.explorer": "EMA analyze_memory_usage analyze_module "
             "analyze_module_detailed explore_model explore_module explore_torch_module "
             "explore_torch_module_with_stats export_model_summary extract_model_graph "
             "generate_architecture_diagram generate_html_summary generate_json_summary "
             "generate_model_summary generate_text_summary get_module_by_path "
             "get_parameter_statistics lazy_parameter_analysis",
-            "compat.explorer_async": "analyze_model_async",
+            "explorer.app.settings": "ExplorerConfig",
             "explorer.checkpoint": "tree_of_checkpoint",
             "explorer.compare": "compare_trees",
-            "explorer.config": "ExplorerConfig",
             "explorer.formats": "format_memory format_param_count format_shape format_time",
             "explorer.live": "tree_of_module",
+            "explorer.module_info": "ModuleInfo analyze_model_async",
             "explorer.recording": "get_forward_stats record_torch_module_forward_stats",
             "explorer.tree": "ModuleNode Sums TensorEntry Tree",
             "report.tree.overlay": "display_timing_in_explorer",

@@ -1,15 +1,15 @@
-"""Puts a tree together from modules in walk order, with the sums of every subtree.
+"""Assembles a tree from modules in walk order, with the sums of every subtree.
 
 # Invariants
 
 Every subtree counts a tensor once, however often it occurs there: where the same tensor occurs
-again in walk order, it is taken off at the lowest module that holds both occurrences. A subtree
-with k occurrences holds exactly k - 1 of these places. Modules that occur twice are counted so too.
+again in walk order, it is subtracted at the lowest module that contains both occurrences. A subtree
+with k occurrences contains exactly k - 1 of these places. Repeated modules are counted likewise.
 
 # Cost
 
-`O(modules + tensors × log depth)`: a module above the present one holds an earlier occurrence if it
-was entered before it, so the lowest is found by bisection of the way from the root.
+`O(modules + tensors × log depth)`: an ancestor of the current module contains an earlier occurrence
+if it was entered before it, so the lowest is found by bisecting the path from the root.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 
 from .tree import ModuleNode, Sums, TensorEntry
 
-# What most modules add: themselves. They share it, and nothing is ever taken off there, because the
-# lowest module that holds two others is no leaf.
+# What most modules add: themselves. The list is shared and never changed, because the lowest module
+# that contains two others is no leaf.
 _ONE = [1, 0, 0, 0, 0, 0]
 _LEAF = Sums(*_ONE)
 _NOBODY: list[ModuleNode] = []
@@ -29,11 +29,11 @@ _NOBODY: list[ModuleNode] = []
 
 @dataclass(slots=True)
 class Draft:
-    """A module on its way into the tree.
+    """A module before assembly.
 
-    `tensors` come with what tells whether two are the same, and so does the module itself (`key`);
-    None if it is like no other. `repeats` is the number of the draft whose sums it shows, where a
-    module's children are shown elsewhere only; nothing of it is counted in the modules above.
+    `tensors` come with their identities, and the module has its own (`key`); None if it is unique.
+    `repeats` is the number of the draft whose sums it shows, if its children are shown elsewhere
+    only; nothing of it is counted in the modules above.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Draft:
     repeats: int | None = None
 
 
-def assembled(drafts: Sequence[Draft]) -> ModuleNode:
+def assemble(drafts: Sequence[Draft]) -> ModuleNode:
     """Return the root of a tree.
 
     Args:
@@ -86,13 +86,12 @@ def _counted(
 ) -> tuple[list[int], list[list[int]], list[tuple[TensorEntry, ...]]]:
     """Return the parent of each module, what it adds to all above it, and its tensors.
 
-    What a module adds is in the order of `Sums`; less than nothing where something below occurs
-    twice.
+    What a module adds is in the order of `Sums`; negative where something below occurs twice.
     """
     parents: list[int] = []
     counts: list[list[int]] = []
     tensors: list[tuple[TensorEntry, ...]] = []
-    way: list[int] = []  # from the root to the present module
+    way: list[int] = []  # from the root to the current module
     last: dict[Hashable, int] = {}
     first_path: dict[Hashable, str] = {}
     for number, draft in enumerate(drafts):

@@ -1,13 +1,13 @@
-"""A checkpoint as a tree, without torch and without running anything of it.
+"""A checkpoint as a tree, without torch and without running code.
 
-Names of tensors are ways to them (`layer1.0.conv1.weight`), so they make the tree. Where a file
-names the types of its modules these are taken, and modules without tensors are shown, too.
+The names of tensors are paths (`layer1.0.conv1.weight`), which make the tree. If a file names the
+classes of its modules these are used, and modules without tensors are shown, too.
 
 # Invariants
 
-Every tensor of the file is in the tree exactly once, under its own name, except for what a saved
-module keeps a second time beside its parameters. The tree has no more levels and letters than
-`_MOST_DEPTH` and `_MOST_LETTERS`, whatever names a file has: the rest of a name stays together.
+Every tensor of the file is in the tree exactly once, under its own name, except for copies that a
+saved module keeps beside its parameters. The tree has at most `_MAX_DEPTH` levels and
+`_MAX_PATH_CHARS` characters of paths; the rest of a name is not split.
 
 # Cost
 
@@ -30,19 +30,19 @@ from snapviewer.checkpoint.saved_modules import SavedModules, saved_modules
 from snapviewer.gc_pause import gc_pause
 from snapviewer.text.units import count_of
 
-from .assembly import Draft, assembled
+from .assembly import Draft, assemble
 from .saved_types import arguments_of_shapes, guessed_type
 from .tree import TensorEntry, Tree
 
 if TYPE_CHECKING:
     from snapviewer._core import Checkpoint, Tensor
 
-_MOST_DEPTH = 1000
-_MOST_LETTERS = 50_000_000  # of the paths of all modules
+_MAX_DEPTH = 1000
+_MAX_PATH_CHARS = 50_000_000  # of all modules
 _BETWEEN_REPORTS = 1024  # tensors
 
-# What a training saves beside its model: nothing that the model has learned.
-_BESIDE = re.compile(
+# Training state saved beside the model: not parameters of it.
+_TRAINING_STATE = re.compile(
     r"(optim\w*|\w*optimizers?(_states?)?|lr_schedulers?|sched\w*|(grad_)?scaler|amp|"
     r"\w*rng_states?\w*|random_state|loops|callbacks|sample_inputs)(?=[.\[]|$)"
 )
@@ -50,7 +50,7 @@ _BESIDE = re.compile(
 
 @dataclass(slots=True)
 class _Part:
-    """A module on its way; `same_as` is the path of the one that it is, if it is met again."""
+    """A module being built; `same_as` is the path of the same module met before."""
 
     name: str
     path: str
@@ -65,12 +65,12 @@ def tree_of_checkpoint(
     progress: Callable[[int, int], object] | None = None,
     cancel: Event | None = None,
 ) -> Tree:
-    """Look at a checkpoint.
+    """Build the tree of a checkpoint.
 
     Args:
         checkpoint: What `snapviewer.read_checkpoint` returned.
         progress: Called with (done, total) in tensors now and then.
-        cancel: Asked now and then whether to stop.
+        cancel: Stops the reading when set.
 
     Raises:
         CancelledError: `cancel` was set.
@@ -103,28 +103,28 @@ def _tree(
     drafts = list(_drafts(parts.root, modules))
     notes = [*reader.notes(), *parts.notes()]
     if any(draft.is_type_guessed for draft in drafts):
-        notes.append("Types are guessed from the names and shapes of tensors: the file has none.")
+        notes.append("Classes are guessed from the names and shapes of tensors: the file has none.")
     name = parts.root.name
-    return Tree(name, checkpoint.path, assembled(drafts), (*notes, *checkpoint.warnings))
+    return Tree(name, checkpoint.path, assemble(drafts), (*notes, *checkpoint.warnings))
 
 
 class _Parts:
-    """The modules, made as they are named."""
+    """The modules, created as their names occur."""
 
     def __init__(self, name: str) -> None:
         self.root = _Part(name, "")
-        self._letters = _MOST_LETTERS
+        self._letters = _MAX_PATH_CHARS
         self._unsplit = 0
 
     def at(self, path: str) -> _Part:
-        """Return the module at a path; the last one above it where there is no room for more."""
+        """Return the module at a path; the last one above it if the limit is reached."""
         return self._down(_names(path))[0] if path else self.root
 
     def of_tensor(self, path: str) -> tuple[_Part, str]:
-        """Return the module of a tensor, and what is left of the tensor's path there: its name."""
+        """Return the module of a tensor, and the tensor's name in it."""
         *above, name = _names(path)
         part, used = self._down(above)
-        if used < len(above) or len(above) == _MOST_DEPTH:
+        if used < len(above) or len(above) == _MAX_DEPTH:
             self._unsplit += 1
             name = ".".join([*above[used:], name])
         return part, name
@@ -144,7 +144,7 @@ class _Parts:
         return part, len(names)
 
     def repeat(self, first: str, path: str) -> None:
-        """Show the parts of a module in another place, too; not within itself."""
+        """Show the parts of a module in another place, too, but not within itself."""
         source, target = self.at(first), self.at(path)
         target.same_as = first
         if not first or path.startswith(f"{first}."):
@@ -166,44 +166,44 @@ class _Parts:
                 waiting.append((child, twin))
 
     def notes(self) -> Iterator[str]:
-        """Yield what could not be shown as it is."""
+        """Yield notes about names that were not split."""
         if self._unsplit:
             names = count_of(self._unsplit, "name")
-            yield f"{names} of tensors have so many parts that they are not split any further."
+            yield f"{names} of tensors have too many parts to be split fully."
 
 
 def _names(path: str) -> list[str]:
-    """Return the names that a path is made of.
+    """Split a path into names.
 
     >>> _names("layer1.0.weight"), _names(".a.b")
     (['layer1', '0', 'weight'], ['.a', 'b'])
     """
-    names = path.split(".", _MOST_DEPTH)
+    names = path.split(".", _MAX_DEPTH)
     # A path that begins with a dot is not that of the root, which has none.
     return [f".{names[1]}", *names[2:]] if not names[0] and len(names) > 1 else names
 
 
 class _Reader:
-    """Makes entries of tensors, by what kind of file they are in."""
+    """Makes the entries of tensors, depending on the file format."""
 
     def __init__(self, form: str, tensors: Sequence[Tensor], modules: SavedModules) -> None:
         self._form = form
         self._modules = modules
-        self._kept = {_key(index, tensors[index]) for index in modules.reached.values()}
-        self._tells_training = any(tensor.requires_grad for tensor in tensors)
-        self._is_all_beside = all(_BESIDE.match(tensor.name) for tensor in tensors)
+        self._reached = {_key(index, tensors[index]) for index in modules.reached.values()}
+        self._has_training_flags = any(tensor.requires_grad for tensor in tensors)
+        self._is_all_training_state = all(_TRAINING_STATE.match(tensor.name) for tensor in tensors)
         self._left_out = 0
-        self._beside = 0
+        self._training_tensors = 0
 
     def read(self, index: int, tensor: Tensor, name: str) -> tuple[Hashable, TensorEntry] | None:
-        """Return what tells a tensor from others, and its entry; None if it is there already."""
+        """Return the identity of a tensor and its entry; None if it is a copy."""
         key = _key(index, tensor)
         is_buffer = self._is_buffer(tensor)
         if tensor.name not in self._modules.reached and self._modules.hold(tensor.name):
-            if key in self._kept:
+            if key in self._reached:
                 self._left_out += 1
                 return None
-            is_buffer = True  # an attribute that torch does not know as parameter
+            is_buffer = True  # an attribute that is not registered as a parameter
         return key, TensorEntry(
             name=name,
             path=tensor.name,
@@ -213,12 +213,12 @@ class _Reader:
             elements=prod(tensor.shape),
             size_bytes=tensor.logical_bytes,
             is_buffer=is_buffer,
-            is_trainable=tensor.requires_grad if self._tells_training else not is_buffer,
+            is_trainable=tensor.requires_grad if self._has_training_flags else not is_buffer,
         )
 
     def _is_buffer(self, tensor: Tensor) -> bool:
-        if not self._is_all_beside and _BESIDE.match(tensor.name):
-            self._beside += 1
+        if not self._is_all_training_state and _TRAINING_STATE.match(tensor.name):
+            self._training_tensors += 1
             return True
         if tensor.kind == "parameter" or (tensor.requires_grad and self._form == "torchscript"):
             return False
@@ -229,13 +229,13 @@ class _Reader:
         return is_buffer(tensor.name, tensor.dtype)
 
     def notes(self) -> Iterator[str]:
-        """Yield what is not as a reader may think."""
-        if self._beside:
-            count, verb = _tensors_are(self._beside)
-            yield f"{count} beside the model (optimizer, inputs, states) {verb} taken for buffers."
+        """Yield notes about tensors that are not parameters of the model."""
+        if self._training_tensors:
+            count, verb = _tensors_are(self._training_tensors)
+            yield f"{count} beside the model (optimizer, inputs, states) {verb} counted as buffers."
         if self._left_out:
             count, verb = _tensors_are(self._left_out)
-            yield f"{count} that modules keep twice {verb} shown once."
+            yield f"{count} that modules store twice {verb} shown once."
 
 
 def _tensors_are(count: int) -> tuple[str, str]:
@@ -243,14 +243,14 @@ def _tensors_are(count: int) -> tuple[str, str]:
 
 
 def _key(index: int, tensor: Tensor) -> Hashable:
-    """Return what tells a tensor from those with other elements."""
+    """Return an identity that only tensors with the same elements share."""
     if tensor.storage is None or 0 in tensor.shape:
         return index
     return tensor.file, tensor.storage, tensor.offset, tensor.shape, tensor.stride, tensor.dtype
 
 
 def _drafts(root: _Part, modules: SavedModules) -> Iterator[Draft]:
-    """Yield the modules, parents first; numbered ones in the order of their numbers."""
+    """Yield the modules, parents first; numbered ones by their numbers."""
     numbers: dict[str, int] = {}
     waiting = [(root, 0)]
     while waiting:

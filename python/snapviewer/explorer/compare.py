@@ -1,16 +1,16 @@
-"""Two trees side by side: which modules and tensors are new, gone, other, or equal.
+"""Compare two trees: which modules and tensors were added, removed, changed, or are equal.
 
-Modules and tensors go together by path.
+Modules and tensors are matched by path.
 
 # Invariants
 
 Every module of both trees is in exactly one comparison, and so is every tensor in that of its
-module. Where nothing is added, removed or changed, the trees are equal, as far as trees tell.
+module. If nothing was added, removed or changed, the trees are equal.
 
 # Cost
 
-`O(modules + tensors)`; no element of a tensor is read. What elements say is handed in: for files,
-`value_changes` finds it.
+`O(modules + tensors)`; no element of a tensor is read. Differences of values are passed in;
+`value_changes` computes them for files.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 from snapviewer.text.sanitize import sanitize
 
-from .formats import format_shape
-from .tree import ModuleNode, TensorEntry, Tree
+from .formats import shape_or_scalar
+from .tree import ModuleNode, TensorEntry, Tree, walk
 
 if TYPE_CHECKING:
     from snapviewer._core import Checkpoint, Difference
 
 Verdict: TypeAlias = Literal["added", "removed", "changed", "equal"]
-MARKS: dict[Verdict, str] = {"added": "+", "removed": "-", "changed": "~", "equal": " "}
+DIFF_SIGNS: dict[Verdict, str] = {"added": "+", "removed": "-", "changed": "~", "equal": " "}
 
 _Item = TypeVar("_Item", ModuleNode, TensorEntry)
 
 
 @dataclass(frozen=True, slots=True)
 class TensorComparison:
-    """A tensor before and after; `changes` says what is other, in words."""
+    """A tensor before and after; `changes` says what differs, in words."""
 
     verdict: Verdict
     before: TensorEntry | None
@@ -45,18 +45,19 @@ class TensorComparison:
     changes: tuple[str, ...] = ()
 
     @property
-    def path(self) -> str:
-        """Where it is."""
-        there = self.after or self.before
-        return there.path if there else ""
+    def entry(self) -> TensorEntry:
+        """The tensor before, or after if it is new."""
+        entry = self.before or self.after
+        assert entry is not None, "one of both is there"
+        return entry
 
 
 @dataclass(frozen=True, slots=True)
 class ModuleComparison:
-    """A module before and after, with those in it.
+    """A module before and after, with its children.
 
-    `verdict` is of the module itself and its own tensors; `has_changes` is whether anything in its
-    subtree is not equal. `changes` says what is other about the module itself, in words.
+    `verdict` is about the module itself and its own tensors; `has_changes` is whether anything in
+    its subtree differs. `changes` says what differs about the module itself, in words.
     """
 
     verdict: Verdict
@@ -76,27 +77,23 @@ class ModuleComparison:
 
     @property
     def more_parameters(self) -> int:
-        """How many parameters it has more than before."""
+        """How many more parameters it has than before."""
         after = self.after.sums.parameters if self.after else 0
         return after - (self.before.sums.parameters if self.before else 0)
 
     @property
     def more_bytes(self) -> int:
-        """How many bytes its parameters and buffers take more than before."""
+        """How many more bytes its parameters and buffers take than before."""
         return _bytes_of(self.after) - _bytes_of(self.before)
 
     def walk(self) -> Iterator[ModuleComparison]:
-        """Yield this comparison and all below it, parents first, in order."""
-        waiting = [self]
-        while waiting:
-            item = waiting.pop()
-            yield item
-            waiting.extend(reversed(item.children))
+        """Yield this comparison and everything below it, parents first, in order."""
+        return walk(self)
 
 
 @dataclass(frozen=True, slots=True)
 class TreeComparison:
-    """Two trees side by side, and how many modules and tensors got which verdict."""
+    """Two compared trees, and how many modules and tensors got each verdict."""
 
     before: Tree
     after: Tree
@@ -104,28 +101,27 @@ class TreeComparison:
     modules: dict[Verdict, int]
     tensors: dict[Verdict, int]
     has_values: bool = False
-    """Whether the elements were compared, too; without that, "equal" is of names and shapes."""
+    """Whether elements were compared, too; otherwise "equal" means equal names and shapes."""
 
     @property
     def is_equal(self) -> bool:
-        """Whether nothing differs, as far as trees tell."""
+        """Whether nothing differs."""
         return not self.root.has_changes
 
 
 def compare_trees(
     before: Tree, after: Tree, values: Mapping[str, str] | None = None
 ) -> TreeComparison:
-    """Compare two trees; the roots go together whatever they are called.
+    """Compare two trees; the roots are matched whatever their names are.
 
     Args:
         before: The first.
         after: The second.
-        values: How the elements of tensors differ, in words, by the path of each that does; None
-            if that is not known.
+        values: How the elements of tensors differ, in words, by path; None if unknown.
     """
     root = _compared(before.root, after.root, values or {})
-    modules: dict[Verdict, int] = dict.fromkeys(MARKS, 0)
-    tensors: dict[Verdict, int] = dict.fromkeys(MARKS, 0)
+    modules: dict[Verdict, int] = dict.fromkeys(DIFF_SIGNS, 0)
+    tensors: dict[Verdict, int] = dict.fromkeys(DIFF_SIGNS, 0)
     for item in root.walk():
         modules[item.verdict] += 1
         for tensor in item.tensors:
@@ -140,10 +136,10 @@ def value_changes(
     progress: Callable[[int, int], object] | None = None,
     cancel: Event | None = None,
 ) -> dict[str, str]:
-    """Compare the elements of two checkpoints' tensors, which trees do not know.
+    """Compare the elements of two checkpoints' tensors.
 
     Returns:
-        What is other, in words, by the name of each tensor whose elements are not all equal.
+        What differs, in words, by the name of each tensor whose elements are not all equal.
 
     Raises:
         CancelledError: `cancel` was set.
@@ -154,7 +150,7 @@ def value_changes(
     diff = diff_of(before, after, progress=progress, cancel=cancel)
     words = {item.before.name: _values_text(item.difference) for item in diff.changed}
     for item in diff.uncompared:
-        words[item.before.name] = f"values not compared: {_shown(item.reason)}"
+        words[item.before.name] = f"values not compared: {_short(item.reason)}"
     return words
 
 
@@ -220,9 +216,9 @@ def _closed(frame: _Frame, values: Mapping[str, str]) -> ModuleComparison:
 def _paired(
     before: Sequence[_Item], after: Sequence[_Item]
 ) -> list[tuple[_Item | None, _Item | None]]:
-    """Put items of the same name together; those that are gone stand where they were.
+    """Pair items of the same name; removed items keep their position.
 
-    Where several have the same name they go together in order.
+    Several items of the same name are paired in order.
     """
     waiting: dict[str, list[_Item]] = defaultdict(list)
     for item in reversed(after):
@@ -234,7 +230,7 @@ def _paired(
         if found is not None:
             place_of[id(found)] = len(pairs)
         pairs.append((item, found))
-    # What is new stands behind the item that it follows.
+    # A new item follows the item that it comes after.
     behind: dict[int, list[_Item]] = defaultdict(list)
     place = -1
     for item in after:
@@ -251,13 +247,13 @@ def _paired(
 
 def _module_changes(before: ModuleNode, after: ModuleNode) -> Iterator[str]:
     if before.is_type_guessed != after.is_type_guessed:
-        return  # one of them says what it is, and the other one was guessed
+        return  # one class is known, the other was guessed
     if before.type_name != after.type_name:
-        # Where nothing tells what a module is, it is not known to be other.
+        # Unknown classes are not known to differ.
         if before.type_name and after.type_name:
-            yield f"{_shown(before.type_name)} → {_shown(after.type_name)}"
+            yield f"{_short(before.type_name)} → {_short(after.type_name)}"
     elif before.arguments != after.arguments and not before.is_type_guessed:
-        yield f"({_shown(before.arguments)}) → ({_shown(after.arguments)})"
+        yield f"({_short(before.arguments)}) → ({_short(after.arguments)})"
 
 
 def _tensor(
@@ -267,9 +263,9 @@ def _tensor(
         return TensorComparison("added" if before is None else "removed", before, after)
     changes = []
     if before.shape != after.shape:
-        changes.append(f"{shape_text(before)} → {shape_text(after)}")
+        changes.append(f"{shape_or_scalar(before.shape)} → {shape_or_scalar(after.shape)}")
     if before.dtype != after.dtype:
-        changes.append(f"{_shown(before.dtype)} → {_shown(after.dtype)}")
+        changes.append(f"{_short(before.dtype)} → {_short(after.dtype)}")
     if before.is_buffer != after.is_buffer:
         changes.append("parameter → buffer" if after.is_buffer else "buffer → parameter")
     elif before.is_trainable != after.is_trainable:
@@ -281,18 +277,13 @@ def _tensor(
     return TensorComparison("changed" if changes else "equal", before, after, tuple(changes))
 
 
-def shape_text(entry: TensorEntry) -> str:
-    """Return the shape of a tensor for people."""
-    return format_shape(entry.shape) or "scalar"
-
-
 def _tied(entry: TensorEntry) -> str:
-    return "not tied" if entry.tied_to is None else f"tied to {_shown(entry.tied_to)}"
+    return "not tied" if entry.tied_to is None else f"tied to {_short(entry.tied_to)}"
 
 
-def _shown(text: str) -> str:
+def _short(text: str) -> str:
     return sanitize(text, 80)
 
 
 def _bytes_of(node: ModuleNode | None) -> int:
-    return node.sums.parameter_bytes + node.sums.buffer_bytes if node else 0
+    return node.sums.total_bytes if node else 0

@@ -1,4 +1,8 @@
-"""Shapes, counts, times and bytes as short as a line of a tree has room for."""
+"""The promised short formats of shapes, counts, times and bytes (X06 to X08, and X25's sizes).
+
+Other sizes are written with `snapviewer.text.units.format_bytes`. Times stay here: they reach down
+to nanoseconds, which `format_duration` does not need.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from collections.abc import Sequence
 
 
 def format_shape(shape: Sequence[int]) -> str:
-    """Say a shape.
+    """Format a shape.
 
     >>> format_shape((3, 224, 224)), format_shape(())
     ('3×224×224', '')
@@ -14,10 +18,15 @@ def format_shape(shape: Sequence[int]) -> str:
     return "×".join(str(size) for size in shape)
 
 
-def format_param_count(count: int) -> str:
-    """Say how many parameters there are, with one decimal from a thousand on.
+def shape_or_scalar(shape: Sequence[int]) -> str:
+    """Format a shape; the empty shape is called scalar."""
+    return format_shape(shape) or "scalar"
 
-    A count that would be rounded to a thousand of its unit is said in the next one.
+
+def format_param_count(count: int) -> str:
+    """Format a number of parameters, with one decimal from a thousand on.
+
+    A count that would round to 1,000 of its unit uses the next unit.
 
     >>> [format_param_count(n) for n in (999, 1000, 1_700_000, 999_960, 5_400_000_000)]
     ['999', '1.0K', '1.7M', '1.0M', '5.4B']
@@ -31,7 +40,7 @@ def format_param_count(count: int) -> str:
 
 
 def format_time(seconds: float) -> str:
-    """Say a duration.
+    """Format a duration.
 
     >>> [format_time(s) for s in (5e-7, 1.5e-5, 0.00123, 2.5, 12.345, 90, 7200)]
     ['500.0ns', '15.00μs', '1.23ms', '2.5000s', '12.35s', '1.5min', '2.0h']
@@ -50,7 +59,7 @@ def format_time(seconds: float) -> str:
 
 
 def format_memory(count: int) -> str:
-    """Say a number of bytes in decimal units, as the labels that people know do: 1 KB is 1,000.
+    """Format a number of bytes in decimal units, as the performance overlay does: 1 KB is 1,000.
 
     >>> [format_memory(n) for n in (0, 147_456, 1_500, 102_228_128)]
     ['0B', '147KB', '1.5KB', '102MB']

@@ -1,7 +1,7 @@
 """A module in one line: `conv1: Conv2d(3→64, 7×7) [9.4K params]`.
 
-What stands in the parentheses comes from a live module (`arguments_of_module`), or from the shapes
-of the tensors of a saved one (`saved_types.py`).
+The part in parentheses comes from a live module (`describer_of`), or from the shapes of a saved
+one's tensors (`saved_types.py`).
 """
 
 from __future__ import annotations
@@ -13,54 +13,49 @@ from typing import Any
 from snapviewer.text.sanitize import sanitize
 
 from .formats import format_param_count, format_shape
-from .guarded import Refused, asked
+from .safe_call import CallFailure, safe_call
 from .tree import ModuleNode
 
-MOST_ARGUMENTS = 60  # characters
-MOST_NAME = 80
+MAX_ARGUMENT_CHARS = 60
+MAX_NAME_CHARS = 80
 
 Describe = Callable[[Any], str]
 
 
 def label(node: ModuleNode) -> str:
-    """Say a module as a line of the tree does: `conv1: Conv2d(3→64, 7×7) [9.4K params]`."""
+    """Return the label of a module: `conv1: Conv2d(3→64, 7×7) [9.4K params]`."""
     return f"{title(node)} [{format_param_count(node.sums.parameters)} params]"
 
 
 def title(node: ModuleNode) -> str:
-    """Say a module without its sums: `conv1: Conv2d(3→64, 7×7)`.
+    """Return the label without the sums: `conv1: Conv2d(3→64, 7×7)`.
 
-    What has no name, or no type, goes by the other one alone.
+    A module without a name, or without a class, has the other one alone.
     """
-    name, what = sanitize(node.name, MOST_NAME), type_text(node)
+    name, what = sanitize(node.name, MAX_NAME_CHARS), type_text(node)
     return f"{name}: {what}" if name and what else name or what or "(no name)"
 
 
 def type_text(node: ModuleNode) -> str:
-    """Say what a module is: `Conv2d(3→64, 7×7)`; empty if nothing tells."""
-    name = sanitize(node.type_name, MOST_NAME)
+    """Return the class and arguments: `Conv2d(3→64, 7×7)`; empty if unknown."""
+    name = sanitize(node.type_name, MAX_NAME_CHARS)
     return f"{name}({node.arguments})" if name and node.arguments else name
 
 
-def arguments_of_module(module: Any) -> str:
-    """Say what a live module was made with; nothing if it does not tell, or fails to."""
-    return described(describer_of(type(module)), module)
-
-
 def described(describe: Describe, module: Any) -> str:
-    """Let a module be described by what `describer_of` returned for its class.
+    """Describe a module with the describer of its class.
 
-    What is known but lacks an attribute says what its `extra_repr` says, as others do.
+    A known class that lacks an attribute falls back to its `extra_repr`.
     """
-    text = asked(describe, module)
-    if isinstance(text, Refused):
+    text = safe_call(describe, module)
+    if isinstance(text, CallFailure):
         return "" if describe is _extra_repr else described(_extra_repr, module)
-    # What `in_features` and the like are is up to the model: a text of any length, too.
-    return sanitize(text, MOST_ARGUMENTS)
+    # Attributes such as `in_features` may be anything, a text of any length, too.
+    return sanitize(text, MAX_ARGUMENT_CHARS)
 
 
 def describer_of(kind: type) -> Describe:
-    """Return what describes modules of a class, by the first of its bases that is known."""
+    """Return the describer of a class, by the first of its bases that is known."""
     known = (_KNOWN.get(base.__name__) for base in kind.__mro__)
     return next((describe for describe in known if describe is not None), _extra_repr)
 
@@ -72,14 +67,14 @@ def _extra_repr(module: Any) -> str:
     text = module.extra_repr()
     if not text or not isinstance(text, str):
         return ""
-    text = _DEFAULTS.sub("", sanitize(text, 4 * MOST_ARGUMENTS))
-    return sanitize(text.removesuffix(", "), MOST_ARGUMENTS)
+    text = _DEFAULTS.sub("", sanitize(text, 4 * MAX_ARGUMENT_CHARS))
+    return sanitize(text.removesuffix(", "), MAX_ARGUMENT_CHARS)
 
 
 def conv_text(
     channels_in: int, channels_out: int, kernel: Sequence[int], *, groups: int = 1
 ) -> str:
-    """Say a convolution.
+    """Describe a convolution.
 
     >>> conv_text(3, 64, (7, 7)), conv_text(64, 64, (3,), groups=64)
     ('3→64, 7×7', '64→64, 3, depthwise')
@@ -115,7 +110,7 @@ def _normalized(module: Any) -> str:
 
 
 def recurrent_text(inputs: int, hidden: int, layers: int, *, is_bidirectional: bool) -> str:
-    """Say a recurrent layer.
+    """Describe a recurrent layer.
 
     >>> recurrent_text(64, 128, 2, is_bidirectional=True)
     '64→128, 2 layers, bidirectional'
@@ -135,7 +130,7 @@ def _recurrent(module: Any) -> str:
 
 
 def _dimensions(module: Any) -> int:
-    """Return how many dimensions a layer works in, by its name: 2 of `MaxPool2d`."""
+    """Return the number of spatial dimensions in a class name: 2 of `MaxPool2d`."""
     for base in type(module).__mro__:
         found = re.search(r"([123])d$", base.__name__)
         if found:

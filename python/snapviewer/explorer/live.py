@@ -1,13 +1,13 @@
-"""A live module as a tree: `torch.nn.Module`, ScriptModules, and what is like them.
+"""A live module as a tree: `torch.nn.Module`, ScriptModules, and objects with their interface.
 
-Each module's own dicts are read once. Whatever else has `named_children` and `named_parameters` is
-asked for these; an object that is no module but holds some, such as a pipeline, is opened, too.
+Each module's own dicts are read once. Other objects with `named_children` and `named_parameters`
+are read through these; an object that only holds modules, such as a pipeline, is opened, too.
 
 # Invariants
 
-No walk is endless: a module that holds itself is named and not entered again. One that is used in
-many places is shown in each, as long as that makes no more than `MOST_REPEATED` modules. One that
-makes its children anew whenever it is asked is left after `MOST_MODULES`.
+No walk is endless: a module that contains itself is noted and not entered again. A module that is
+used in many places is shown in each, up to `MAX_REPEATED` modules in total. One that creates new
+children on every access is cut off at `MAX_MODULES`.
 
 # Cost
 
@@ -27,16 +27,16 @@ from snapviewer.gc_pause import gc_pause
 from snapviewer.text.sanitize import sanitize, type_name
 from snapviewer.text.units import count_of
 
-from .assembly import Draft, assembled
-from .guarded import Refused, asked
+from .assembly import Draft, assemble
 from .labels import Describe, described, describer_of
+from .safe_call import CallFailure, safe_call
 from .tensors import TensorReader
 from .tree import TensorEntry, Tree
 
-MOST_REPEATED = 100_000
-MOST_MODULES = 1_000_000
+MAX_REPEATED = 100_000
+MAX_MODULES = 1_000_000
 _BETWEEN_REPORTS = 512  # modules
-_MOST_TOLD = 5
+_MAX_NOTED = 5
 _SCRIPT = "ScriptModule"
 
 _Children: TypeAlias = list[tuple[str, Any]]
@@ -49,12 +49,12 @@ def tree_of_module(
     progress: Callable[[int, int], object] | None = None,
     cancel: Event | None = None,
 ) -> Tree:
-    """Look at a live module and all that it is made of.
+    """Read a live module with everything in it.
 
     Args:
-        module: A `torch.nn.Module`, or what is like one, or what holds some in its attributes.
+        module: A `torch.nn.Module` or a similar object, or an object that holds some.
         progress: Called with (done, known so far) in modules now and then.
-        cancel: Asked now and then whether to stop.
+        cancel: Stops the reading when set.
 
     Raises:
         SnapshotError: It is no module and holds none.
@@ -63,12 +63,12 @@ def tree_of_module(
     walk = _Walk(progress, cancel)
     with gc_pause():
         walk.run(module)
-        root = assembled(walk.drafts)
+        root = assemble(walk.drafts)
     return Tree(root.type_name, "live module", root, tuple(walk.notes()))
 
 
 def type_name_of(module: Any) -> str:
-    """Return the class of a module; of a ScriptModule, of what it was made of."""
+    """Return the class of a module; of a ScriptModule, the original one."""
     name = type(module).__name__
     if name.endswith(_SCRIPT):
         try:
@@ -79,7 +79,7 @@ def type_name_of(module: Any) -> str:
 
 
 def is_module(value: Any) -> bool:
-    """Tell whether a value is a module, or can be asked as one."""
+    """Return whether a value is a module, or has its interface."""
     kind = type(value)
     return hasattr(kind, "named_children") and hasattr(kind, "named_parameters")
 
@@ -93,7 +93,7 @@ class _Walk:
     first: dict[int, int] = field(default_factory=dict)
     """From the id of a module to the number of its first draft."""
     alive: list[Any] = field(default_factory=list)
-    """The modules met: an id is nobody else's only as long as the object lives."""
+    """The modules met: an id is unique only as long as the object lives."""
     kinds: dict[type, tuple[str, Describe]] = field(default_factory=dict)
     repeated: int = 0
     closed: int = 0
@@ -119,7 +119,7 @@ class _Walk:
                 waiting += [(each, prefix + each, depth, part) for each, part in children[::-1]]
             if not len(self.drafts) % _BETWEEN_REPORTS:
                 self._report(len(waiting))
-            if len(self.drafts) >= MOST_MODULES:
+            if len(self.drafts) >= MAX_MODULES:
                 self.is_cut = bool(waiting)
                 return
 
@@ -136,7 +136,7 @@ class _Walk:
             if is_cycle:
                 is_closed = True
                 self.cyclic.append(path)
-            elif self.repeated > MOST_REPEATED:
+            elif self.repeated > MAX_REPEATED:
                 is_closed = True
                 self.closed += 1
         children, tensors = ([], []) if is_closed else self._read(path, module)
@@ -166,9 +166,9 @@ class _Walk:
     def _read(self, path: str, module: Any) -> tuple[_Children, _Tensors]:
         """Return the children and the tensors of a module."""
         if not path and not is_module(module):
-            return held_modules(module), []
-        parts = asked(_parts, module)
-        if isinstance(parts, Refused):
+            return modules_in(module), []
+        parts = safe_call(_parts, module)
+        if isinstance(parts, CallFailure):
             self.failures.append(f"{sanitize(path, 80) or 'the root'} could not be read {parts}")
             return [], []
         parameters, buffers, children = parts
@@ -191,7 +191,7 @@ class _Walk:
             self.progress(len(self.drafts), len(self.drafts) + waiting)
 
     def notes(self) -> Iterator[str]:
-        """Yield what is odd about the model, in sentences."""
+        """Yield notes about anything unusual."""
         if self.reader.without_shape:
             yield (
                 f"{count_of(self.reader.without_shape, 'tensor')} without a shape yet: "
@@ -199,25 +199,25 @@ class _Walk:
             )
         if self.reader.unreadable:
             count = count_of(self.reader.unreadable, "tensor")
-            yield f"{count} could not be read, and count as nothing."
-        for path in self.cyclic[:_MOST_TOLD]:
-            yield f"{sanitize(path, 80)} is a module that holds it; it is not opened again there."
+            yield f"{count} could not be read and count as empty."
+        for path in self.cyclic[:_MAX_NOTED]:
+            yield f"{sanitize(path, 80)} is one of its own ancestors and is not opened again."
         if self.closed:
             yield (
-                f"{count_of(self.closed, 'place')} of modules that are used very often are not "
-                "opened again, and the sums above them do not count them."
+                f"{count_of(self.closed, 'occurrence')} of modules that are used very often are "
+                "not opened again, and the sums above do not count them."
             )
         if self.is_cut:
-            yield f"These are the first {MOST_MODULES:,} modules; the sums count no others."
-        for said in self.failures[:_MOST_TOLD]:
-            yield f"{said}."
-        untold = max(0, len(self.failures) - _MOST_TOLD)
-        if untold:
-            yield f"{count_of(untold, 'more module')} could not be read."
+            yield f"Only the first {MAX_MODULES:,} modules are shown and counted."
+        for failure in self.failures[:_MAX_NOTED]:
+            yield f"{failure}."
+        more = max(0, len(self.failures) - _MAX_NOTED)
+        if more:
+            yield f"{count_of(more, 'more module')} could not be read."
 
 
 def _parts(module: Any) -> tuple[_Children, _Children, _Children]:
-    """Return the parameters, buffers and children of a module by name, as it keeps them."""
+    """Return the parameters, buffers and children of a module by name."""
     own = module.__dict__
     parts = (own.get("_parameters"), own.get("_buffers"), own.get("_modules"))
     if isinstance(parts[0], dict) and isinstance(parts[1], dict) and isinstance(parts[2], dict):
@@ -232,27 +232,27 @@ def _parts(module: Any) -> tuple[_Children, _Children, _Children]:
 def _strings(items: Iterable[tuple[Any, Any]]) -> list[tuple[str, Any]]:
     if not items:
         return []  # as with most modules
-    return [(_plain(name), value) for name, value in islice(items, MOST_MODULES)]
+    return [(_plain(name), value) for name, value in islice(items, MAX_MODULES)]
 
 
 def _plain(name: Any) -> str:
-    """Return a name as text, without what a subclass of `str` makes of it."""
+    """Return a name as a plain `str`, bypassing subclasses."""
     if type(name) is str:
         return name
     return str.__str__(name if issubclass(type(name), str) else str(name))
 
 
-def held_modules(owner: Any) -> list[tuple[str, Any]]:
+def modules_in(owner: Any) -> list[tuple[str, Any]]:
     """Return the modules in the attributes of an object, or in a dict, list or tuple.
 
     Raises:
         SnapshotError: There is none.
     """
-    found = asked(_held, owner)
-    if isinstance(found, Refused):
-        raise SnapshotError(f"{type_name(owner)} does not tell of its modules {found}")
+    found = safe_call(_held, owner)
+    if isinstance(found, CallFailure):
+        raise SnapshotError(f"{type_name(owner)} could not be searched for modules {found}")
     if not found:
-        raise SnapshotError(f"{type_name(owner)} is no module, and none of its attributes is one")
+        raise SnapshotError(f"{type_name(owner)} is not a module and does not contain any")
     return found
 
 
@@ -267,7 +267,7 @@ def _held(owner: Any) -> _Children:
 
 
 def _components(owner: Any) -> dict[str, Any]:
-    """Return what a pipeline says that it is made of; most objects say nothing."""
+    """Return the components of a pipeline; most objects have none."""
     try:
         components = owner.components
         return dict(components) if isinstance(components, Mapping) else {}

@@ -1,7 +1,7 @@
-"""Statistics of tensors, on demand: those of one, or of all in a module.
+"""Statistics of tensors on demand: of one, or of all in a module.
 
-Every element is read, by the core. Tensors of a file are streamed from it; live ones are measured
-where they lie, and those of another device are brought over one at a time.
+The core reads every element. Tensors of a file are streamed; live ones are measured in place, and
+those of another device are copied one at a time.
 
 # Invariants
 
@@ -10,8 +10,8 @@ parameters together.
 
 # Cost
 
-About that of reading the bytes once or twice. What fewer bits would cost takes a few times longer,
-and is only found for a single tensor of up to `MOST_OF_QUALITY` elements.
+About that of reading the bytes once or twice. The quality of smaller formats takes a few times
+longer, and is only computed for a single tensor of up to `MAX_QUALITY_ELEMENTS`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from snapviewer.model.parameters import bytes_of, is_float
 from snapviewer.text.progress import part_of
 from snapviewer.text.sanitize import type_name
 
-from .guarded import Refused, asked
-from .subject import Item, Subject, tensors_once
+from .explored_model import ExploredModel, Item, tensors_once
+from .safe_call import CallFailure, safe_call
 from .tree import TensorEntry
 
 if TYPE_CHECKING:
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int], object]
 
-MOST_OF_QUALITY = 1 << 25  # elements
+MAX_QUALITY_ELEMENTS = 1 << 25
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """A tensor and its statistics; where there are none, `reason` says why."""
+class MeasuredTensor:
+    """A tensor and its statistics; if there are none, `reason` says why."""
 
     entry: TensorEntry
     stats: Stats | None
@@ -50,7 +50,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class StatsSummary:
     """Statistics of several tensors together; None as in `Stats`."""
 
     tensors: int
@@ -66,20 +66,20 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """The tensors of what was selected, each once.
+    """The tensors of the measured item, each once.
 
-    The summary is of the parameters, if there are any: counters and running means among the buffers
-    would only blur it.
+    The summary covers the parameters, if there are any: counters and running means among the
+    buffers would distort it.
     """
 
     path: str
-    tensors: tuple[Measured, ...]
-    summary: Summary
+    tensors: tuple[MeasuredTensor, ...]
+    summary: StatsSummary
     is_of_parameters: bool
 
 
 def measure(
-    subject: Subject,
+    explored: ExploredModel,
     item: Item,
     *,
     progress: Progress | None = None,
@@ -88,22 +88,24 @@ def measure(
     """Measure a tensor, or all tensors of a module and of those below it.
 
     Args:
-        subject: Where the elements are found.
-        item: What to measure.
+        explored: The model.
+        item: The tensor or module to measure.
         progress: Called with (done, total) in bytes now and then.
-        cancel: Asked now and then whether to stop.
+        cancel: Stops the measurement when set.
 
     Raises:
         CancelledError: `cancel` was set.
     """
-    entries = [item] if isinstance(item, TensorEntry) else list(tensors_once(subject.node_of(item)))
+    entries = (
+        [item] if isinstance(item, TensorEntry) else list(tensors_once(explored.node_of(item)))
+    )
     total = sum(entry.size_bytes for entry in entries)
     done, found = 0, []
     for entry in entries:
         if cancel is not None and cancel.is_set():
             raise CancelledError("measuring was cancelled")
         report = part_of(progress, done, entry.size_bytes, total)
-        found.append(_measured(subject, entry, report, cancel, has_quality=len(entries) == 1))
+        found.append(_measured(explored, entry, report, cancel, has_quality=len(entries) == 1))
         done += entry.size_bytes
         if progress is not None:
             progress(done, total)
@@ -113,28 +115,28 @@ def measure(
 
 
 def _measured(
-    subject: Subject,
+    explored: ExploredModel,
     entry: TensorEntry,
     progress: Progress | None,
     cancel: Event | None,
     *,
     has_quality: bool,
-) -> Measured:
-    has_quality &= is_float(entry.dtype) and entry.elements <= MOST_OF_QUALITY
+) -> MeasuredTensor:
+    has_quality &= is_float(entry.dtype) and entry.elements <= MAX_QUALITY_ELEMENTS
     try:
-        kept = subject.file_tensor_of(entry)
-        if kept is not None and subject.checkpoint is not None:
+        kept = explored.file_tensor_of(entry)
+        if kept is not None and explored.checkpoint is not None:
             index, _ = kept
-            stats = subject.checkpoint.stats(index, progress=progress, cancel=cancel)
+            stats = explored.checkpoint.stats(index, progress=progress, cancel=cancel)
             quality = None
             if has_quality:
-                quality = subject.checkpoint.quality(index, spectrum=False, cancel=cancel)
-            return Measured(entry, stats, quality, "")
-        return _measured_live(entry, subject.tensor_of(entry), progress, cancel, has_quality)
+                quality = explored.checkpoint.quality(index, spectrum=False, cancel=cancel)
+            return MeasuredTensor(entry, stats, quality, "")
+        return _measured_live(entry, explored.tensor_of(entry), progress, cancel, has_quality)
     except CancelledError:
         raise
     except (SnapshotError, OSError) as error:
-        return Measured(entry, None, None, str(error))
+        return MeasuredTensor(entry, None, None, str(error))
 
 
 def _measured_live(
@@ -143,53 +145,53 @@ def _measured_live(
     progress: Progress | None,
     cancel: Event | None,
     has_quality: bool,
-) -> Measured:
+) -> MeasuredTensor:
     if live is None:
-        return Measured(entry, None, None, "there is no live tensor here")
-    reason = live.reason if type(live) is Refused else _reason_against(live)
+        return MeasuredTensor(entry, None, None, "there is no live tensor")
+    reason = live.reason if type(live) is CallFailure else _reason_against(live)
     data: Any = b""
     if not reason:
-        data = asked(lambda: bytes_of(live, is_any_order=True))
-        reason = data.reason if isinstance(data, Refused) else ""
+        data = safe_call(lambda: bytes_of(live, is_any_order=True))
+        reason = data.reason if isinstance(data, CallFailure) else ""
     if reason:
-        return Measured(entry, None, None, reason)
+        return MeasuredTensor(entry, None, None, reason)
     try:
         stats = _core.tensor_stats(data, entry.dtype, entry.shape, progress=progress, cancel=cancel)
         quality = None
-        # Slices along the first dimension: here the order of elements matters.
-        ordered = asked(bytes_of, live) if has_quality else None
-        if ordered is not None and not isinstance(ordered, Refused):
+        # Channels are slices along the first dimension: here the order of elements matters.
+        ordered = safe_call(bytes_of, live) if has_quality else None
+        if ordered is not None and not isinstance(ordered, CallFailure):
             quality = _core.tensor_quality(
                 ordered, entry.dtype, entry.shape, spectrum=False, cancel=cancel
             )
     except ValueError as error:
-        return Measured(entry, None, None, str(error))
-    return Measured(entry, stats, quality, "")
+        return MeasuredTensor(entry, None, None, str(error))
+    return MeasuredTensor(entry, stats, quality, "")
 
 
 def _reason_against(live: Any) -> str:
-    """Return why a tensor has no elements that could be read; empty if it has."""
+    """Return why a tensor's elements cannot be read; empty if they can."""
     kind = type_name(live)
     if kind.startswith("Uninitialized"):
-        return "it is lazy, and gets its elements in the first run"
+        return "it is lazy and gets its elements in the first run"
     if kind == "FakeTensor":
-        return "it is a fake tensor, without elements"
-    device = asked(lambda: str(live.device.type))
+        return "it is a fake tensor without elements"
+    device = safe_call(lambda: str(live.device.type))
     if device == "meta":
         return "it has no elements (device meta)"
-    layout = asked(lambda: str(live.layout).removeprefix("torch."))
+    layout = safe_call(lambda: str(live.layout).removeprefix("torch."))
     if layout != "strided":
         return f"its elements are not in one place (layout {layout})"
-    stored = asked(lambda: int(live.untyped_storage().nbytes()))
-    needed = asked(lambda: int(live.numel() * live.element_size()))
+    stored = safe_call(lambda: int(live.untyped_storage().nbytes()))
+    needed = safe_call(lambda: int(live.numel() * live.element_size()))
     if isinstance(stored, int) and isinstance(needed, int) and stored < needed:
-        # Written out, a few bytes may become more than there is memory.
+        # Expanded, a few bytes may exceed the memory.
         return "its elements are repeated (an expanded view)"
     return ""
 
 
-def summary_of(measured: Iterable[Stats | None]) -> Summary:
-    """Put statistics together, as if all tensors were one."""
+def summary_of(measured: Iterable[Stats | None]) -> StatsSummary:
+    """Combine statistics as if all tensors were one."""
     known = [stats for stats in measured if stats is not None]
     means = [(_finite(stats), stats) for stats in known]
     finite = sum(count for count, _ in means)
@@ -197,14 +199,14 @@ def summary_of(measured: Iterable[Stats | None]) -> Summary:
     if finite:
         mean = math.fsum(count * (stats.mean or 0.0) for count, stats in means) / finite
     if finite > 1 and mean is not None:
-        # Of each its own squares, and those of its mean's distance.
+        # The squares within each tensor, and of each mean's distance.
         squares = math.fsum(
             (count - 1) * (stats.std or 0.0) ** 2 + count * ((stats.mean or 0.0) - mean) ** 2
             for count, stats in means
             if count
         )
         std = math.sqrt(squares / (finite - 1))
-    return Summary(
+    return StatsSummary(
         tensors=len(known),
         count=sum(stats.count for stats in known),
         mean=mean,

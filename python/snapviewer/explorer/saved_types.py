@@ -1,6 +1,6 @@
-"""What a saved module is and was made with, by the names and shapes of its tensors.
+"""Guesses the class and arguments of a saved module from the names and shapes of its tensors.
 
-A file that holds only tensors does not name types; their names follow torch's, and give most away.
+A file of tensors does not name classes; the names of tensors follow torch's conventions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _GATES = {4: "LSTM", 3: "GRU", 1: "RNN"}
 
 
 def guessed_type(name: str, shapes: Shapes) -> str:
-    """Guess the type of a module; empty if its tensors do not tell.
+    """Guess the class of a module; empty if its tensors do not determine it.
 
     Args:
         name: The module's own name, such as `conv1`.
@@ -45,7 +45,7 @@ def guessed_type(name: str, shapes: Shapes) -> str:
         if bias is None and _TABLE.search(name):
             return "Embedding"
         if bias is not None and bias == weight[1:] != weight[:1]:
-            return "Conv1D"  # of transformers: a linear layer with its weight turned
+            return "Conv1D"  # of transformers: a linear layer with its weight transposed
         return "Linear" if bias is None or bias == weight[:1] else ""
     if len(weight) == 1:
         if bias == weight:
@@ -55,7 +55,7 @@ def guessed_type(name: str, shapes: Shapes) -> str:
 
 
 def arguments_of_shapes(type_name: str, shapes: Shapes) -> str:
-    """Say what a saved module was made with, as far as the shapes of its tensors tell.
+    """Return the arguments of a saved module, as far as the shapes of its tensors determine them.
 
     >>> arguments_of_shapes("Conv2d", {"weight": (64, 3, 7, 7)})
     '3→64, 7×7'
@@ -63,15 +63,15 @@ def arguments_of_shapes(type_name: str, shapes: Shapes) -> str:
     '2048→1000'
     """
     weight = shapes.get("weight", ())
-    is_turned = type_name == "Conv1D" or type_name.startswith("ConvTranspose")
+    is_transposed = type_name == "Conv1D" or type_name.startswith("ConvTranspose")
     if re.fullmatch(r"(Lazy)?Conv(Transpose)?[123]d", type_name) and len(weight) > 2:
-        before, after = (weight[0], weight[1]) if is_turned else (weight[1], weight[0])
+        before, after = (weight[0], weight[1]) if is_transposed else (weight[1], weight[0])
         return conv_text(before, after, weight[2:])
     if type_name in _RECURRENT and "weight_hh_l0" in shapes and "weight_ih_l0" in shapes:
         return _recurrent(shapes)
     if type_name == "MultiheadAttention":
-        turned = shapes.get("in_proj_weight") or shapes.get("q_proj_weight") or ()
-        return str(turned[-1]) if turned else ""
+        projection = shapes.get("in_proj_weight") or shapes.get("q_proj_weight") or ()
+        return str(projection[-1]) if projection else ""
     if type_name.startswith("Embedding") and len(weight) == 2:
         return f"{weight[0]}, {weight[1]}"
     if type_name == "Conv1D" and len(weight) == 2:

@@ -1,7 +1,7 @@
-"""The tensors of live modules as plain entries. No element of them is read.
+"""The tensors of live modules as plain entries. No element is read.
 
-Some have no shape yet (lazy ones), some no memory (meta, fake), some are made of several (sparse,
-quantized by a wrapper), and any of them may refuse to answer: each still has its line.
+Some have no shape yet (lazy), some no memory (meta, fake), some consist of several (sparse, wrapper
+subclasses), and any of them may raise: each still has its entry.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ _LAYOUTS = {
     "sparse_bsr": ("crow_indices", "col_indices", "values"),
     "sparse_bsc": ("ccol_indices", "row_indices", "values"),
 }
-_MOST_PARTS = 1000
-_MOST_DIMENSIONS = 1000
-_MOST_ELEMENTS = (1 << 63) - 1
-_MOST_OF_A_NAME = 80
+_MAX_PARTS = 1000
+_MAX_DIMENSIONS = 1000
+_MAX_ELEMENTS = (1 << 63) - 1
+_MAX_NAME_CHARS = 80
 
 
 class TensorReader:
-    """Reads the tensors of one model; remembers the names of types and devices, and what is odd."""
+    """Reads the tensors of one model; caches names of dtypes and devices, and counts failures."""
 
     def __init__(self) -> None:
         self.without_shape = 0
         self.unreadable = 0
         self._names: dict[object, str] = {}
-        self._kept: list[object] = []
-        # Torch's own classes say nothing odd, and are read without checks: half of the time.
+        self._alive: list[object] = []
+        # Torch's own classes are trusted and read without checks, which halves the time.
         torch = sys.modules.get("torch")
         self._own = (torch.Tensor, torch.nn.Parameter) if torch is not None else ()
         self._strided = torch.strided if torch is not None else None
@@ -44,10 +44,10 @@ class TensorReader:
     def read(
         self, name: str, path: str, tensor: Any, *, is_buffer: bool
     ) -> tuple[Hashable, TensorEntry]:
-        """Return what tells a tensor from others, and its entry.
+        """Return the identity of a tensor and its entry.
 
-        Two tensors are the same if they have the same elements: the same place in memory, shape and
-        strides. Those without memory are the same only if they are the same object.
+        Two tensors are the same if they have the same elements: address, shape and strides. Those
+        without memory are the same only if they are the same object.
         """
         try:
             dtype, device = self._name(tensor.dtype), self._name(tensor.device)
@@ -55,16 +55,16 @@ class TensorReader:
                 shape, elements = tuple(tensor.shape), tensor.numel()
                 size_bytes = elements * tensor.element_size()
             else:
-                shape = tuple(map(_amount, islice(tensor.shape, _MOST_DIMENSIONS)))
+                shape = tuple(map(_amount, islice(tensor.shape, _MAX_DIMENSIONS)))
                 elements = _amount(tensor.numel())
                 size_bytes = _amount(self._size_bytes(tensor, elements))
             is_trainable = bool(tensor.requires_grad)
             entry = TensorEntry(
                 name, path, shape, dtype, device, elements, size_bytes, is_buffer, is_trainable
             )
-        # Lazy tensors and strangers' subclasses raise anything.
+        # Lazy tensors and custom subclasses may raise anything.
         except (Exception, SystemExit):  # noqa: BLE001
-            return self._by_itself(tensor), self._odd(name, path, tensor, is_buffer=is_buffer)
+            return self._identity(tensor), self._odd(name, path, tensor, is_buffer=is_buffer)
         return self._key(tensor, entry), entry
 
     def _key(self, tensor: Any, entry: TensorEntry) -> Hashable:
@@ -74,19 +74,19 @@ class TensorReader:
                 key = (place, entry.shape, tensor.stride(), entry.dtype, entry.device)
                 hash(key)
                 return key
-        # Fake and sparse tensors, and strangers' subclasses.
+        # Fake and sparse tensors, and custom subclasses.
         except (Exception, SystemExit):  # noqa: BLE001
-            return self._by_itself(tensor)
-        return self._by_itself(tensor)
+            return self._identity(tensor)
+        return self._identity(tensor)
 
-    def _by_itself(self, tensor: Any) -> int:
-        self._kept.append(tensor)  # an id is nobody else's only as long as the object lives
+    def _identity(self, tensor: Any) -> int:
+        self._alive.append(tensor)  # an id is unique only as long as the object lives
         return id(tensor)
 
     def _name(self, value: Any) -> str:
         name = self._names.get(value)
         if name is None:
-            name = self._names[value] = _said(value)
+            name = self._names[value] = _text(value)
         return name
 
     def _size_bytes(self, tensor: Any, elements: int) -> int:
@@ -98,7 +98,7 @@ class TensorReader:
         return elements * tensor.element_size() if parts is None else parts
 
     def _odd(self, name: str, path: str, tensor: Any, *, is_buffer: bool) -> TensorEntry:
-        """Return the entry of a tensor that does not tell its shape."""
+        """Return the entry of a tensor without a readable shape."""
         if type(tensor).__name__.startswith("Uninitialized"):
             self.without_shape += 1
         else:
@@ -106,7 +106,7 @@ class TensorReader:
         texts = []
         for attribute in ("dtype", "device", "requires_grad"):
             try:
-                texts.append(_said(getattr(tensor, attribute)))
+                texts.append(_text(getattr(tensor, attribute)))
             except (Exception, SystemExit):  # noqa: BLE001 (see above)
                 texts.append("")
         dtype, device, is_trainable = texts
@@ -114,19 +114,19 @@ class TensorReader:
 
 
 def _amount(value: Any) -> int:
-    """Return a size as the plain number that it is; a subclass of tensors may say anything."""
+    """Return a size as a plain, checked number; a tensor subclass may return anything."""
     amount = int(value)
-    if not 0 <= amount <= _MOST_ELEMENTS:
+    if not 0 <= amount <= _MAX_ELEMENTS:
         raise ValueError
     return amount
 
 
-def _said(value: Any) -> str:
-    return sanitize(str(value).removeprefix("torch."), _MOST_OF_A_NAME)
+def _text(value: Any) -> str:
+    return sanitize(str(value).removeprefix("torch."), _MAX_NAME_CHARS)
 
 
 def _bytes_of_parts(tensor: Any) -> int | None:
-    """Return the bytes of what a tensor is made of; None if it does not tell, or of too much."""
+    """Return the bytes of a tensor's parts; None if they are unreadable or too many."""
     size, seen, waiting = 0, 0, [tensor]
     try:
         while waiting:
@@ -135,13 +135,13 @@ def _bytes_of_parts(tensor: Any) -> int | None:
             if layout in _LAYOUTS:
                 waiting += [getattr(part, each)() for each in _LAYOUTS[layout]]
             elif hasattr(type(part), "__tensor_flatten__"):
-                names = islice(part.__tensor_flatten__()[0], _MOST_PARTS)
+                names = islice(part.__tensor_flatten__()[0], _MAX_PARTS)
                 waiting += [getattr(part, each) for each in names]
             else:
                 size += int(part.numel() * part.element_size())
             seen += 1
-            if seen + len(waiting) > _MOST_PARTS:
+            if seen + len(waiting) > _MAX_PARTS:
                 return None
-    except (Exception, SystemExit):  # noqa: BLE001 (strangers' subclasses raise anything)
+    except (Exception, SystemExit):  # noqa: BLE001 (custom subclasses may raise anything)
         return None
     return size

@@ -1,14 +1,16 @@
-"""What recorded runs of a model showed: plain data, made by `recording`."""
+"""The results of recorded runs: plain data, made by `recording`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+
+from .tree import ModuleNode
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Times of several calls, in seconds. `deviation_s` is the median distance to the median."""
+    """Times of several calls in seconds; `deviation_s` is the median absolute deviation."""
 
     count: int
     median_s: float
@@ -20,7 +22,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class TensorShape:
-    """A tensor that went into a module or came out of it; `name` is its way in the arguments."""
+    """An input or output of a module; `name` is its path in the arguments, such as `x[0]`."""
 
     name: str
     shape: tuple[int, ...]
@@ -31,10 +33,10 @@ class TensorShape:
 
 @dataclass(frozen=True, slots=True)
 class ModuleTiming:
-    """What the calls of one module showed.
+    """The recorded calls of one module.
 
-    `total` is the time of a call with all that it calls, `own` the same without the modules that it
-    calls. Shapes are those of the last call.
+    `total` is the time of a call including the modules that it calls, `own` excludes these. Shapes
+    are those of the last call.
     """
 
     path: str
@@ -48,16 +50,16 @@ class ModuleTiming:
     inputs: tuple[TensorShape, ...]
     outputs: tuple[TensorShape, ...]
     activation_bytes: int
-    """Of the outputs of a call, those that are views of inputs or returned unchanged left out."""
+    """Bytes of a call's outputs, without views of inputs and inputs returned unchanged."""
     allocated_bytes: int | None
-    """How much the device's memory grew during a call at most; None where nothing counts it."""
+    """The most that device memory grew during a call; None where nothing counts it."""
 
 
 @dataclass(frozen=True, slots=True)
 class FlowStep:
     """One call of a module in the last run, in the order in which calls began.
 
-    `sources` are the paths of the modules whose outputs it took, `depth` how many calls it is in.
+    `sources` are the paths of the modules whose outputs it took, `depth` is its nesting level.
     """
 
     order: int
@@ -71,9 +73,22 @@ class FlowStep:
 
 @dataclass(frozen=True, slots=True)
 class ForwardStats:
-    """All that was recorded of a model: by the path of each module that was called."""
+    """Everything recorded of a model; `timings` are by the path of each called module."""
 
     timings: Mapping[str, ModuleTiming] = field(default_factory=dict)
     flow: tuple[FlowStep, ...] = ()
     runs: int = 0
     notes: tuple[str, ...] = ()
+
+    def timing_of(self, node: ModuleNode) -> ModuleTiming | None:
+        """Return the timing of a module, recorded under any of its paths."""
+        timing = self.timings.get(node.path)
+        if timing is None and node.shared_with is not None:
+            timing = self.timings.get(node.shared_with)
+        return timing
+
+    def edges(self) -> Iterator[tuple[str, str]]:
+        """Yield, each once, between which modules tensors flowed in the last run."""
+        yield from dict.fromkeys(
+            (source, step.path) for step in self.flow for source in step.sources
+        )

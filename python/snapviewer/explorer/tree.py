@@ -1,6 +1,6 @@
-"""A model as a tree of modules with their tensors: what the explorer shows, exports and compares.
+"""A model as a tree of modules with their tensors, which the explorer shows, exports and compares.
 
-Trees are made of live modules (`live.py`) and of checkpoints (`checkpoint.py`), and know neither.
+Trees are built from live modules (`live.py`) and checkpoints (`checkpoint.py`), and know neither.
 
 # Invariants
 
@@ -11,8 +11,28 @@ So the sums of children may be more than their parent's, by what they share.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+
+class HasChildren(Protocol):
+    """A node of any tree."""
+
+    @property
+    def children(self) -> Sequence[Any]: ...
+
+
+Node = TypeVar("Node", bound=HasChildren)
+
+
+def walk(root: Node) -> Iterator[Node]:
+    """Yield a node and everything below it, parents first, in order."""
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(reversed(node.children))
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +54,7 @@ class TensorEntry:
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """What a subtree holds, each tensor once. Parameters and buffers are counted in elements."""
+    """Sums over a subtree, each tensor once. Parameters and buffers are counted in elements."""
 
     modules: int
     parameters: int
@@ -43,14 +63,19 @@ class Sums:
     parameter_bytes: int
     buffer_bytes: int
 
+    @property
+    def total_bytes(self) -> int:
+        """The bytes of parameters and buffers."""
+        return self.parameter_bytes + self.buffer_bytes
+
 
 @dataclass(frozen=True, slots=True)
 class ModuleNode:
     """A module.
 
-    `type_name` is its class without its module, empty if nothing tells it; `is_type_guessed` where
-    only the names and shapes of its tensors do. `arguments` is what the label has in parentheses,
-    such as `3→64, 7×7`.
+    `type_name` is its class without its module, empty if unknown; `is_type_guessed` if it was
+    inferred from the names and shapes of its tensors. `arguments` is the part of the label in
+    parentheses, such as `3→64, 7×7`.
     """
 
     name: str
@@ -62,20 +87,16 @@ class ModuleNode:
     sums: Sums
     is_type_guessed: bool = False
     shared_with: str | None = None
-    """The path under which the same module was met before; its children are shown there, too."""
+    """The first path of the same module; its children are shown there, too."""
 
     def walk(self) -> Iterator[ModuleNode]:
-        """Yield this module and all below it, parents first, in order."""
-        waiting = [self]
-        while waiting:
-            node = waiting.pop()
-            yield node
-            waiting.extend(reversed(node.children))
+        """Yield this module and everything below it, parents first, in order."""
+        return walk(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A model: its name, where it comes from, its root, and what is odd about it, in sentences."""
+    """A model: its name, its source, its root, and notes about anything unusual."""
 
     name: str
     source: str

@@ -58,7 +58,7 @@ def format_shape(shape: Sequence[int | None], max_chars: int | None = None) -> s
     return text if max_chars is None else shorten_middle(text, max_chars)
 
 
-def format_share(part: int, whole: int) -> str:
+def format_share(part: float, whole: float) -> str:
     """Format a share of a whole.
 
     >>> format_share(1, 3), format_share(1, 10**6), format_share(0, 1)

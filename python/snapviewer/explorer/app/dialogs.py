@@ -1,4 +1,4 @@
-"""What lies over the tree for a moment: the keys, the choice of labels, of an export's form."""
+"""Dialogs over the tree: the keys, and the choice of labels."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from snapviewer.explorer.app.keys import GROUPS, MOUSE
-from snapviewer.explorer.view.pieces import PIECES
+from snapviewer.explorer.view.row_labels import ROW_LABELS
 
-_CSS = """
+DIALOG_CSS = """
 {name} {{ align: center middle; background: $background 60%; }}
 {name} > * {{ width: auto; max-width: 96%; height: auto; max-height: 94%; padding: 1 2;
     background: $background; border: round $accent; border-title-color: $foreground;
@@ -26,10 +26,10 @@ _CSS = """
 
 
 class HelpScreen(ModalScreen[None]):
-    """Every key and what it does."""
+    """Lists every key and what it does."""
 
     DEFAULT_CSS = (
-        _CSS.format(name="HelpScreen")
+        DIALOG_CSS.format(name="HelpScreen")
         + """
     HelpScreen > VerticalScroll { width: 96%; max-width: 130; padding: 0 1; }
     HelpScreen Static { width: 1fr; margin: 1 1 0 0; }
@@ -83,9 +83,9 @@ def _table(title: str, lines: Sequence[tuple[str, str]]) -> Table:
 
 
 class LabelScreen(ModalScreen[None]):
-    """Which labels rows have, and in which order."""
+    """Chooses the labels of rows and their order."""
 
-    DEFAULT_CSS = _CSS.format(name="LabelScreen")
+    DEFAULT_CSS = DIALOG_CSS.format(name="LabelScreen")
     BINDINGS = [  # noqa: RUF012 (Textual's own type)
         Binding("escape,q,L", "dismiss", show=False),
         Binding("down,j", "move(1)", show=False),
@@ -99,10 +99,10 @@ class LabelScreen(ModalScreen[None]):
         self,
         labels: Sequence[str],
         switched_on: Sequence[str],
-        changed: Callable[[tuple[str, ...], tuple[str, ...]], None],
+        on_change: Callable[[tuple[str, ...], tuple[str, ...]], None],
     ) -> None:
         super().__init__()
-        self._tell = changed
+        self._on_change = on_change
         self._labels = list(labels)
         self._on = set(switched_on)
         self._row = 0
@@ -144,40 +144,13 @@ class LabelScreen(ModalScreen[None]):
     def _changed(self) -> None:
         self._show()
         on = tuple(name for name in self._labels if name in self._on)
-        self._tell(tuple(self._labels), on)
+        self._on_change(tuple(self._labels), on)
 
     def _show(self) -> None:
         text = Text()
         for row, name in enumerate(self._labels):
             mark = "✓" if name in self._on else " "
-            line = f" {mark} {PIECES[name].title:<34}{PIECES[name].letter} "
+            line = f" {mark} {ROW_LABELS[name].title:<34}{ROW_LABELS[name].letter} "
             text.append(line, "bold reverse" if row == self._row else "")
             text.append("\n" if row < len(self._labels) - 1 else "")
         self.query_one("#labels", Static).update(text)
-
-
-class ExportScreen(ModalScreen[str]):
-    """In which form the tree is to be written."""
-
-    DEFAULT_CSS = _CSS.format(name="ExportScreen")
-    FORMS = (("t", "text"), ("j", "json"), ("h", "html"), ("s", "svg"))
-    BINDINGS = [  # noqa: RUF012 (Textual's own type)
-        Binding("escape,q", "dismiss", show=False),
-        *(Binding(letter, f"choose('{form}')", show=False) for letter, form in FORMS),
-    ]
-
-    def compose(self) -> ComposeResult:
-        text = Text()
-        for letter, form in self.FORMS:
-            words = {"svg": "SVG, a diagram of the architecture", "text": "text"}.get(
-                form, form.upper()
-            )
-            text.append(f" {letter} ", "bold cyan")
-            text.append(f" {words}" + ("\n" if form != "svg" else ""))
-        box = Static(text)
-        box.border_title = "Export as"
-        box.border_subtitle = "Esc closes"
-        yield box
-
-    def action_choose(self, form: str) -> None:
-        self.dismiss(form)

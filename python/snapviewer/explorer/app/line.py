@@ -1,6 +1,6 @@
-"""One row of the tree as it is drawn.
+"""Draws one row of the tree.
 
-Names are strangers' words: they are never read as markup, and wide characters take two cells.
+Names are untrusted: they are never parsed as markup, and wide characters take two cells.
 """
 
 from __future__ import annotations
@@ -13,137 +13,127 @@ from rich.style import Style
 from rich.text import Text
 
 from snapviewer.explorer.tree import ModuleNode
-from snapviewer.explorer.view.browsing import Browsing
-from snapviewer.explorer.view.marks import Mark
-from snapviewer.explorer.view.outline import shown
-from snapviewer.explorer.view.pieces import PIECES, Facts, notes_on, words_of
+from snapviewer.explorer.view.browser import TreeBrowser
+from snapviewer.explorer.view.outline import DiffMark, display_name
+from snapviewer.explorer.view.row_labels import ROW_LABELS, RowData, notes_on, title_parts
 from snapviewer.explorer.view.rows import can_unfold, shown_children
 from snapviewer.explorer.view.search import highlights
+from snapviewer.text.units import format_share
 
 BAR_CELLS = 8
 PERCENT_CELLS = 8  # " 100.0 %"
-NARROWEST_WITH_PERCENT, NARROWEST_WITH_BARS = 44, 66
-MOST_ALIGNED = 300  # siblings that are looked at for the widths of columns
-STYLES = (
-    *(
-        "cursor",
-        "same",
-        "guide",
-        "arrow",
-        "name",
-        "tensor",
-        "type",
-        "guess",
-        "arguments",
-        "piece",
-        "note",
-    ),
-    *("match", "bar", "rest", "share", "added", "removed", "changed"),
+MIN_WIDTH_WITH_PERCENT, MIN_WIDTH_WITH_BARS = 44, 66
+MAX_ALIGNED = 300  # siblings that are measured for the widths of columns
+STYLES = tuple(
+    "cursor same guide arrow name tensor type guess arguments label note "  # noqa: SIM905 (short)
+    "match bar rest share added removed changed".split()
 )
-MARKS = {"+": "added", "-": "removed", "~": "changed"}
-_NO_MARK = Mark(" ")
+_DIFF_STYLES = {"+": "added", "-": "removed", "~": "changed"}
+_NO_MARK = DiffMark(" ")
 
 
 @dataclass(frozen=True, slots=True)
-class Labels:
-    """Which pieces rows have, in order; whether siblings' are aligned; whether shares are shown."""
+class RowOptions:
+    """The labels of rows in order; whether siblings are aligned; whether shares are shown."""
 
-    pieces: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
     is_aligned: bool = False
     has_bars: bool = True
 
 
 class Painter:
-    """Draws rows of one view; made anew when the view, the labels or the colours change."""
+    """Draws rows of one view; replaced when the view, the labels or the colours change."""
 
     def __init__(
         self,
-        browsing: Browsing,
-        labels: Labels,
-        facts: Facts,
+        browser: TreeBrowser,
+        options: RowOptions,
+        data: RowData,
         styles: Mapping[str, Style],
-        marks: Mapping[int, Mark] | None = None,
     ) -> None:
-        self._browsing = browsing
-        self._labels = labels
-        self._facts = facts
+        self._browsing = browser
+        self._options = options
+        self._data = data
         self._styles = styles
-        self._marks = marks
-        self._matches = browsing.view.filter.matches if browsing.view.filter else frozenset()
-        chosen = browsing.item
+        self._marks = browser.outline.diff_marks
+        self._matches = browser.view.filter.matches if browser.view.filter else frozenset()
+        chosen = browser.item
         self._type = chosen.type_name if isinstance(chosen, ModuleNode) else ""
         self._widths: dict[int, Sequence[int]] = {}
 
     def line(self, row: int, width: int) -> Text:
-        """Draw a row, as wide as asked."""
-        browsing, styles = self._browsing, self._styles
-        place = browsing.rows.places[row]
-        is_cursor = row == browsing.row
+        """Draw a row of a width in cells."""
+        browser, styles = self._browsing, self._styles
+        place = browser.rows.places[row]
+        is_cursor = row == browser.row
         text = Text("▌" if is_cursor else " ", styles["arrow"], no_wrap=True, end="")
         if self._marks is not None:
             mark = self._marks.get(place, _NO_MARK)
-            is_own = mark.sign in MARKS and not mark.is_inside
-            text.append(f"{mark.sign} ", styles[MARKS[mark.sign] if is_own else "guide"])
-        text.append_text(self._label(row, place))
-        share = self._share(place, width) if self._labels.has_bars else Text()
+            is_own = mark.sign in _DIFF_STYLES and not mark.is_inside
+            text.append(f"{mark.sign} ", styles[_DIFF_STYLES[mark.sign] if is_own else "guide"])
+        text.append_text(self._row(row, place))
+        share = self._share(place, width) if self._options.has_bars else Text()
         text.truncate(width - share.cell_len, overflow="ellipsis", pad=True)
         text.append_text(share)
         text.truncate(width, pad=True)
         if is_cursor:
-            # Before the rest: what was found keeps its own background.
+            # Below the other styles: matches keep their own background.
             text.stylize_before(styles["cursor"])
         elif self._is_same(place):
             text.stylize_before(styles["same"])
         return text
 
     def _is_same(self, place: int) -> bool:
-        """Tell whether a row is a module of the class of the one under the cursor."""
+        """Return whether a row has the class of the module under the cursor."""
         item = self._browsing.outline.items[place]
         return isinstance(item, ModuleNode) and item.type_name == self._type != ""
 
     def arrow_cell(self, row: int) -> int:
-        """Tell in which cell of a row its arrow is."""
+        """Return the cell of a row's arrow."""
         before = 1 if self._marks is None else 3
         return before + len(self._browsing.rows.guides[row])
 
-    def _label(self, row: int, place: int) -> Text:
-        browsing, styles = self._browsing, self._styles
-        text = Text(browsing.rows.guides[row], styles["guide"])
-        if can_unfold(browsing.outline, browsing.view, place):
-            text.append("▾ " if browsing.view.is_unfolded(place) else "▸ ", styles["arrow"])
+    def _row(self, row: int, place: int) -> Text:
+        browser, styles = self._browsing, self._styles
+        text = Text(browser.rows.guides[row], styles["guide"])
+        if can_unfold(browser.outline, browser.view, place):
+            text.append("▾ " if browser.view.is_unfolded(place) else "▸ ", styles["arrow"])
         else:
             text.append("─ " if place else "  ", styles["guide"])
         title = self._title(place)
         text.append_text(title)
         if self._marks is not None and place in self._marks:
             mark = self._marks[place]
-            text.append(f"  {shown(mark.words)}" if mark.words else "", styles[MARKS[mark.sign]])
-        pieces = self._pieces(place)
-        parent = browsing.outline.parents[place]
-        if self._labels.is_aligned and parent >= 0:
+            text.append(
+                f"  {display_name(mark.words)}" if mark.words else "",
+                styles[_DIFF_STYLES[mark.sign]],
+            )
+        labels = self._labels(place)
+        parent = browser.outline.parents[place]
+        if self._options.is_aligned and parent >= 0:
             widths = self._aligned(parent)
             gap = widths[0] - cell_len(title.plain)
-            for piece, column in zip(pieces, widths[1:], strict=True):
-                if piece:
+            for label, column in zip(labels, widths[1:], strict=True):
+                if label:
                     text.append(" " * (max(gap, 0) + 2))
-                    text.append(piece, styles["piece"])
-                    gap = column - cell_len(piece)
+                    text.append(label, styles["label"])
+                    gap = column - cell_len(label)
                 elif column:
                     gap += column + 2
             text.append_text(self._notes(place))
         else:
-            # What is special comes early, where there is room for it.
-            said = [piece for piece in pieces if piece]
-            for piece in said[:1]:
-                text.append(f" {piece}" if piece[0] == "[" else f"  {piece}", styles["piece"])
+            # Notes come early, where they are not cut off.
+            texts = [label for label in labels if label]
+            for label in texts[:1]:
+                text.append(f" {label}" if label[0] == "[" else f"  {label}", styles["label"])
             text.append_text(self._notes(place))
-            for piece in said[1:]:
-                text.append(f"  {piece}", styles["piece"])
+            for label in texts[1:]:
+                text.append(f"  {label}", styles["label"])
         return text
 
     def _title(self, place: int) -> Text:
         item, styles = self._browsing.outline.items[place], self._styles
-        name, type_name, arguments = words_of(item, self._browsing.outline.tree.name)
+        name, type_name, arguments = title_parts(item, self._browsing.outline.tree.name)
         is_module = isinstance(item, ModuleNode)
         text = Text(name, styles["name" if is_module else "tensor"])
         begin = len(text)
@@ -164,34 +154,34 @@ class Painter:
 
     def _notes(self, place: int) -> Text:
         notes = notes_on(self._browsing.outline.items[place])
-        return Text("".join(f"  {shown(note)}" for note in notes), self._styles["note"])
+        return Text("".join(f"  {display_name(note)}" for note in notes), self._styles["note"])
 
-    def _pieces(self, place: int) -> list[str]:
+    def _labels(self, place: int) -> list[str]:
         item = self._browsing.outline.items[place]
-        return [PIECES[name].text(item, place, self._facts) for name in self._labels.pieces]
+        return [ROW_LABELS[name].text(item, place, self._data) for name in self._options.labels]
 
     def _aligned(self, parent: int) -> Sequence[int]:
-        """Return how wide the title and each piece is among siblings."""
+        """Return the widths of the titles and of each label among siblings."""
         if parent not in self._widths:
-            browsing = self._browsing
-            siblings = shown_children(browsing.outline, browsing.view, parent)[:MOST_ALIGNED]
-            rows = [[self._title(place).plain, *self._pieces(place)] for place in siblings]
+            browser = self._browsing
+            siblings = shown_children(browser.outline, browser.view, parent)[:MAX_ALIGNED]
+            rows = [[self._title(place).plain, *self._labels(place)] for place in siblings]
             self._widths[parent] = [
                 max(map(cell_len, column)) for column in zip(*rows, strict=True)
             ]
         return self._widths[parent]
 
     def _share(self, place: int, width: int) -> Text:
-        """Say which part of the whole a row is, as far as there is room for it."""
+        """Return a row's share of the model as a bar and in percent, as far as they fit."""
         share, styles = self._browsing.share(place) or 0.0, self._styles
         text = Text()
-        if width >= NARROWEST_WITH_BARS:
+        if width >= MIN_WIDTH_WITH_BARS:
             halves = round(2 * BAR_CELLS * min(share, 1.0))
             filled = "━" * (halves // 2) + "╸" * (halves % 2)
             rest = BAR_CELLS - len(filled)
             text.append(" ").append(filled, styles["bar"])
             text.append(("─" if share else " ") * rest, styles["rest"])
-        if width >= NARROWEST_WITH_PERCENT:
-            said = "< 0.1 %" if 0 < share < 0.0005 else f"{100 * share:.1f} %"
-            text.append(f"{said if share else '':>{PERCENT_CELLS}}", styles["share"])
+        if width >= MIN_WIDTH_WITH_PERCENT:
+            percent = format_share(share, 1.0) if share else ""
+            text.append(f"{percent:>{PERCENT_CELLS}}", styles["share"])
         return text

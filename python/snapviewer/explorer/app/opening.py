@@ -1,76 +1,29 @@
-"""Opens the explorer on whatever is handed in: a live module, a checkpoint, a file, a tree.
+"""Opens the explorer on a live module, a checkpoint, a file or a tree.
 
-Where nobody can press a key, in a pipe or a notebook, the tree is written as text instead.
+Without a terminal, in a pipe or a notebook, the tree is written as text instead.
 """
 
 from __future__ import annotations
 
-import os
+import signal
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from threading import Event
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from types import FrameType
+from typing import TYPE_CHECKING, Any
 
-from snapviewer import Checkpoint, SnapshotError, read_checkpoint
-from snapviewer.explorer.checkpoint import tree_of_checkpoint
+from snapviewer import SnapshotError
 from snapviewer.explorer.compare import compare_trees
-from snapviewer.explorer.live import tree_of_module
-from snapviewer.explorer.subject import Subject, finder_in
+from snapviewer.explorer.explored_model import ExploredModel, Progress, load_model
 from snapviewer.explorer.tree import Tree
-from snapviewer.report.tree.comparison import as_text as comparison_text
-from snapviewer.report.tree.text import as_text
+from snapviewer.report.tree import comparison, text
 
 if TYPE_CHECKING:
-    from snapviewer.explorer.config import ExplorerConfig
-
-Progress: TypeAlias = Callable[[int, int], object]
-
-
-def subject_of(
-    model: Any, progress: Progress | None = None, cancel: Event | None = None
-) -> Subject:
-    """Look at a model.
-
-    Args:
-        model: A live module or what holds some; the path of a checkpoint, or what
-            `snapviewer.read_checkpoint` returned; a tree or a subject that is there already.
-        progress: Called with (done, total) now and then.
-        cancel: Asked now and then whether to stop.
-
-    Raises:
-        SnapshotError: It cannot be read, or is no model; the message says why.
-        OSError: The file cannot be read.
-        CancelledError: `cancel` was set.
-    """
-    # Not `isinstance`, which asks the model itself for its class; a module may raise anything.
-    if issubclass(type(model), Subject):
-        return cast("Subject", model)
-    if issubclass(type(model), Tree):
-        return Subject(model)
-    if issubclass(type(model), str | os.PathLike):
-        model = read_checkpoint(model, progress=progress, cancel=cancel)
-    if issubclass(type(model), Checkpoint):
-        tree = tree_of_checkpoint(model, progress=progress, cancel=cancel)
-        return Subject(tree, checkpoint=model)
-    tree = tree_of_module(model, progress=progress, cancel=cancel)
-    return Subject(tree, find_module=finder_in(model), stats=_recorded(model))
-
-
-def _recorded(model: Any) -> Any:
-    """Return what was recorded of a model's runs; None if nothing was."""
-    from snapviewer.explorer.recording import get_forward_stats
-
-    try:
-        stats = get_forward_stats(model)
-    except Exception:  # noqa: BLE001 (no module that could have been recorded, or its own code)
-        return None
-    return stats if stats.timings else None
-
-
-def tree_of(model: Any) -> Tree:
-    """Return the tree of a model, of whatever kind; see `subject_of`."""
-    return subject_of(model).tree
+    from snapviewer.explorer.app.program import Reading
+    from snapviewer.explorer.app.settings import ExplorerConfig
 
 
 def open_explorer(
@@ -83,9 +36,9 @@ def open_explorer(
     """Open the explorer on a model and wait until it is closed; write text without a terminal.
 
     Args:
-        model: As `subject_of` takes it.
-        name: What it is called while it is read.
-        config: What it shows at first; None for the choices of the last time.
+        model: As `load_model` takes it.
+        name: The name shown while it is read.
+        config: The initial settings; None for those of the last run.
         other: A model to compare it with.
 
     Raises:
@@ -93,39 +46,93 @@ def open_explorer(
         OSError: A file cannot be read.
     """
 
-    def read(progress: Progress | None = None, cancel: Event | None = None) -> Subject:
-        subject = subject_of(model, progress, cancel)
+    def read(progress: Progress | None = None, cancel: Event | None = None) -> ExploredModel:
+        explored = load_model(model, progress, cancel)
         if other is None:
-            return subject
-        beside = subject_of(other, progress, cancel)
-        return replace(subject, other=beside.tree, other_checkpoint=beside.checkpoint)
+            return explored
+        second = load_model(other, progress, cancel)
+        return replace(explored, other=second.tree, other_checkpoint=second.checkpoint)
 
-    if not is_watched():
-        sys.stdout.write(_told(read()))
+    if not is_interactive():
+        sys.stdout.write(_as_text(read()))
         return
     try:
-        from . import explore
-
         explore(read, config=config, name=name)
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in ("textual", "rich"):
             raise
         raise SnapshotError(
-            "the explorer needs Textual: pip install textual; "
-            "without it, `snapviewer explore FILE --export text` shows the tree"
+            'the explorer needs Textual: `pip install textual`, or `pip install ".[tui]"` from a '
+            "clone; without it, `snapviewer explore FILE --export text` prints the tree"
         ) from None
 
 
-def _told(subject: Subject) -> str:
-    """Say in text what the program would show."""
-    if subject.other is None:
-        return as_text(subject.tree)
-    return comparison_text(compare_trees(subject.tree, subject.other))
+def explore(
+    source: ExploredModel | Tree | Reading,
+    *,
+    config: ExplorerConfig | None = None,
+    name: str = "",
+) -> None:
+    """Open the explorer in the terminal and wait until it is closed.
+
+    Args:
+        source: The model; or a function that reads it, called in a thread with a progress callback
+            and an event that cancels it, while the program is already on the screen.
+        config: The initial settings; None for those of the last run.
+        name: The name shown while the model is read.
+
+    Raises:
+        ImportError: Textual is not installed.
+        Exception: Whatever reading raised, if nothing could be shown.
+    """
+    from snapviewer.explorer.app.program import ExplorerApp
+
+    explored = ExploredModel(source) if isinstance(source, Tree) else source
+    app = ExplorerApp(explored, config=config, name=name)
+    with restore_terminal_on_signal(app.quit_soon):
+        app.run()
+    if app.failure is not None:
+        raise app.failure
 
 
-def is_watched() -> bool:
-    """Tell whether there is a terminal with someone at it."""
+def _as_text(explored: ExploredModel) -> str:
+    if explored.other is None:
+        return text.as_text(explored.tree)
+    return comparison.as_text(compare_trees(explored.tree, explored.other))
+
+
+def is_interactive() -> bool:
+    """Return whether a user sits at a terminal."""
     try:
         return sys.stdin.isatty() and sys.stdout.isatty()
     except (AttributeError, ValueError):  # no stream at all, or a closed one
         return False
+
+
+@contextmanager
+def restore_terminal_on_signal(leave: Callable[[], object]) -> Iterator[None]:
+    """Call `leave` when SIGTERM or SIGHUP arrives, and raise the signal again after the block.
+
+    Textual handles Ctrl+C only: any other signal would leave the terminal on its alternate screen,
+    with mouse reports switched on.
+    """
+    received: list[int] = []
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        received.append(number)
+        leave()
+
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        # Ignored signals stay ignored; None is a handler that was not set from Python.
+        handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+        before = {n: one for n, one in handlers.items() if one not in (None, signal.SIG_IGN)}
+    for number in before:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if received:
+            signal.raise_signal(received[0])

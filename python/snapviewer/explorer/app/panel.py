@@ -1,7 +1,8 @@
-"""The panel beside the tree: tabs, and what they tell of the module that is looked at.
+"""The panel beside the tree: its tabs, its content, and the border that resizes it.
 
-What a tab tells is made aside, as it may take long; if the cursor has moved on by then, it is
-dropped.
+Content is made in a worker thread, as it may take long; if the cursor has moved on by then, it is
+dropped. The modules that make it are imported there, too: that takes as long as the rest of the
+start.
 """
 
 from __future__ import annotations
@@ -10,24 +11,22 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from threading import Event
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.console import Group
 from rich.text import Text
 from textual import work
 from textual.app import ComposeResult, RenderResult
 from textual.containers import Vertical, VerticalScroll
-from textual.events import Click, Resize
+from textual.events import Click, MouseDown, MouseMove, MouseUp, Resize
 from textual.message import Message
 from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static
 
-from snapviewer.explorer.app.tabs import TABS, content_of
-from snapviewer.explorer.app.waiting import waiting
-from snapviewer.explorer.guarded import told
-from snapviewer.explorer.subject import Subject
-from snapviewer.explorer.view.outline import Item, shown
+from snapviewer.explorer.explored_model import ExploredModel, Item
+from snapviewer.explorer.safe_call import describe_error
+from snapviewer.explorer.view.outline import display_name
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -37,7 +36,37 @@ if TYPE_CHECKING:
 # Longer than a held key repeats, shorter than anyone notices.
 SECONDS_BEFORE = 0.04
 SECONDS_BETWEEN = 0.1
-MEASURING = "Measuring every element"
+_MEASURING = "Measuring every element"
+_PROGRESS_CELLS = 30
+
+
+class Tab(NamedTuple):
+    """A panel's name, and shorter ones for narrow screens."""
+
+    name: str
+    short: str
+    shortest: str
+
+
+COMPARISON = "Comparison"
+TABS = (
+    Tab("Module Details", "Details", "Details"),
+    Tab("Performance Stats", "Performance", "Perf"),
+    Tab("Source Code", "Source", "Source"),
+    Tab("Tensor Flow", "Flow", "Flow"),
+    Tab("Attributes", "Attributes", "Attrs"),
+    Tab(COMPARISON, "Compare", "Compare"),
+)
+
+
+def progress_text(words: str, done: int, total: int, *, is_centred: bool = False) -> Text:
+    """Return a progress bar with a caption; without a total, the caption and an empty bar."""
+    share = min(done / total, 1.0) if total else 0.0
+    filled = round(_PROGRESS_CELLS * share)
+    text = Text(f"{words} …\n\n", justify="center" if is_centred else "left")
+    text.append("━" * filled, "blue").append("─" * (_PROGRESS_CELLS - filled), "dim")
+    text.append(f" {share:4.0%}" if total else "     ")
+    return text.append("\n\nEsc cancels", "dim")
 
 
 class TabLine(Widget):
@@ -81,9 +110,9 @@ class TabLine(Widget):
                 self.post_message(self.Chosen(number))
 
     def _places(self) -> list[tuple[int, int, str]]:
-        """Return the tabs that there is room for: number, first cell, title.
+        """Return the tabs that fit: number, first cell, title.
 
-        Titles are as long as they may be; the first tabs give way if the chosen one is far behind.
+        Titles are as long as possible; the first tabs are dropped if the chosen one does not fit.
         """
         room = self.size.width
         for titles in zip(*TABS, strict=True):
@@ -102,13 +131,53 @@ def _cells(titles: Sequence[str]) -> int:
     return sum(len(title) + 2 for title in titles)
 
 
+class Splitter(Widget):
+    """The border between the tree and the panel; it can be dragged."""
+
+    ALLOW_SELECT = False
+    DEFAULT_CSS = """
+    Splitter { width: 1; height: 1fr; color: $grid; }
+    Splitter.-horizontal { width: 1fr; height: 1; }
+    Splitter:hover, Splitter.-dragged { color: $accent; }
+    """
+
+    class Moved(Message):
+        """The border was dragged to a cell of the screen."""
+
+        def __init__(self, x: int, y: int) -> None:
+            super().__init__()
+            self.x, self.y = x, y
+
+    def set_horizontal(self, *, is_horizontal: bool) -> None:
+        """Separate top from bottom instead of left from right, or back."""
+        self.set_class(is_horizontal, "-horizontal")
+
+    def render(self) -> RenderResult:
+        if self.has_class("-horizontal"):
+            return Text("─" * self.size.width, no_wrap=True)
+        return Text("\n".join("│" * self.size.height))
+
+    def on_mouse_down(self, event: MouseDown) -> None:
+        event.stop()
+        self.add_class("-dragged")
+        self.capture_mouse()
+
+    def on_mouse_up(self, _event: MouseUp) -> None:
+        self.remove_class("-dragged")
+        self.release_mouse()
+
+    def on_mouse_move(self, event: MouseMove) -> None:
+        if self.has_class("-dragged"):
+            self.post_message(self.Moved(event.screen_x, event.screen_y))
+
+
 class SidePanel(Vertical):
-    """The tabs and what the chosen one tells."""
+    """The tabs and the content of the chosen one."""
 
     DEFAULT_CSS = """
     SidePanel { background: $background; }
-    SidePanel > #kept { height: 1; display: none; color: $warning; padding: 0 1; }
-    SidePanel.-kept > #kept { display: block; }
+    SidePanel > #pinned { height: 1; display: none; color: $warning; padding: 0 1; }
+    SidePanel.-pinned > #pinned { display: block; }
     SidePanel > VerticalScroll {
         scrollbar-size-vertical: 1; scrollbar-gutter: stable; padding: 1 1 0 1;
     }
@@ -118,7 +187,7 @@ class SidePanel(Vertical):
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 (Textual's name for it)
         super().__init__(id=id)
         self.number = 0
-        self._subject: Subject | None = None
+        self._subject: ExploredModel | None = None
         self._item: Item | None = None
         self._timer: Timer | None = None
         self._measuring: Event | None = None
@@ -126,7 +195,7 @@ class SidePanel(Vertical):
 
     def compose(self) -> ComposeResult:
         yield TabLine()
-        yield Static("kept here · Space lets go", id="kept")
+        yield Static("pinned · Space unpins", id="pinned")
         with VerticalScroll(can_focus=False):
             yield Static(id="content")
 
@@ -142,20 +211,20 @@ class SidePanel(Vertical):
         self._fill_soon()
 
     def choose_by_title(self, title: str) -> bool:
-        """Show the tab of a title; tell whether there is one."""
+        """Show the tab of a title; return whether there is one."""
         for number, tab in enumerate(TABS):
             if tab.name == title:
                 self.choose(number)
                 return True
         return False
 
-    def show(self, subject: Subject, item: Item, *, is_kept: bool = False) -> None:
-        """Tell of a module or a tensor; soon, if it is still the one then."""
-        self.set_class(is_kept, "-kept")
-        if self._item is item and self._subject is subject:
+    def show(self, explored: ExploredModel, item: Item, *, is_pinned: bool = False) -> None:
+        """Show a module or a tensor, unless another one follows at once."""
+        self.set_class(is_pinned, "-pinned")
+        if self._item is item and self._subject is explored:
             return
         self.query_one(VerticalScroll).scroll_home(animate=False)
-        self._subject, self._item = subject, item
+        self._subject, self._item = explored, item
         self._fill_soon()
 
     def scroll_lines(self, lines: int) -> None:
@@ -165,28 +234,28 @@ class SidePanel(Vertical):
         self._fill_soon()
 
     def measure(self) -> None:
-        """Find statistics of what is told of, aside; moving on, or `cancel`, ends that."""
+        """Measure the shown item in a thread; moving on, or `cancel`, stops that."""
         if self._subject is not None and self._item is not None:
             if self._timer is not None:
                 self._timer.stop()
             self._measure(self._subject, self._item)
 
     def cancel(self) -> bool:
-        """Stop measuring; tell whether something was being measured."""
+        """Stop measuring; return whether something was being measured."""
         if self._measuring is None:
             return False
         self._fill_soon()
         return True
 
     @work(exclusive=True, group="panel")
-    async def _measure(self, subject: Subject, item: Item) -> None:
+    async def _measure(self, explored: ExploredModel, item: Item) -> None:
         loop, cancel = asyncio.get_running_loop(), Event()
         self._measuring = cancel
         body = self.query_one("#content", Static)
-        body.update(waiting(MEASURING, 0, 0))
+        body.update(progress_text(_MEASURING, 0, 0))
         due = time.monotonic() + SECONDS_BETWEEN
 
-        def tell(done: int, total: int) -> None:
+        def report(done: int, total: int) -> None:
             nonlocal due
             if time.monotonic() >= due and not cancel.is_set():
                 due = time.monotonic() + SECONDS_BETWEEN
@@ -194,17 +263,17 @@ class SidePanel(Vertical):
 
         def show(done: int, total: int) -> None:
             if self._measuring is cancel:
-                body.update(waiting(MEASURING, done, total))
+                body.update(progress_text(_MEASURING, done, total))
 
         try:
-            found = await asyncio.to_thread(measure, subject, item, progress=tell, cancel=cancel)
+            found = await asyncio.to_thread(measure, explored, item, progress=report, cancel=cancel)
             self._measured[id(item)] = found
-        except Exception as error:  # noqa: BLE001 (whatever goes wrong is told where it concerns)
-            body.update(Text(f"Not measured: {shown(str(error))}"))
+        except Exception as error:  # noqa: BLE001 (any failure is shown in the panel)
+            body.update(Text(f"Not measured: {display_name(str(error))}"))
         else:
             self._fill_soon()
         finally:
-            # Cancelled by the next worker of the group: the thread is to stop, too.
+            # If the next worker of the group cancels this one, the thread must stop, too.
             cancel.set()
             self._measuring = None
 
@@ -215,33 +284,35 @@ class SidePanel(Vertical):
 
     @work(exclusive=True, group="panel")
     async def _fill(self) -> None:
-        subject, item, name = self._subject, self._item, TABS[self.number].name
+        explored, item, name = self._subject, self._item, TABS[self.number].name
         body = self.query_one("#content", Static)
         width = self.query_one(VerticalScroll).scrollable_content_region.width
-        if subject is None or item is None or not self.display or width < 1:
+        if explored is None or item is None or not self.display or width < 1:
             return
-        content = await asyncio.to_thread(_content, name, subject, item, width)
+        content = await asyncio.to_thread(_content, name, explored, item, width)
         measured = self._measured.get(id(item))
         if measured is not None and self.number == 0:
             from snapviewer.explorer.app.panels import statistics
 
             content = Group(statistics.content(measured, width), Text(), content)
-        # A worker that is exclusive is cancelled before the next begins: this is the newest.
+        # An exclusive worker is cancelled before the next begins: this is the newest.
         body.update(content)
 
 
 def measure(
-    subject: Subject, item: Item, *, progress: Callable[[int, int], object], cancel: Event
+    explored: ExploredModel, item: Item, *, progress: Callable[[int, int], object], cancel: Event
 ) -> Measurement:
-    """Measure; what that needs is imported in the thread that does it."""
+    """Measure; the imports that this needs happen in the worker thread."""
     from snapviewer.explorer import measuring
 
-    return measuring.measure(subject, item, progress=progress, cancel=cancel)
+    return measuring.measure(explored, item, progress=progress, cancel=cancel)
 
 
-def _content(name: str, subject: Subject, item: Item, width: int) -> RenderableType:
+def _content(name: str, explored: ExploredModel, item: Item, width: int) -> RenderableType:
+    from snapviewer.explorer.app.panels import PANELS
+
     try:
-        return content_of(name)(subject, item, width)
-    # Whatever goes wrong is told where it concerns; a module's own code may even leave.
+        return PANELS[name](explored, item, width)
+    # A module's own code may raise anything.
     except (Exception, SystemExit) as error:  # noqa: BLE001
-        return Text(f"{name} cannot be shown: {told(error).removeprefix('raised ')}")
+        return Text(f"{name} cannot be shown: {describe_error(error)}")

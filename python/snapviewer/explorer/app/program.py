@@ -1,13 +1,13 @@
-"""The explorer in the terminal: the tree, the panel beside it, and what keys and mouse do.
+"""The explorer in the terminal: the tree, the panel beside it, and the actions of keys and mouse.
 
-What is to be seen is decided by `Browsing`; this program calls it and draws. Nothing here waits:
-the tree is read and panels are made aside.
+`TreeBrowser` decides what is visible; this program calls it and draws. Nothing here blocks: the
+tree is read and panels are made in worker threads.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,45 +23,47 @@ from textual.geometry import Size
 from textual.widgets import Footer, Static
 
 from snapviewer import CancelledError, SnapshotError
-from snapviewer.explorer.app.dialogs import ExportScreen, HelpScreen, LabelScreen
-from snapviewer.explorer.app.exporting import write_export
-from snapviewer.explorer.app.keys import FOLDING, LABELS, OTHER, PANELS, SEARCHING
-from snapviewer.explorer.app.line import Labels
-from snapviewer.explorer.app.panel import SidePanel, TabLine
+from snapviewer.explorer.app.dialogs import HelpScreen, LabelScreen
+from snapviewer.explorer.app.export import ExportScreen, write_export
+from snapviewer.explorer.app.keys import GLOBAL
+from snapviewer.explorer.app.line import RowOptions
+from snapviewer.explorer.app.panel import (
+    COMPARISON,
+    TABS,
+    SidePanel,
+    Splitter,
+    TabLine,
+    progress_text,
+)
 from snapviewer.explorer.app.search_bar import SearchBar
 from snapviewer.explorer.app.settings import (
-    NARROWEST_PANEL,
-    WIDEST_PANEL,
-    Settings,
+    MAX_PANEL_PERCENT,
+    MIN_PANEL_PERCENT,
+    ExplorerConfig,
+    ExplorerSettings,
     load_settings,
     save_settings,
     settings_from,
 )
-from snapviewer.explorer.app.splitter import Splitter
-from snapviewer.explorer.app.tabs import COMPARISON, TABS
 from snapviewer.explorer.app.theme import PREFIX, ansi_theme, textual_theme, variables
 from snapviewer.explorer.app.tree_view import TreeView
-from snapviewer.explorer.app.waiting import waiting
 from snapviewer.explorer.compare import TreeComparison, value_changes
-from snapviewer.explorer.formats import format_memory, format_param_count
-from snapviewer.explorer.subject import Subject
+from snapviewer.explorer.explored_model import ExploredModel, Item
+from snapviewer.explorer.formats import format_param_count
 from snapviewer.explorer.view import folding
-from snapviewer.explorer.view.browsing import SMALL, Browsing
-from snapviewer.explorer.view.marks import Mark, merged
-from snapviewer.explorer.view.outline import Item, Outline, bytes_of, outline_of, shown
-from snapviewer.explorer.view.pieces import Facts, kinds_of, sorted_first
+from snapviewer.explorer.view.browser import HIDDEN_SHARES, TreeBrowser
+from snapviewer.explorer.view.outline import Outline, bytes_of, display_name, outline_of_model
+from snapviewer.explorer.view.row_labels import RowData, kinds_of, sorted_first
 from snapviewer.explorer.view.search import Query
-from snapviewer.text.units import count_of
+from snapviewer.text.units import count_of, format_bytes
 
 if TYPE_CHECKING:
     from snapviewer._core import Checkpoint
-    from snapviewer.explorer.config import ExplorerConfig
 
 Report = Callable[[int, int], object]
-Reading = Callable[[Report, Event], Subject]
-Marks = Mapping[int, Mark] | None
+Reading = Callable[[Report, Event], ExploredModel]
 
-NARROW = 100  # columns below which the panel lies under the tree
+NARROW = 100  # columns below which the panel is under the tree
 _LINES_AROUND = 3
 _ORDERS = {
     "name": "by name",
@@ -72,7 +74,7 @@ _ORDERS = {
 
 
 class ExplorerApp(App[None]):
-    """Shows a subject, or reads it first."""
+    """Shows a model, or reads it first."""
 
     ENABLE_COMMAND_PALETTE = False
     CSS = """
@@ -90,37 +92,38 @@ class ExplorerApp(App[None]):
     #main.-reading > #reading { display: block; }
     """
     BINDINGS = [  # noqa: RUF012 (Textual's own type)
-        key.binding() for group in (FOLDING, SEARCHING, LABELS, PANELS, OTHER) for key in group
+        key.binding() for key in GLOBAL
     ]
 
     def __init__(
         self,
-        source: Subject | Reading,
+        source: ExploredModel | Reading,
         *,
         config: ExplorerConfig | None = None,
         name: str = "",
     ) -> None:
-        self.settings: Settings = load_settings() if config is None else settings_from(config)
+        self.settings: ExplorerSettings = (
+            load_settings() if config is None else settings_from(config)
+        )
         super().__init__()
         self._source = source
         self._model_name = name
         self._max_depth = None if config is None else config.max_depth
         self._cancel = Event()
-        self._turns: asyncio.AbstractEventLoop | None = None
-        self._wanted: Query | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._next_query: Query | None = None
         self._pinned: Item | None = None
         self._kinds: list[str] = []
         self._comparing: Event | None = None
         self._compared_share: float | None = None
-        self.subject: Subject | None = None
-        self.browsing: Browsing | None = None
-        self.marks: Mapping[int, Mark] | None = None
+        self.explored: ExploredModel | None = None
+        self.browser: TreeBrowser | None = None
         self.failure: Exception | None = None
         for theme in ("dark", "light"):
             self.register_theme(textual_theme(theme))
         self.ansi_theme_dark = ansi_theme("dark")
         self.ansi_theme_light = ansi_theme("light")
-        # Before the first style sheet is read: to change it later takes as long as to start.
+        # Before the first style sheet is parsed: changing it later takes as long as starting.
         self.theme = f"{PREFIX}{self.settings.theme}"
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
@@ -138,116 +141,125 @@ class ExplorerApp(App[None]):
 
     def on_mount(self) -> None:
         self.title = "snapviewer explore"
-        self._turns = asyncio.get_running_loop()
+        self._loop = asyncio.get_running_loop()
         self._lay_out()
-        self.query_one("#title", Static).update(Text(shown(self._model_name)))
-        if isinstance(self._source, Subject):
-            self._begin(self._source, *_looked_at(self._source))
+        self.query_one("#title", Static).update(Text(display_name(self._model_name)))
+        if isinstance(self._source, ExploredModel):
+            self._begin(self._source, outline_of_model(self._source))
         else:
-            self._tell_progress(0, 0)
+            self._show_progress(0, 0)
             self.analyze_model_async(self._source)
 
-    # Reading.
+    # Reading
 
     @work(exclusive=True, group="reading")
     async def analyze_model_async(self, read: Reading) -> None:
-        """Read a model aside, telling how far it is; if this is cancelled, reading ends, too."""
+        """Read a model in a thread, showing the progress; cancelling this stops the reading."""
         self._cancel = cancel = Event()
 
         def report(done: int, total: int) -> None:
-            loop.call_soon_threadsafe(self._tell_progress, done, total)
+            loop.call_soon_threadsafe(self._show_progress, done, total)
 
-        def read_aside() -> tuple[Subject, Outline, Marks]:
-            subject = read(report, cancel)
-            return subject, *_looked_at(subject)
+        def read_in_thread() -> tuple[ExploredModel, Outline]:
+            explored = read(report, cancel)
+            return explored, outline_of_model(explored)
 
         loop = asyncio.get_running_loop()
         try:
-            subject, outline, marks = await asyncio.to_thread(read_aside)
+            explored, outline = await asyncio.to_thread(read_in_thread)
         except asyncio.CancelledError:
             cancel.set()
             raise
         except CancelledError:
             self.exit()
-        except Exception as error:  # noqa: BLE001 (told on the screen, and after it by `explore`)
+        except Exception as error:  # noqa: BLE001 (shown here, and raised by `explore`)
             self._fail(error)
         else:
-            self._begin(subject, outline, marks)
+            self._begin(explored, outline)
 
-    def _tell_progress(self, done: int, total: int) -> None:
-        if self.browsing is not None or self.failure or not self.is_running:
+    def _show_progress(self, done: int, total: int) -> None:
+        if self.browser is not None or self.failure or not self.is_running:
             return
-        words = f"Reading {shown(self._model_name) or 'the model'}"
-        text = waiting(words, done, total, is_centred=True)
+        words = f"Reading {display_name(self._model_name) or 'the model'}"
+        text = progress_text(words, done, total, is_centred=True)
         self.query_one("#reading", Static).update(text)
 
     def _fail(self, error: Exception) -> None:
         self.failure = error
-        text = Text(f"{shown(self._model_name) or 'This'} cannot be explored\n\n", justify="center")
-        text.append(shown(str(error) or type(error).__name__), "red").append("\n\nq quits", "dim")
+        text = Text(
+            f"{display_name(self._model_name) or 'This'} cannot be explored\n\n", justify="center"
+        )
+        text.append(display_name(str(error) or type(error).__name__), "red").append(
+            "\n\nq quits", "dim"
+        )
         self.query_one("#reading", Static).update(text)
 
-    def _begin(self, subject: Subject, outline: Outline, marks: Marks) -> None:
-        self.subject, self.marks = subject, marks
+    def _begin(self, explored: ExploredModel, outline: Outline) -> None:
+        self.explored = explored
         room = max(self.size.height - _LINES_AROUND, 10)
-        self.browsing = Browsing(outline, stats=subject.stats, max_depth=self._max_depth, room=room)
+        self.browser = TreeBrowser(
+            outline, stats=explored.stats, max_depth=self._max_depth, room=room
+        )
         self.query_one("#main").remove_class("-reading")
         self.query_one(TreeView).focus()
         panel = self.query_one(SidePanel)
-        # Whoever compares wants to see that first; without another model its panel is empty.
+        # A comparison opens on its own panel; without another model that panel is empty.
         panel.choose_by_title(
             COMPARISON
-            if subject.other is not None
+            if explored.other is not None
             else TABS[0].name
             if self.settings.panel == COMPARISON
             else self.settings.panel
         )
         self._show()
 
-    # Drawing.
+    # Drawing
 
     def _show(self) -> None:
-        """Draw the tree, the line above it and the panel as things are now."""
-        browsing, subject = self.browsing, self.subject
-        if browsing is None or subject is None:
+        """Draw the tree, the title and the panel."""
+        browser, explored = self.browser, self.explored
+        if browser is None or explored is None:
             return
         settings = self.settings
         if "kind" in settings.switched_on and not self._kinds:
-            self._kinds = kinds_of(browsing.outline)
-        pieces = sorted_first(settings.pieces, browsing.view.order)
-        labels = Labels(pieces, settings.is_aligned, settings.has_bars)
-        facts = Facts(subject.stats, self._kinds)
-        self.query_one(TreeView).show(browsing, labels, facts, self.marks)
-        self.query_one("#title", Static).update(self._title(browsing, subject))
-        item = browsing.item if self._pinned is None else self._pinned
-        self.query_one(SidePanel).show(subject, item, is_kept=self._pinned is not None)
+            self._kinds = kinds_of(browser.outline)
+        order = browser.view.order
+        labels = sorted_first(settings.shown_labels, order)
+        options = RowOptions(labels, settings.is_aligned, settings.has_bars)
+        seconds = browser.seconds if order == "time" else None
+        self.query_one(TreeView).show(
+            browser, options, RowData(explored.stats, self._kinds, seconds)
+        )
+        self.query_one("#title", Static).update(self._title(browser, explored))
+        item = browser.item if self._pinned is None else self._pinned
+        self.query_one(SidePanel).show(explored, item, is_pinned=self._pinned is not None)
 
-    def _title(self, browsing: Browsing, subject: Subject) -> Text:
-        root = subject.tree.root
-        text = Text(shown(subject.tree.name) or "model", "bold", no_wrap=True)
+    def _title(self, browser: TreeBrowser, explored: ExploredModel) -> Text:
+        root = explored.tree.root
+        text = Text(display_name(explored.tree.name) or "model", "bold", no_wrap=True)
         parts = [
             f"{format_param_count(root.sums.parameters)} parameters",
-            format_memory(bytes_of(root)),
+            format_bytes(bytes_of(root)),
             count_of(root.sums.modules, "module"),
         ]
-        view = browsing.view
-        # Where there is little room the end is cut off: what was chosen comes first.
+        view = browser.view
+        # A narrow screen cuts off the end: what the user chose comes first.
         chosen = []
-        if subject.comparison is not None:
-            beside = subject.comparison
+        if explored.comparison is not None:
+            compared = explored.comparison
             tensors, modules = (
                 sum(counts.values()) - counts["equal"]
-                for counts in (beside.tensors, beside.modules)
+                for counts in (compared.tensors, compared.modules)
             )
             differ = f"{count_of(tensors, 'tensor')}, {count_of(modules, 'module')} differ"
-            chosen.append(f"to {shown(beside.after.name)}: {differ}{self._values_text()}")
+            chosen.append(f"to {display_name(compared.after.name)}: {differ}{self._values_text()}")
         if view.order != "order" or view.is_reversed:
-            words = _ORDERS.get(view.order, "in order")
+            words = _ORDERS.get(view.order, "model order")
             chosen.append(f"{words}{', reversed' if view.is_reversed else ''}")
-        if browsing.small:
-            chosen.append(f"below {100 * SMALL[browsing.small]:g} % hidden")
+        if browser.hidden_level:
+            chosen.append(f"below {100 * HIDDEN_SHARES[browser.hidden_level]:g} % hidden")
         if not view.has_tensors:
-            chosen.append("without tensors")
+            chosen.append("tensors hidden")
         if view.filter is not None:
             chosen.append(f"{len(view.filter.matches):,} found")
         for part in (*chosen, *parts):
@@ -255,20 +267,24 @@ class ExplorerApp(App[None]):
         return text
 
     def _values_text(self) -> str:
-        """Say what is known of the values of two files that are compared."""
-        subject = self.subject
-        if subject is None or subject.checkpoint is None or subject.other_checkpoint is None:
+        """Return whether the values of two compared files were compared."""
+        explored = self.explored
+        if explored is None or explored.checkpoint is None or explored.other_checkpoint is None:
             return ""
         if self._compared_share is not None:
             return f", values {self._compared_share:.0%} …"
-        return ", values too" if subject.value_changes is not None else ", values unknown (V)"
+        return (
+            ", values compared"
+            if explored.value_changes is not None
+            else ", values not compared (V)"
+        )
 
     def _lay_out(self, size: Size | None = None) -> None:
         main, panel = self.query_one("#main"), self.query_one(SidePanel)
         is_narrow = (size or self.size).width < NARROW
         main.set_class(is_narrow, "-narrow")
         main.set_class(not self.settings.has_panel, "-alone")
-        self.query_one(Splitter).lie(is_lying=is_narrow)
+        self.query_one(Splitter).set_horizontal(is_horizontal=is_narrow)
         percent = f"{self.settings.panel_percent}%"
         panel.styles.width = "1fr" if is_narrow else percent
         panel.styles.height = percent if is_narrow else "1fr"
@@ -280,138 +296,140 @@ class ExplorerApp(App[None]):
         self.settings = replace(self.settings, **changes)
         save_settings(self.settings)
 
-    # Keys: moving and folding.
+    # Keys: moving and folding
 
-    def _do(self, work: Callable[[Browsing], object]) -> None:
-        if self.browsing is not None:
-            work(self.browsing)
+    def _browse(self, work: Callable[[TreeBrowser], object]) -> None:
+        if self.browser is not None:
+            work(self.browser)
             self._show()
 
     def action_move(self, by: int) -> None:
-        self._do(lambda browsing: browsing.move_to_row(browsing.row + by))
+        self._browse(lambda browser: browser.move_to_row(browser.row + by))
 
     def action_page(self, by: int) -> None:
         self.action_move(by * max(self.query_one(TreeView).size.height - 1, 1))
 
     def action_first(self) -> None:
-        self._do(lambda browsing: browsing.move_to_row(0))
+        self._browse(lambda browser: browser.move_to_row(0))
 
     def action_last(self) -> None:
-        self._do(lambda browsing: browsing.move_to_row(len(browsing.rows.places)))
+        self._browse(lambda browser: browser.move_to_row(len(browser.rows.places)))
 
     def action_go_in(self) -> None:
-        self._do(Browsing.go_in)
+        self._browse(TreeBrowser.go_in)
 
     def action_go_out(self) -> None:
-        self._do(Browsing.go_out)
+        self._browse(TreeBrowser.go_out)
 
     def action_fold(self, operation: str, has_descendants: bool = False) -> None:
         chosen = getattr(folding, operation)
         if has_descendants:
             chosen = partial(chosen, has_descendants=True)
-        self._do(lambda browsing: browsing.fold(chosen))
+        self._browse(lambda browser: browser.fold(chosen))
 
     def action_fold_all(self) -> None:
-        self._do(lambda browsing: browsing.fold(folding.all_toggled))
+        self._browse(lambda browser: browser.fold(folding.all_toggled))
 
     def action_tensors(self) -> None:
-        self._do(Browsing.switch_tensors)
+        self._browse(TreeBrowser.toggle_tensors)
 
     def action_pin(self) -> None:
-        if self.browsing is not None:
-            self._pinned = None if self._pinned is not None else self.browsing.item
+        if self.browser is not None:
+            self._pinned = None if self._pinned is not None else self.browser.item
             self._show()
 
     def on_tree_view_chosen(self, event: TreeView.Chosen) -> None:
-        def choose(browsing: Browsing) -> None:
-            browsing.move_to_row(event.row)
+        def choose(browser: TreeBrowser) -> None:
+            browser.move_to_row(event.row)
             if event.is_folding:
-                browsing.fold(folding.toggled)
+                browser.fold(folding.toggled)
 
         self.query_one(TreeView).focus()
-        self._do(choose)
+        self._browse(choose)
 
-    # Keys: searching and sorting.
+    # Keys: searching and sorting
 
     def action_search(self) -> None:
-        if self.browsing is not None:
+        if self.browser is not None:
             self.query_one(SearchBar).open()
 
     def on_search_bar_typed(self, event: SearchBar.Typed) -> None:
-        """Search for the newest that was typed; what was typed before that is passed over."""
-        if self._wanted is None:
+        """Search for what was typed last; queries typed before that are skipped."""
+        if self._next_query is None:
             self.call_later(self._search)
-        self._wanted = event.query
+        self._next_query = event.query
 
     def _search(self) -> None:
-        query, self._wanted = self._wanted, None
+        query, self._next_query = self._next_query, None
         if query is not None:
             self.search_for(query)
 
     def search_for(self, query: Query) -> None:
-        """Show what a query finds, and how much that is."""
-        if self.browsing is not None:
-            self.browsing.search(query)
-            found = self.browsing.found
-            self.query_one(SearchBar).tell(len(found.matches), found.error)
+        """Show the matches of a query and their number."""
+        if self.browser is not None:
+            self.browser.search(query)
+            found = self.browser.found
+            self.query_one(SearchBar).show_result(len(found.matches), found.error)
             self._show()
 
     def on_search_bar_kept(self) -> None:
         self._search()
-        if self.browsing is not None and self.browsing.view.filter is None:
+        if self.browser is not None and self.browser.view.filter is None:
             self.query_one(SearchBar).close()
         self.query_one(TreeView).focus()
 
-    def action_switch_regex(self) -> None:
+    def action_toggle_regex(self) -> None:
         bar = self.query_one(SearchBar)
-        bar.switch()
+        bar.toggle_regex()
         self._remember(is_regex=bar.is_regex)
 
     def action_next_match(self, step: int) -> None:
-        def go(browsing: Browsing) -> None:
-            if not browsing.next_match(step):
-                self.notify("Nothing was found; / searches.", timeout=2)
+        def go(browser: TreeBrowser) -> None:
+            if not browser.next_match(step):
+                self.notify("No matches; / starts a search.", timeout=2)
 
-        self._do(go)
+        self._browse(go)
 
     def action_order(self) -> None:
-        self._do(Browsing.next_order)
+        self._browse(TreeBrowser.next_order)
 
     def action_reverse(self) -> None:
-        self._do(Browsing.reverse)
+        self._browse(TreeBrowser.reverse)
 
     def action_hide_small(self) -> None:
-        self._do(Browsing.hide_small)
+        self._browse(TreeBrowser.hide_small)
 
     def action_next_difference(self) -> None:
-        def go(browsing: Browsing) -> None:
-            marks = self.marks or {}
+        def go(browser: TreeBrowser) -> None:
+            marks = browser.outline.diff_marks or {}
             changed = {place for place, mark in marks.items() if not mark.is_inside}
-            if not browsing.go_to_next(changed, 1):
-                self.notify("Nothing is compared, or nothing differs.", timeout=2)
-            elif browsing.view.filter is None:
-                self.query_one(SearchBar).close()  # it was in the way of what was filtered out
+            if not browser.go_to_next(changed, 1):
+                self.notify("No differences, or nothing is compared.", timeout=2)
+            elif browser.view.filter is None:
+                self.query_one(SearchBar).close()  # the filter hid the difference and was cleared
 
-        self._do(go)
+        self._browse(go)
 
     def action_compare_values(self) -> None:
         """Compare the elements of both files; Esc cancels."""
-        subject = self.subject
-        if subject is None or subject.checkpoint is None or subject.other_checkpoint is None:
-            self.notify("Values are compared between two files: --compare OTHER.", timeout=3)
-        elif self._comparing is None and subject.value_changes is None:
-            self._compare_values(subject, subject.checkpoint, subject.other_checkpoint)
+        explored = self.explored
+        if explored is None or explored.checkpoint is None or explored.other_checkpoint is None:
+            self.notify("Only the values of two files can be compared: --compare OTHER.", timeout=3)
+        elif self._comparing is None and explored.value_changes is None:
+            self._compare_values(explored, explored.checkpoint, explored.other_checkpoint)
 
     @work(exclusive=True, group="values")
-    async def _compare_values(self, subject: Subject, here: Checkpoint, there: Checkpoint) -> None:
+    async def _compare_values(
+        self, explored: ExploredModel, here: Checkpoint, there: Checkpoint
+    ) -> None:
         loop, cancel = asyncio.get_running_loop(), Event()
-        told = -1
+        reported = -1
 
         def report(done: int, total: int) -> None:
-            nonlocal told
+            nonlocal reported
             percent = 100 * done // total if total else 100
-            if percent > told and not cancel.is_set():
-                told = percent
+            if percent > reported and not cancel.is_set():
+                reported = percent
                 loop.call_soon_threadsafe(show, percent / 100)
 
         def show(share: float) -> None:
@@ -419,28 +437,30 @@ class ExplorerApp(App[None]):
                 self._compared_share = share
                 self._show()
 
-        def compare() -> tuple[Subject, Marks]:
+        def compare() -> tuple[ExploredModel, Outline]:
             changes = value_changes(here, there, progress=report, cancel=cancel)
-            compared = replace(subject, value_changes=changes)
-            return compared, _looked_at(compared)[1]
+            compared = replace(explored, value_changes=changes)
+            return compared, outline_of_model(compared)
 
         self._comparing, self._compared_share = cancel, 0.0
         self._show()
         try:
-            self.subject, self.marks = await asyncio.to_thread(compare)
+            self.explored, outline = await asyncio.to_thread(compare)
+            if self.browser is not None:
+                self.browser.outline = outline  # the same places, more marks
         except CancelledError:
-            self.notify("Values were not compared.", timeout=2)
+            self.notify("Comparison of values cancelled.", timeout=2)
         except (OSError, SnapshotError) as error:
             self.notify(str(error), title="Not compared", severity="error", markup=False)
         finally:
-            cancel.set()  # if the program ends, the thread is to stop, too
+            cancel.set()  # if the program ends, the thread must stop, too
             self._comparing = self._compared_share = None
         self._show()
 
-    # Keys: labels.
+    # Keys: labels
 
     def set_labels(self, labels: tuple[str, ...], switched_on: tuple[str, ...]) -> None:
-        """Give rows these labels in this order."""
+        """Set the labels of rows and their order."""
         self._remember(labels=labels, switched_on=switched_on)
         self._show()
 
@@ -448,8 +468,8 @@ class ExplorerApp(App[None]):
         on = self.settings.switched_on
         changed = tuple(one for one in on if one != name) if name in on else (*on, name)
         self.set_labels(self.settings.labels, changed)
-        if name == "time" and name in changed and self.subject and self.subject.stats is None:
-            self.notify("No times: nothing was recorded of this model.", timeout=3)
+        if name == "time" and name in changed and self.explored and self.explored.stats is None:
+            self.notify("No times: no run of this model was recorded.", timeout=3)
 
     def action_labels(self) -> None:
         self.push_screen(
@@ -464,7 +484,7 @@ class ExplorerApp(App[None]):
         self._remember(is_aligned=not self.settings.is_aligned)
         self._show()
 
-    # Keys: the panel.
+    # Keys: the panel
 
     def _choose_panel(self, number: int) -> None:
         panel = self.query_one(SidePanel)
@@ -487,9 +507,9 @@ class ExplorerApp(App[None]):
         self._choose_panel(event.number)
 
     def action_statistics(self) -> None:
-        """Measure what the panel tells of; Esc, or moving on, cancels."""
+        """Measure the item in the panel; Esc, or moving on, cancels."""
         panel = self.query_one(SidePanel)
-        if self.browsing is not None:
+        if self.browser is not None:
             self._choose_panel(0)
             panel.measure()
 
@@ -505,7 +525,7 @@ class ExplorerApp(App[None]):
         self._set_percent(self.settings.panel_percent + 4 * step)
 
     def _set_percent(self, percent: int) -> None:
-        percent = max(NARROWEST_PANEL, min(percent, WIDEST_PANEL))
+        percent = max(MIN_PANEL_PERCENT, min(percent, MAX_PANEL_PERCENT))
         if percent != self.settings.panel_percent:
             self._remember(panel_percent=percent)
             self._lay_out()
@@ -519,15 +539,18 @@ class ExplorerApp(App[None]):
         if whole:
             self._set_percent(round(100 * (whole - before) / whole))
 
-    # Keys: the rest.
+    # Keys: the rest
 
     def action_copy_path(self) -> None:
-        if self.browsing is not None:
-            # A lone half of a letter, which a live module's name may have, fits in no clipboard.
-            path = self.browsing.item.path.encode(errors="replace").decode()
+        if self.browser is not None:
+            # A clipboard takes no lone surrogates, which a live module's name may contain.
+            path = self.browser.item.path.encode(errors="replace").decode()
             self.copy_to_clipboard(path)
             self.notify(
-                shown(path) or "(the root has no path)", title="Copied", timeout=2, markup=False
+                display_name(path) or "(the root's path is empty)",
+                title="Copied",
+                timeout=2,
+                markup=False,
             )
 
     def action_theme(self) -> None:
@@ -538,31 +561,33 @@ class ExplorerApp(App[None]):
         self.push_screen(HelpScreen())
 
     def action_export(self) -> None:
-        if self.browsing is not None:
+        if self.browser is not None:
             self.push_screen(ExportScreen(), self._export_as)
 
     def _export_as(self, form: str | None) -> None:
-        if form is None or self.browsing is None or self.subject is None:
+        if form is None or self.browser is None or self.explored is None:
             return
-        if self.subject.comparison is not None and form != "text":
-            self.notify("A comparison is exported as text only.", timeout=3)
+        if self.explored.comparison is not None and form != "text":
+            self.notify("A comparison can be exported as text only.", timeout=3)
         else:
-            self._export(self.browsing, form, self.subject.comparison)
+            self._export(self.browser, form, self.explored.comparison)
 
     @work(group="export")
     async def _export(
-        self, browsing: Browsing, form: str, comparison: TreeComparison | None
+        self, browser: TreeBrowser, form: str, comparison: TreeComparison | None
     ) -> None:
         try:
-            path = await asyncio.to_thread(write_export, browsing, form, Path.cwd(), comparison)
-        except Exception as error:  # noqa: BLE001 (whatever goes wrong, the explorer goes on)
-            self.notify(shown(str(error)), title="Not written", severity="error", markup=False)
+            path = await asyncio.to_thread(write_export, browser, form, Path.cwd(), comparison)
+        except Exception as error:  # noqa: BLE001 (the explorer goes on after any failure)
+            self.notify(
+                display_name(str(error)), title="Not written", severity="error", markup=False
+            )
         else:
             self.notify(str(path), title="Written", markup=False)
 
     def action_escape(self) -> None:
-        """Cancel reading; or clear the search; or let go of what is kept."""
-        if self.browsing is None:
+        """Cancel what is running, or clear the search, or unpin."""
+        if self.browser is None:
             self._cancel.set()
             if self.failure:
                 self.exit()
@@ -573,10 +598,10 @@ class ExplorerApp(App[None]):
         if self.query_one(SidePanel).cancel():
             return
         bar = self.query_one(SearchBar)
-        if bar.has_class("-open") or self.browsing.view.filter is not None:
-            self._wanted = None
+        if bar.has_class("-open") or self.browser.view.filter is not None:
+            self._next_query = None
             bar.close()
-            self.browsing.clear()
+            self.browser.clear()
             self.query_one(TreeView).focus()
         else:
             self._pinned = None
@@ -585,19 +610,12 @@ class ExplorerApp(App[None]):
     async def action_quit(self) -> None:
         self._leave()
 
-    def leave_soon(self) -> None:
-        """Quit; called by a signal, whatever runs."""
-        if self._turns is None:
-            raise SystemExit  # nothing is on the screen yet
-        self._turns.call_soon_threadsafe(self._leave)
+    def quit_soon(self) -> None:
+        """Quit from a signal handler."""
+        if self._loop is None:
+            raise SystemExit  # the screen is not in use yet
+        self._loop.call_soon_threadsafe(self._leave)
 
     def _leave(self) -> None:
         self._cancel.set()
         self.exit()
-
-
-def _looked_at(subject: Subject) -> tuple[Outline, Marks]:
-    """List a subject's tree; with the other one in it, and marked, if it is compared."""
-    if subject.comparison is None:
-        return outline_of(subject.tree), None
-    return merged(subject.comparison)

@@ -1,4 +1,4 @@
-"""The line in which one types what to search for."""
+"""The search line."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from textual.containers import Horizontal
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from snapviewer.explorer.view.search import MOST_LETTERS, Query
+from snapviewer.explorer.view.search import MAX_QUERY_CHARS, Query
 
 
 class SearchInput(Input):
-    """Where one types; up and down go to matches. Nothing blinks."""
+    """The input of the search line; up and down go to matches."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own type)
         Binding("enter", "submit", "keep the filter", key_display="Enter"),
         Binding("escape", "app.escape", "clear", key_display="Esc"),
         Binding("down", "app.next_match(1)", "matches", key_display="↑ ↓"),
         Binding("up", "app.next_match(-1)", show=False),
-        Binding("ctrl+r,f2", "app.switch_regex", "fuzzy or regex", key_display="Ctrl+R"),
+        Binding("ctrl+r,f2", "app.toggle_regex", "fuzzy or regex", key_display="Ctrl+R"),
     ]
 
     def on_mount(self) -> None:
         self.cursor_blink = False
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
-        # Textual does not know which letter this key types, and would show it below as a command.
+        # Textual does not know which letter this key types, and would show it in the footer.
         return key == "slash" or super().check_consume_key(key, character)
 
 
 class SearchBar(Horizontal):
-    """What is searched for, in which way, and how much was found."""
+    """The query, the mode, and the number of matches."""
 
     DEFAULT_CSS = """
     SearchBar { height: 1; display: none; background: $background; }
@@ -60,47 +60,47 @@ class SearchBar(Horizontal):
     def compose(self) -> ComposeResult:
         yield Static(" / ", id="slash")
         yield SearchInput(
-            placeholder="a name, a class, some letters of a path",
+            placeholder="name, class, or letters of a path",
             compact=True,
-            max_length=MOST_LETTERS,
+            max_length=MAX_QUERY_CHARS,
         )
         yield Static(id="found")
 
     @property
-    def asked(self) -> Query:
+    def typed_query(self) -> Query:
         return Query(self.query_one(Input).value, self.is_regex)
 
     def open(self) -> None:
-        """Show the line and type in it."""
+        """Show the line and focus it."""
         self.add_class("-open")
         self.query_one(Input).focus()
-        self.tell(0, "")
+        self.show_result(0, "")
 
     def close(self) -> None:
-        """Forget what was typed."""
+        """Hide the line and clear it."""
         self.remove_class("-open")
         with self.prevent(Input.Changed):
             self.query_one(Input).value = ""
 
-    def switch(self) -> None:
-        """Search by regex instead of fuzzily, or back."""
+    def toggle_regex(self) -> None:
+        """Switch between regex and fuzzy search."""
         self.is_regex = not self.is_regex
-        self.post_message(self.Typed(self.asked))
+        self.post_message(self.Typed(self.typed_query))
 
-    def tell(self, matches: int, error: str) -> None:
-        """Say how much was found, or what is wrong."""
+    def show_result(self, matches: int, error: str) -> None:
+        """Show the number of matches, or what is wrong."""
         self.set_class(bool(error), "-bad")
-        way = "regex" if self.is_regex else "fuzzy"
+        mode = "regex" if self.is_regex else "fuzzy"
         other = "fuzzy" if self.is_regex else "regex"
-        has_text = bool(self.asked.text.strip())
+        has_text = bool(self.typed_query.text.strip())
         count = "no match" if not matches else f"{matches:,} match{'es' * (matches > 1)}"
-        said = error or (count if has_text else "")
-        hint = f"{way} · Ctrl+R {other}"
-        self.query_one("#found", Static).update(Text(f"{said} · {hint}" if said else hint))
+        result = error or (count if has_text else "")
+        hint = f"{mode} · Ctrl+R {other}"
+        self.query_one("#found", Static).update(Text(f"{result} · {hint}" if result else hint))
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
-        self.post_message(self.Typed(self.asked))
+        self.post_message(self.Typed(self.typed_query))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()

@@ -1,24 +1,39 @@
-"""What the explorer remembers from one run to the next."""
+"""The explorer's settings: those a caller passes, and those remembered between runs."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
-from snapviewer.explorer.config import ExplorerConfig
-from snapviewer.explorer.view.pieces import PIECES
+from snapviewer.explorer.view.row_labels import ROW_LABELS
 from snapviewer.files.user_settings import read_user_settings, settings_path, write_user_settings
 
-NARROWEST_PANEL, WIDEST_PANEL = 20, 80  # percent
+MIN_PANEL_PERCENT, MAX_PANEL_PERCENT = 20, 80
 _FILE = "explorer.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """What is remembered. `labels` has the order of all pieces, `switched_on` those shown."""
+class ExplorerConfig:
+    """The initial settings; keys change them, and the explorer remembers the changes.
+
+    `max_depth` is how deep the tree is unfolded, None for as deep as fits the screen.
+    """
+
+    show_parameter_counts: bool = True
+    show_shapes: bool = True
+    show_timing: bool = True
+    show_memory: bool = True
+    compact_view: bool = False
+    color_scheme: Literal["dark", "light"] = "dark"
+    max_depth: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExplorerSettings:
+    """Remembered settings. `labels` is the order of all labels, `switched_on` those shown."""
 
     theme: str = "dark"
-    labels: tuple[str, ...] = tuple(PIECES)
+    labels: tuple[str, ...] = tuple(ROW_LABELS)
     switched_on: tuple[str, ...] = ("params", "memory", "time", "shapes")
     is_aligned: bool = False
     has_bars: bool = True
@@ -28,39 +43,39 @@ class Settings:
     is_regex: bool = False
 
     @property
-    def pieces(self) -> tuple[str, ...]:
-        """The pieces that rows have, in their order."""
+    def shown_labels(self) -> tuple[str, ...]:
+        """The labels that rows have, in order."""
         return tuple(name for name in self.labels if name in self.switched_on)
 
 
-def load_settings() -> Settings:
-    """Read what is remembered; whatever is not as it should be is as in the beginning."""
-    settings = Settings()
+def load_settings() -> ExplorerSettings:
+    """Read the remembered settings; invalid ones get their defaults."""
+    settings = ExplorerSettings()
     document = read_user_settings(settings_path(_FILE))
     known: dict[str, Any] = {}
     for name, value in document.items():
-        first = getattr(settings, name, None) if name in asdict(settings) else None
-        if isinstance(first, tuple) and isinstance(value, list):
-            known[name] = tuple(dict.fromkeys(one for one in value if one in tuple(PIECES)))
-        elif first is not None and type(value) is type(first):
+        default = getattr(settings, name, None) if name in asdict(settings) else None
+        if isinstance(default, tuple) and isinstance(value, list):
+            known[name] = tuple(dict.fromkeys(one for one in value if one in tuple(ROW_LABELS)))
+        elif default is not None and type(value) is type(default):
             known[name] = value
     settings = replace(settings, **known)
-    rest = tuple(name for name in PIECES if name not in settings.labels)
+    rest = tuple(name for name in ROW_LABELS if name not in settings.labels)
     return replace(
         settings,
         theme="light" if settings.theme == "light" else "dark",
         labels=settings.labels + rest,
-        panel_percent=max(NARROWEST_PANEL, min(settings.panel_percent, WIDEST_PANEL)),
+        panel_percent=max(MIN_PANEL_PERCENT, min(settings.panel_percent, MAX_PANEL_PERCENT)),
     )
 
 
-def save_settings(settings: Settings) -> None:
-    """Write what to remember, whole or not at all."""
+def save_settings(settings: ExplorerSettings) -> None:
+    """Write the settings atomically."""
     write_user_settings(settings_path(_FILE), asdict(settings))
 
 
-def settings_from(config: ExplorerConfig) -> Settings:
-    """Return what a caller chose; the rest is as it is remembered."""
+def settings_from(config: ExplorerConfig) -> ExplorerSettings:
+    """Return a caller's settings; the rest as remembered."""
     chosen = {
         "params": config.show_parameter_counts,
         "memory": config.show_memory,
@@ -72,7 +87,7 @@ def settings_from(config: ExplorerConfig) -> Settings:
         settings,
         theme=config.color_scheme,
         switched_on=tuple(
-            name for name in PIECES if chosen.get(name, name in settings.switched_on)
+            name for name in ROW_LABELS if chosen.get(name, name in settings.switched_on)
         ),
         has_bars=settings.has_bars and not config.compact_view,
         has_panel=settings.has_panel and not config.compact_view,

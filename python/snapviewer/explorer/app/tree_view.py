@@ -1,8 +1,6 @@
-"""The tree: a widget that draws the lines that are on the screen, and no others."""
+"""The tree: a widget that draws only the lines on the screen."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 from rich.style import Style
 from textual.events import Click, Resize
@@ -12,14 +10,13 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from snapviewer.explorer.app.keys import FOCUSED
-from snapviewer.explorer.app.line import STYLES, Labels, Painter
-from snapviewer.explorer.view.browsing import Browsing
-from snapviewer.explorer.view.marks import Mark
-from snapviewer.explorer.view.pieces import Facts
+from snapviewer.explorer.app.line import STYLES, Painter, RowOptions
+from snapviewer.explorer.view.browser import TreeBrowser
+from snapviewer.explorer.view.row_labels import RowData
 
 
 class TreeView(ScrollView, can_focus=True):
-    """Shows a `Browsing`, and says what is done with the mouse."""
+    """Shows a `TreeBrowser`, and reports clicks."""
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES = {f"tree--{name}" for name in STYLES}  # noqa: RUF012 (Textual's own type)
@@ -40,7 +37,7 @@ class TreeView(ScrollView, can_focus=True):
     TreeView > .tree--type { color: $accent; }
     TreeView > .tree--guess { color: $accent; text-style: italic; }
     TreeView > .tree--arguments { color: $quiet; }
-    TreeView > .tree--piece { color: $foreground; }
+    TreeView > .tree--label { color: $foreground; }
     TreeView > .tree--note { color: $warning; text-style: italic; }
     TreeView > .tree--match { color: $background; background: $warning; }
     TreeView > .tree--bar { color: $accent; }
@@ -61,33 +58,25 @@ class TreeView(ScrollView, can_focus=True):
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 (Textual's name for it)
         super().__init__(id=id)
-        self._browsing: Browsing | None = None
+        self._browser: TreeBrowser | None = None
         self._painter: Painter | None = None
         self._styles: dict[str, Style] | None = None
-        self._labels = Labels()
-        self._facts = Facts()
-        self._marks: Mapping[int, Mark] | None = None
+        self._options = RowOptions()
+        self._data = RowData()
 
-    def show(
-        self,
-        browsing: Browsing,
-        labels: Labels,
-        facts: Facts,
-        marks: Mapping[int, Mark] | None = None,
-    ) -> None:
-        """Draw what there is to see now, with the cursor in sight."""
-        self._browsing, self._labels, self._facts = browsing, labels, facts
-        self._marks = marks
+    def show(self, browser: TreeBrowser, options: RowOptions, data: RowData) -> None:
+        """Draw the rows, with the cursor in sight."""
+        self._browser, self._options, self._data = browser, options, data
         self._painter = None
         self._measure()
-        self._look_at_cursor()
+        self._scroll_to_cursor()
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
         width, base = self.scrollable_content_region.width, self.rich_style
         row = self.scroll_offset.y + y
-        browsing = self._browsing
-        if browsing is None or row >= len(browsing.rows.places):
+        browser = self._browser
+        if browser is None or row >= len(browser.rows.places):
             return Strip.blank(width, base)
         text = self.painter.line(row, width)
         strip = Strip(text.render(self.app.console), width)
@@ -95,17 +84,15 @@ class TreeView(ScrollView, can_focus=True):
 
     @property
     def painter(self) -> Painter:
-        """What draws the rows of the present view."""
+        """Draws the rows of the current view."""
         if self._painter is None:
-            assert self._browsing is not None
+            assert self._browser is not None
             if self._styles is None:
                 self._styles = {
                     name: self.get_component_rich_style(f"tree--{name}", partial=True)
                     for name in STYLES
                 }
-            self._painter = Painter(
-                self._browsing, self._labels, self._facts, self._styles, self._marks
-            )
+            self._painter = Painter(self._browser, self._options, self._data, self._styles)
         return self._painter
 
     def notify_style_update(self) -> None:
@@ -114,27 +101,27 @@ class TreeView(ScrollView, can_focus=True):
 
     def on_resize(self, _event: Resize) -> None:
         self._measure()
-        self._look_at_cursor()
+        self._scroll_to_cursor()
 
-    def _look_at_cursor(self) -> None:
-        if self._browsing is not None:
+    def _scroll_to_cursor(self) -> None:
+        if self._browser is not None:
             self.scroll_to_region(
-                Region(0, self._browsing.row, 1, 1), animate=False, force=True, x_axis=False
+                Region(0, self._browser.row, 1, 1), animate=False, force=True, x_axis=False
             )
 
     def _measure(self) -> None:
-        if self._browsing is not None:
+        if self._browser is not None:
             width = self.scrollable_content_region.width
-            self.virtual_size = Size(width, len(self._browsing.rows.places))
+            self.virtual_size = Size(width, len(self._browser.rows.places))
 
     def on_click(self, event: Click) -> None:
-        if self._browsing is None:
+        if self._browser is None:
             return
         offset = event.get_content_offset(self)
         if offset is None:
             return
         row = self.scroll_offset.y + offset.y
-        if row < len(self._browsing.rows.places):
+        if row < len(self._browser.rows.places):
             is_arrow = abs(offset.x - self.painter.arrow_cell(row)) <= 1
             is_folding = event.chain == 2 if not is_arrow else event.chain <= 2
             self.post_message(self.Chosen(row, is_folding=is_folding))

@@ -38,12 +38,12 @@ class Call:
 class _Running:
     """A node that runs, of the backward pass with the number `task`."""
 
-    __slots__ = ("began_ns", "hidden_before_ns", "inner_ns", "task")
+    __slots__ = ("began_ns", "inner_ns", "overhead_before_ns", "task")
 
     def __init__(self, task: int) -> None:
         self.task = task
         self.inner_ns = 0
-        self.hidden_before_ns = calls.hidden.ns
+        self.overhead_before_ns = calls.overhead.ns
         self.began_ns = calls.clock_ns()
 
 
@@ -137,7 +137,7 @@ class Backward:
             if task not in self._tasks:
                 self._tasks[task] = {}
                 self._at_the_end(lambda: self._end_task(task))
-        calls.hidden.ns += calls.clock_ns() - asked_ns
+        calls.overhead.ns += calls.clock_ns() - asked_ns
         running.append(_Running(task))
 
     def end_node(self, call: Call) -> None:
@@ -148,8 +148,8 @@ class Backward:
             wait()
         ended_ns = calls.clock_ns()
         node = running.pop()
-        hidden_ns = calls.hidden.ns - node.hidden_before_ns
-        time_ns = ended_ns - node.began_ns - hidden_ns
+        overhead_ns = calls.overhead.ns - node.overhead_before_ns
+        time_ns = ended_ns - node.began_ns - overhead_ns
         with self._lock:
             shares = self._tasks.get(node.task)
             if shares is not None:
@@ -158,7 +158,7 @@ class Backward:
                 share.inner_ns += node.inner_ns
         if running:
             running[-1].inner_ns += time_ns
-        calls.hidden.ns += calls.clock_ns() - ended_ns
+        calls.overhead.ns += calls.clock_ns() - ended_ns
 
     def _end_task(self, task: int) -> None:
         with self._lock:

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from snapviewer.explorer.recording.paths import Known
+from snapviewer.explorer.recording.paths import KnownModule
 
 clock_ns = time.perf_counter_ns
 
@@ -29,18 +29,18 @@ class Listener(Protocol):
 
     @property
     def waits(self) -> Sequence[Callable[[], None]]: ...
-    def find(self, module: Any) -> Known | None: ...
-    def enter(self, known: Known, module: Any, args: Any, kwargs: Any) -> Any: ...
+    def find(self, module: Any) -> KnownModule | None: ...
+    def enter(self, known: KnownModule, module: Any, args: Any, kwargs: Any) -> Any: ...
     def leave(self, frame: Any, time_ns: int, result: Any, *, has_failed: bool) -> None: ...
 
 
-class Hidden(threading.local):
+class Overhead(threading.local):
     """What recording itself took on this thread so far."""
 
     ns = 0
 
 
-hidden = Hidden()
+overhead = Overhead()
 _listeners: tuple[Listener, ...] = ()
 _lock = threading.Lock()
 _torchs_call: Any = None
@@ -93,21 +93,21 @@ def _call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         return _torchs_call(self, *args, **kwargs)
     asked_ns = clock_ns()
     asked = [(one, known) for one in _listeners if (known := one.find(self)) is not None]
-    hidden.ns += clock_ns() - asked_ns
+    overhead.ns += clock_ns() - asked_ns
     if not asked or _is_tracing():
         return _torchs_call(self, *args, **kwargs)
     return _timed(asked, self, args, kwargs)
 
 
-def _timed(asked: list[tuple[Listener, Known]], module: Any, args: Any, kwargs: Any) -> Any:
+def _timed(asked: list[tuple[Listener, KnownModule]], module: Any, args: Any, kwargs: Any) -> Any:
     for one, _ in asked:
         for wait in one.waits:
             wait()
     asked_ns = clock_ns()
     frames = [(one, one.enter(known, module, args, kwargs)) for one, known in asked]
     began_ns = clock_ns()
-    hidden.ns += began_ns - asked_ns
-    hidden_before_ns = hidden.ns
+    overhead.ns += began_ns - asked_ns
+    overhead_before_ns = overhead.ns
     result, has_failed = None, True
     try:
         result = _torchs_call(module, *args, **kwargs)
@@ -117,8 +117,8 @@ def _timed(asked: list[tuple[Listener, Known]], module: Any, args: Any, kwargs: 
         has_failed = False
     finally:
         ended_ns = clock_ns()
-        time_ns = ended_ns - began_ns - (hidden.ns - hidden_before_ns)
+        time_ns = ended_ns - began_ns - (overhead.ns - overhead_before_ns)
         for one, frame in reversed(frames):
             one.leave(frame, time_ns, result, has_failed=has_failed)
-        hidden.ns += clock_ns() - ended_ns
+        overhead.ns += clock_ns() - ended_ns
     return result

@@ -18,7 +18,7 @@ from snapviewer.explorer.recording.backward import Call
 from snapviewer.explorer.recording.values import Named, storage_of
 
 _SWEPT_AT = 4096
-_MOST_NODES = 256
+_MAX_NODES = 256
 """Of functions between modules: enough for those of a layer."""
 
 
@@ -81,7 +81,7 @@ def _computed_from(node: Any, done: Sequence[Sequence[Call]]) -> list[str]:
     """Return the modules whose nodes come first on the ways back from a node."""
     found: dict[Call, None] = {}
     seen, waiting = {node}, [node]
-    while waiting and len(seen) <= _MOST_NODES:
+    while waiting and len(seen) <= _MAX_NODES:
         node = waiting.pop()
         call = _maker(node, done)
         if call is not None:

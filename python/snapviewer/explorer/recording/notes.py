@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-from snapviewer.explorer.guarded import told
 from snapviewer.explorer.recording.devices import Devices
+from snapviewer.explorer.safe_call import describe_error
 from snapviewer.text.sanitize import MAX_NAME_CHARS, sanitize
 from snapviewer.text.units import count_of
 
@@ -29,15 +29,15 @@ class Notes:
         self._waited: tuple[str, ...] = ()
         self._peaks: dict[str, int] = {}
 
-    def guarded(self, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T | None:
+    def attempt(self, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T | None:
         """Do what must not end the run that is recorded; keep what went wrong for a sentence."""
         try:
             return work(*args, **kwargs)
         # Values of the user may raise anything.
         except (Exception, SystemExit) as error:  # noqa: BLE001
-            said = told(error).removeprefix("raised ")
-            if said in self._errors or len(self._errors) < 10:
-                self._errors[said] = self._errors.get(said, 0) + 1
+            message = describe_error(error)
+            if message in self._errors or len(self._errors) < 10:
+                self._errors[message] = self._errors.get(message, 0) + 1
             return None
 
     def of_module(self, path: str, module: Any) -> None:

@@ -10,11 +10,11 @@ import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-_MOST_PATHS = 8
+_MAX_PATHS = 8
 """Of one module: those who share modules that share modules have paths without number."""
 
 
-class Known:
+class KnownModule:
     """A module and its paths, in the order in which `named_modules` would meet them."""
 
     __slots__ = ("argument_names", "module", "paths")
@@ -29,12 +29,12 @@ class Paths:
     """The modules of a model, found by themselves."""
 
     def __init__(self, parts: Mapping[str, Any]) -> None:
-        self._known: dict[int, Known] = {}
-        self._by_hooks: dict[int, Known] = {}
+        self._known: dict[int, KnownModule] = {}
+        self._by_hooks: dict[int, KnownModule] = {}
         for path, part in parts.items():
             self._add(path, part)
 
-    def find(self, module: Any) -> Known | None:
+    def find(self, module: Any) -> KnownModule | None:
         """Return what is known of a module, or None if it is not one of the model's."""
         known = self._known.get(id(module))
         if known is not None:
@@ -45,7 +45,7 @@ class Paths:
             return self._by_hooks.get(_hooks_of(module))
         return None
 
-    def learn(self, module: Any, callers: Iterable[tuple[str, Any]]) -> Known | None:
+    def learn(self, module: Any, callers: Iterable[tuple[str, Any]]) -> KnownModule | None:
         """Find a module that was added to one of its callers since the model was looked at.
 
         Args:
@@ -76,9 +76,9 @@ class Paths:
             path, module = waiting.pop()
             known = self._known.get(id(module))
             if known is None or known.module() is not module:
-                known = self._known[id(module)] = Known(module)
+                known = self._known[id(module)] = KnownModule(module)
                 self._by_hooks[_hooks_of(module)] = known
-            if len(known.paths) >= _MOST_PATHS:
+            if len(known.paths) >= _MAX_PATHS:
                 continue
             known.paths.append(path)
             children = [(joined(path, name), child) for name, child in children_of(module)]
@@ -101,24 +101,24 @@ def is_module(value: Any) -> bool:
     return isinstance(value, torch.nn.Module)
 
 
-def parts_of(subject: Any) -> dict[str, Any]:
-    """Return the modules to listen to: the subject, or those that it holds.
+def parts_of(explored: Any) -> dict[str, Any]:
+    """Return the modules to listen to: the explored, or those that it holds.
 
     Raises:
         TypeError: There are none.
     """
-    if is_module(subject):
-        return {"": subject}
+    if is_module(explored):
+        return {"": explored}
     held: Iterable[tuple[Any, Any]]
-    if isinstance(subject, Mapping):
-        held = subject.items()
-    elif isinstance(subject, Sequence):
-        held = enumerate(subject)
+    if isinstance(explored, Mapping):
+        held = explored.items()
+    elif isinstance(explored, Sequence):
+        held = enumerate(explored)
     else:
-        held = getattr(subject, "__dict__", {}).items()
+        held = getattr(explored, "__dict__", {}).items()
     parts = {str(name): value for name, value in held if is_module(value)}
     if not parts:
-        kind = type(subject).__name__
+        kind = type(explored).__name__
         raise TypeError(f"a torch module, or an object that holds some, is needed; not {kind}")
     return parts
 

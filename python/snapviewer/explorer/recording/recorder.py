@@ -20,34 +20,25 @@ from functools import cache
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any
 
-from snapviewer.explorer.recording.accounts import Account, below, is_within
+from snapviewer.explorer.recording import values
 from snapviewer.explorer.recording.backward import Backward, Call, Share
 from snapviewer.explorer.recording.devices import Devices, Peak
 from snapviewer.explorer.recording.flow import Producers
 from snapviewer.explorer.recording.notes import Notes
-from snapviewer.explorer.recording.paths import Known, Paths, nearest
-from snapviewer.explorer.recording.values import (
-    Named,
-    Seen,
-    argument_names,
-    inputs_of,
-    outputs_of,
-    seen_in,
-    shapes_of,
-    storage_of,
-)
+from snapviewer.explorer.recording.paths import KnownModule, Paths, nearest
+from snapviewer.explorer.recording.totals import CallTotals, is_within, relative_to
+from snapviewer.explorer.recording.values import Named, TensorRecord, shapes_of, storage_of
 from snapviewer.explorer.timing import FlowStep, ForwardStats
 from snapviewer.text.sanitize import MAX_NAME_CHARS, sanitize
 
-MOST_STEPS = 20_000
-_MOST_SHARED = 5
+MAX_STEPS = 20_000
+_MAX_SHARED = 5
 
 
 class Frame:
     """A call that runs. `again` is the call of the same module that it is within."""
 
     __slots__ = (
-        "account",
         "again",
         "call",
         "done",
@@ -64,18 +55,19 @@ class Frame:
         "returned",
         "step",
         "storages",
+        "totals",
     )
 
     def __init__(
-        self, known: Known, account: Account, parent: Frame | None, *, is_recomputed: bool
+        self, known: KnownModule, totals: CallTotals, parent: Frame | None, *, is_recomputed: bool
     ) -> None:
         self.known = known
-        self.account = account
+        self.totals = totals
         self.parent = parent
         self.is_recomputed = is_recomputed
         self.again: Frame | None = None
         self.inner_ns = self.repeated_ns = self.place = 0
-        self.inputs: Sequence[Seen] = ()
+        self.inputs: Sequence[TensorRecord] = ()
         self.storages: frozenset[int] = frozenset()
         self.peak: Peak | None = None
         self.call: Call | None = None
@@ -90,14 +82,14 @@ class Frame:
 class _Step:
     """A call in the flow; what it returned is known at its end."""
 
-    __slots__ = ("account", "depth", "inputs", "outputs", "sources")
+    __slots__ = ("depth", "inputs", "outputs", "sources", "totals")
 
-    def __init__(self, account: Account, depth: int) -> None:
-        self.account = account
+    def __init__(self, totals: CallTotals, depth: int) -> None:
+        self.totals = totals
         self.depth = depth
         self.sources: tuple[str, ...] = ()
-        self.inputs: Sequence[Seen] = ()
-        self.outputs: Sequence[Seen] = ()
+        self.inputs: Sequence[TensorRecord] = ()
+        self.outputs: Sequence[TensorRecord] = ()
 
 
 class _Thread(threading.local):
@@ -114,7 +106,7 @@ class Recorder:
         self.is_listening = False
         self._thread = _Thread()
         self._lock = threading.RLock()
-        self._accounts: dict[str, Account] = {}
+        self._totals: dict[str, CallTotals] = {}
         self._flow: list[_Step] = []
         self._runs: Counter[str] = Counter()
         self._producers = Producers()
@@ -131,7 +123,7 @@ class Recorder:
         self._devices = Devices(resets_peak=self._resets_peak)
         self.waits = self._devices.waits
         for part in parts.values():
-            self._notes.guarded(self._see, part)
+            self._notes.attempt(self._see, part)
         self._backward = None
         try:
             self._backward = Backward(self.waits, self._add_backward)
@@ -148,12 +140,12 @@ class Recorder:
 
     def stats(self, path: str = "") -> ForwardStats:
         """Return what was recorded so far, of the module with a path and those below it."""
-        flow = [step for step in list(self._flow) if is_within(step.account.path, path)]
+        flow = [step for step in list(self._flow) if is_within(step.totals.path, path)]
         steps = [
             FlowStep(
                 order,
-                step.account.path,
-                step.account.type_name,
+                step.totals.path,
+                step.totals.type_name,
                 step.depth,
                 step.sources,
                 shapes_of(step.inputs),
@@ -163,46 +155,46 @@ class Recorder:
         ]
         runs = self._runs["whole"] or self._runs["outermost"]
         notes = self._notes.sentences(has_calls=bool(runs))
-        accounts = [one for one in list(self._accounts.values()) if is_within(one.path, path)]
-        timings = ((one.path, one.timing()) for one in accounts)
-        return below(
+        totals = [one for one in list(self._totals.values()) if is_within(one.path, path)]
+        timings = ((one.path, one.timing()) for one in totals)
+        return relative_to(
             ForwardStats(
                 {way: timing for way, timing in timings if timing is not None},
                 tuple(steps),
                 runs,
-                (*notes, *_of_shared(self.paths, self._accounts)),
+                (*notes, *_of_shared(self.paths, self._totals)),
             ),
             path,
         )
 
-    def find(self, module: Any) -> Known | None:
+    def find(self, module: Any) -> KnownModule | None:
         """Tell whether a module is one of the model's."""
         known = self.paths.find(module)
         if known is not None or not self._thread.stack:
             return known
-        running = ((one.account.path, one.known.module()) for one in reversed(self._thread.stack))
+        running = ((one.totals.path, one.known.module()) for one in reversed(self._thread.stack))
         return self.paths.learn(module, running)
 
-    def enter(self, known: Known, module: Any, args: Any, kwargs: Any) -> Frame:
+    def enter(self, known: KnownModule, module: Any, args: Any, kwargs: Any) -> Frame:
         """Begin a call."""
         stack = self._thread.stack
         backward = self._backward
         is_recomputed = backward is not None and backward.current_task() != -1
         around = stack[-1] if stack else None
         parent = around if around is not None and around.is_recomputed == is_recomputed else None
-        path = nearest(known.paths, "" if parent is None else parent.account.path)
-        frame = Frame(known, self._account(path), parent, is_recomputed=is_recomputed)
+        path = nearest(known.paths, "" if parent is None else parent.totals.path)
+        frame = Frame(known, self._totals_at(path), parent, is_recomputed=is_recomputed)
         frame.place = len(stack)
         if not is_recomputed:
-            frame.again = next((one for one in stack if one.account is frame.account), None)
+            frame.again = next((one for one in stack if one.totals is frame.totals), None)
             self._begin_step(frame)
-            self._notes.guarded(self._describe_inputs, frame, module, args, kwargs)
-            frame.peak = self._notes.guarded(self._devices.begin)
+            self._notes.attempt(self._describe_inputs, frame, module, args, kwargs)
+            frame.peak = self._notes.attempt(self._devices.begin)
         else:
             self._notes.recomputed += 1
         if backward is not None:
             around_call = None if parent is None else parent.call
-            frame.call = Call(frame.account, around_call, backward.next_number())
+            frame.call = Call(frame.totals, around_call, backward.next_number())
         stack.append(frame)
         return frame
 
@@ -218,16 +210,16 @@ class Recorder:
                 if frame.parent is not None:
                     frame.parent.done.append(call)
         if not frame.is_recomputed:
-            grown = self._notes.guarded(self._devices.end, frame.peak)
+            grown = self._notes.attempt(self._devices.end, frame.peak)
             self._count(frame, time_ns, grown, has_failed=has_failed)
         if not has_failed:
-            self._notes.guarded(self._describe_outputs, frame, result)
+            self._notes.attempt(self._describe_outputs, frame, result)
         if frame.parent is None and backward is not None and frame.made:
-            self._notes.guarded(self._follow, backward, frame)
+            self._notes.attempt(self._follow, backward, frame)
 
     def _follow(self, backward: Backward, frame: Frame) -> None:
         # Not only of what the outermost call returned: a loss may be kept aside by a module.
-        with _untold():
+        with _no_overrides():
             alive = [tensor for one in frame.returned if (tensor := one()) is not None]
             backward.follow(alive, frame.made)
 
@@ -235,19 +227,19 @@ class Recorder:
         for tensor in (*part.parameters(), *part.buffers()):
             self._devices.see(tensor.device)
 
-    def _account(self, path: str) -> Account:
-        account = self._accounts.get(path)
-        return self._accounts.setdefault(path, Account(path)) if account is None else account
+    def _totals_at(self, path: str) -> CallTotals:
+        totals = self._totals.get(path)
+        return self._totals.setdefault(path, CallTotals(path)) if totals is None else totals
 
     def _begin_step(self, frame: Frame) -> None:
         if frame.parent is None:
             # A run is a call of the model; of parts that are called by themselves, all calls.
-            if not frame.account.path:
+            if not frame.totals.path:
                 self._flow = []
             frame.flow = self._flow
-        if len(frame.flow) < MOST_STEPS:
+        if len(frame.flow) < MAX_STEPS:
             depth = 0 if frame.parent is None else frame.place
-            frame.step = _Step(frame.account, depth)
+            frame.step = _Step(frame.totals, depth)
             frame.flow.append(frame.step)
         else:
             self._notes.flow_is_cut = True
@@ -256,32 +248,32 @@ class Recorder:
         own_ns = time_ns - frame.inner_ns
         if frame.parent is not None:
             frame.parent.inner_ns += time_ns
-        account, again = frame.account, frame.again
+        totals, again = frame.totals, frame.again
         with self._lock:
             if again is not None:
                 again.repeated_ns += own_ns
             if has_failed:
                 self._notes.failed += 1
                 return
-            account.calls += 1
-            account.type_name = _type_of(frame.known.module()) or account.type_name
+            totals.calls += 1
+            totals.type_name = _type_of(frame.known.module()) or totals.type_name
             if grown is not None:
-                account.allocated_bytes = max(grown, account.allocated_bytes or 0)
+                totals.allocated_bytes = max(grown, totals.allocated_bytes or 0)
             if again is None:
-                account.total.add(time_ns)
-                account.own.add(own_ns + frame.repeated_ns)
+                totals.total.add(time_ns)
+                totals.own.add(own_ns + frame.repeated_ns)
             if frame.parent is None:
                 self._runs["outermost"] += 1
-                self._runs["whole"] += not account.path
+                self._runs["whole"] += not totals.path
 
     def _describe_inputs(self, frame: Frame, module: Any, args: Any, kwargs: Any) -> None:
         known = frame.known
         if known.argument_names is None:
-            known.argument_names = argument_names(module)
-            self._notes.of_module(frame.account.path, module)
-        with _untold():
-            tensors = inputs_of(known.argument_names, args, kwargs)
-            frame.inputs = seen_in(tensors)
+            known.argument_names = values.argument_names(module)
+            self._notes.of_module(frame.totals.path, module)
+        with _no_overrides():
+            tensors = values.inputs_of(known.argument_names, args, kwargs)
+            frame.inputs = values.tensor_records(tensors)
             storages = (storage_of(tensor) for _, tensor in tensors)
             frame.storages = frozenset(one[0] for one in storages if one is not None)
             if frame.step is not None:
@@ -291,22 +283,22 @@ class Recorder:
                 self._devices.see(tensor.device)
 
     def _describe_outputs(self, frame: Frame, result: Any) -> None:
-        with _untold():
-            tensors = outputs_of(result)
+        with _no_overrides():
+            tensors = values.outputs_of(result)
             if frame.made:
                 graded = (tensor for _, tensor in tensors if tensor.requires_grad)
                 frame.returned.extend(map(weakref.ref, graded))
             if frame.is_recomputed:
                 return
-            outputs = seen_in(tensors)
-            account, module = frame.account, frame.known.module()
+            outputs = values.tensor_records(tensors)
+            totals, module = frame.totals, frame.known.module()
             if not tensors and isinstance(result, _LATER):
-                self._notes.later.add(account.path)
-            account.inputs, account.outputs = frame.inputs, outputs
-            account.activation_bytes = _new_bytes(tensors, frame.storages, module)
+                self._notes.later.add(totals.path)
+            totals.inputs, totals.outputs = frame.inputs, outputs
+            totals.activation_bytes = _new_bytes(tensors, frame.storages, module)
             if frame.step is not None:
                 frame.step.outputs = outputs
-            self._producers.returned(account.path, tensors)
+            self._producers.returned(totals.path, tensors)
 
     def _add_backward(self, shares: dict[Call, Share]) -> None:
         with self._lock:
@@ -362,22 +354,22 @@ def _type_of(module: Any) -> str:
     return str(module.__dict__.get("original_name", type(module).__name__))
 
 
-def _of_shared(paths: Paths, accounts: Mapping[str, Account]) -> list[str]:
-    shared = [ways for ways in paths.shared() if any(way in accounts for way in ways)]
-    said = [sanitize(" = ".join(ways), MAX_NAME_CHARS) for ways in shared[:_MOST_SHARED]]
-    if len(shared) > _MOST_SHARED:
-        said.append(f"and {len(shared) - _MOST_SHARED:,} more")
+def _of_shared(paths: Paths, totals: Mapping[str, CallTotals]) -> list[str]:
+    shared = [ways for ways in paths.shared() if any(way in totals for way in ways)]
+    said = [sanitize(" = ".join(ways), MAX_NAME_CHARS) for ways in shared[:_MAX_SHARED]]
+    if len(shared) > _MAX_SHARED:
+        said.append(f"and {len(shared) - _MAX_SHARED:,} more")
     rule = "a call counts for the path that is nearest to the caller, or else for the first"
     return [f"modules with several paths: {', '.join(said)}; {rule}"] if said else []
 
 
-def _untold() -> Any:
+def _no_overrides() -> Any:
     """Look at tensors without their classes or modes, which may be the user's, being told."""
-    return _silence()()
+    return _override_guard()()
 
 
 @cache
-def _silence() -> Any:
+def _override_guard() -> Any:
     import torch
 
     return torch._C.DisableTorchFunction  # noqa: SLF001 (the public one leaves modes on)

@@ -18,14 +18,14 @@ from weakref import WeakKeyDictionary
 from snapviewer.explorer.timing import TensorShape
 from snapviewer.text.sanitize import MAX_NAME_CHARS, sanitize
 
-_MOST_TENSORS = 64
-_MOST_ITEMS = 256  # of a list: it may be of a million words
+_MAX_TENSORS = 64
+_MAX_ITEMS = 256  # of a list: it may be of a million words
 _DEEPEST = 6
 
 Named = tuple[str, Any]
 """A tensor and its way in the arguments or in the output."""
 
-Seen = tuple[str, Any, Any, Any, int]
+TensorRecord = tuple[str, Any, Any, Any, int]
 """What was seen of a tensor: its way, shape, type, device, and size in bytes."""
 
 
@@ -72,9 +72,9 @@ def outputs_of(result: Any) -> list[Named]:
     return found
 
 
-def seen_in(tensors: Sequence[Named]) -> list[Seen]:
+def tensor_records(tensors: Sequence[Named]) -> list[TensorRecord]:
     """Look at tensors: as little as must be done while they are there."""
-    seen: list[Seen] = []
+    seen: list[TensorRecord] = []
     for name, tensor in tensors:
         try:
             size_bytes = tensor.numel() * tensor.element_size()
@@ -84,7 +84,7 @@ def seen_in(tensors: Sequence[Named]) -> list[Seen]:
     return seen
 
 
-def shapes_of(seen: Sequence[Seen]) -> tuple[TensorShape, ...]:
+def shapes_of(seen: Sequence[TensorRecord]) -> tuple[TensorShape, ...]:
     """Describe what was seen."""
     return tuple(
         TensorShape(
@@ -109,21 +109,21 @@ def storage_of(tensor: Any) -> tuple[int, int] | None:
 
 def _look(name: str, value: Any, found: list[Named], depth: int) -> None:
     if isinstance(value, _tensor_type()):
-        if len(found) < _MOST_TENSORS:
+        if len(found) < _MAX_TENSORS:
             found.append((name, value))
     elif value is None or isinstance(value, bool | int | float | str | bytes):
         return
-    elif depth < _DEEPEST and len(found) < _MOST_TENSORS:
+    elif depth < _DEEPEST and len(found) < _MAX_TENSORS:
         # Before mappings: the outputs of transformers are both, and people use their attributes.
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             for field in dataclasses.fields(value):
                 _look(f"{name}.{field.name}", getattr(value, field.name, None), found, depth + 1)
         elif isinstance(value, Mapping):
-            for key, item in islice(value.items(), _MOST_ITEMS):
+            for key, item in islice(value.items(), _MAX_ITEMS):
                 _look(f"{name}[{_said(key)}]", item, found, depth + 1)
         elif isinstance(value, tuple | list):
             fields = getattr(value, "_fields", None)
-            for place, item in enumerate(value[:_MOST_ITEMS]):
+            for place, item in enumerate(value[:_MAX_ITEMS]):
                 way = f"{name}[{place}]" if fields is None else f"{name}.{fields[place]}"
                 _look(way, item, found, depth + 1)
 

@@ -1,1 +1,1 @@
-"""What is visible of a tree: folds, order, search. Plain data, no terminal."""
+"""What is visible of a tree: folds, order, search, row labels. Plain data, no terminal."""

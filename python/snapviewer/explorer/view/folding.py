@@ -1,7 +1,7 @@
 """Folding and unfolding: from one view to the next.
 
-An operation on several modules makes all of them what the chosen one is not: folded if it is
-unfolded, unfolded if it is folded. On a tensor, it is the tensor's module that is meant.
+An operation on several modules toggles the chosen one and gives all others its new state. On a
+tensor it applies to the tensor's module.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from dataclasses import replace
 
 from snapviewer.explorer.tree import ModuleNode
 from snapviewer.explorer.view.outline import Outline
-from snapviewer.explorer.view.rows import View
+from snapviewer.explorer.view.rows import ViewState
 
 
-def toggled(outline: Outline, view: View, place: int) -> View:
+def toggled(outline: Outline, view: ViewState, place: int) -> ViewState:
     """Fold or unfold one module."""
     return _flipped(outline, view, place, [place])
 
 
-def subtree_toggled(outline: Outline, view: View, place: int) -> View:
-    """Fold or unfold a module with all below it."""
+def subtree_toggled(outline: Outline, view: ViewState, place: int) -> ViewState:
+    """Fold or unfold a module with everything below it."""
     return _flipped(outline, view, place, [place], has_descendants=True)
 
 
-def all_toggled(outline: Outline, view: View, _place: int = 0) -> View:
+def all_toggled(outline: Outline, view: ViewState, _place: int = 0) -> ViewState:
     """Unfold the whole tree; if anything but the root is unfolded, fold all but the root."""
     below = range(1, outline.ends[0])
     is_folding = any(view.is_unfolded(place) for place in below)
@@ -32,18 +32,18 @@ def all_toggled(outline: Outline, view: View, _place: int = 0) -> View:
 
 
 def siblings_toggled(
-    outline: Outline, view: View, place: int, *, has_descendants: bool = False
-) -> View:
-    """Fold or unfold a module and its siblings, on demand with all below them."""
+    outline: Outline, view: ViewState, place: int, *, has_descendants: bool = False
+) -> ViewState:
+    """Fold or unfold a module and its siblings, optionally with everything below them."""
     parent = outline.parents[place]
     siblings = outline.children(parent) if parent >= 0 else [place]
     return _flipped(outline, view, place, siblings, has_descendants=has_descendants)
 
 
 def class_toggled(
-    outline: Outline, view: View, place: int, *, has_descendants: bool = False
-) -> View:
-    """Fold or unfold all modules of a module's class, on demand with all below them."""
+    outline: Outline, view: ViewState, place: int, *, has_descendants: bool = False
+) -> ViewState:
+    """Fold or unfold all modules of a class, optionally with everything below them."""
     return _flipped(
         outline, view, place, same_class(outline, place), has_descendants=has_descendants
     )
@@ -62,20 +62,20 @@ def same_class(outline: Outline, place: int) -> list[int]:
     ]
 
 
-def revealed(outline: Outline, view: View, place: int) -> View:
-    """Unfold what a place is in, so that its row is there if nothing else hides it."""
+def revealed(outline: Outline, view: ViewState, place: int) -> ViewState:
+    """Unfold the ancestors of a place."""
     return _set(outline, view, outline.ancestors(place), True)
 
 
 def unfolded_to_depth(outline: Outline, depth: int) -> frozenset[int]:
-    """Return what is unfolded if modules are shown down to a depth, the root being at 0."""
+    """Return the places to unfold to show modules down to a depth; the root is at 0."""
     return frozenset(place for level in _levels(outline, depth) for place in level)
 
 
 def unfolded_to_fit(outline: Outline, room: int) -> frozenset[int]:
-    """Return what is unfolded if level by level is, as long as the rows have room.
+    """Return the places to unfold, level by level, as long as the rows fit.
 
-    Modules that hold nothing but tensors stay folded; the root never does.
+    Modules that hold only tensors stay folded; the root never does.
     """
     unfolded = {0}
     count = 1 + len(outline.children(0))
@@ -111,12 +111,12 @@ def _has_modules(outline: Outline, place: int) -> bool:
 
 def _flipped(
     outline: Outline,
-    view: View,
+    view: ViewState,
     place: int,
     places: Iterable[int],
     *,
     has_descendants: bool = False,
-) -> View:
+) -> ViewState:
     is_unfolding = not view.is_unfolded(outline.module_at(place))
     chosen = {outline.module_at(at) for at in places}
     if has_descendants:
@@ -124,7 +124,7 @@ def _flipped(
     return _set(outline, view, chosen, is_unfolding)
 
 
-def _set(outline: Outline, view: View, places: Iterable[int], is_unfolded: bool) -> View:
+def _set(outline: Outline, view: ViewState, places: Iterable[int], is_unfolded: bool) -> ViewState:
     chosen = [place for place in places if outline.has_children(place)]
     before = view.filter.unfolded if view.filter else view.unfolded
     after = before.union(chosen) if is_unfolded else before.difference(chosen)

@@ -1,11 +1,10 @@
-"""Which rows of a tree are to be seen, and in which order.
+"""Which rows of a tree are visible, and in which order.
 
-A `View` is all that a person chose: what is unfolded, the order, what is too small, what was
-searched for. It is never changed; `folding.py` makes new ones.
+A `ViewState` holds everything that a user chose: what is unfolded, the order, what is hidden as too
+small, the search filter. It is immutable; `folding.py` makes new ones.
 
-While something is searched for, the filter alone decides: what matches is shown with the modules
-that it is in, and an unfolded module shows its children that lead to a match, or all of them where
-none does.
+A search filter overrides the rest: matches are shown with their ancestors, and an unfolded module
+shows the children that lead to a match, or all of them if none does.
 
 # Cost
 
@@ -23,30 +22,30 @@ from snapviewer.explorer.view.outline import Outline, bytes_of, elements_of, par
 
 Order = Literal["order", "name", "params", "memory", "time"]
 ORDERS: tuple[Order, ...] = get_args(Order)
-# Deeper modules are not indented any more: guides of a chain of n modules would take n² cells.
-MOST_GUIDE = 48
+# Deeper modules are not indented further: guides of a chain of n modules would take n² cells.
+MAX_GUIDE_CELLS = 48
 _DIGITS = re.compile(r"(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
-    """What a search leaves: its matches, these with all that they are in, and what is unfolded."""
+class SearchFilter:
+    """The result of a search: the matches, these with their ancestors, and what is unfolded."""
 
     matches: frozenset[int]
-    kept: frozenset[int]
+    visible: frozenset[int]
     unfolded: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """What a person chose to see. Names and the model's order go up, sizes and times down."""
+class ViewState:
+    """What is shown. Names and the model's order ascend, sizes and times descend."""
 
     unfolded: frozenset[int] = frozenset({0})
     order: Order = "order"
     is_reversed: bool = False
-    fewest_elements: int = 0
+    min_elements: int = 0
     has_tensors: bool = True
-    filter: Filter | None = None
+    filter: SearchFilter | None = None
 
     def is_unfolded(self, place: int) -> bool:
         return place in (self.filter.unfolded if self.filter else self.unfolded)
@@ -54,22 +53,24 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What is to be seen: places of the outline, and the lines that lead to each."""
+    """Visible places of the outline, and the guide lines in front of each."""
 
     places: Sequence[int]
     guides: Sequence[str]
 
 
-def visible_rows(outline: Outline, view: View, seconds: Mapping[str, float] | None = None) -> Rows:
-    """List what is to be seen.
+def visible_rows(
+    outline: Outline, view: ViewState, seconds: Mapping[str, float] | None = None
+) -> Rows:
+    """List the visible rows.
 
     Args:
         outline: The tree.
-        view: What was chosen.
-        seconds: How long each module took, by its path; the order by time needs it.
+        view: What is shown.
+        seconds: The time of each module by path, to sort by.
     """
     key = _key(outline, view.order, seconds or {})
-    falls = view.is_reversed != (view.order in ("params", "memory", "time"))
+    is_descending = view.is_reversed != (view.order in ("params", "memory", "time"))
     unfolded = view.filter.unfolded if view.filter else view.unfolded
     places: list[int] = []
     guides: list[str] = []
@@ -84,10 +85,10 @@ def visible_rows(outline: Outline, view: View, seconds: Mapping[str, float] | No
         if not children:
             continue
         if key is not None:
-            children.sort(key=key, reverse=falls)
-        elif falls:
+            children.sort(key=key, reverse=is_descending)
+        elif is_descending:
             children.reverse()
-        below = below[-MOST_GUIDE:]
+        below = below[-MAX_GUIDE_CELLS:]
         if unfolded.isdisjoint(children):
             places.extend(children)
             guides.extend([f"{below}├─"] * (len(children) - 1))
@@ -99,29 +100,29 @@ def visible_rows(outline: Outline, view: View, seconds: Mapping[str, float] | No
     return Rows(places, guides)
 
 
-def shown_children(outline: Outline, view: View, place: int) -> list[int]:
+def shown_children(outline: Outline, view: ViewState, place: int) -> list[int]:
     """Return the children that an unfolded module shows, in the model's order."""
     children = outline.children(place)
     if view.filter is not None:
-        kept = [child for child in children if child in view.filter.kept]
-        return kept or children
+        visible = [child for child in children if child in view.filter.visible]
+        return visible or children
     items = outline.items
     if not view.has_tensors:
         end = place + 1 + len(items[place].tensors)  # type: ignore[union-attr]
         children = [child for child in children if child >= end]
-    if view.fewest_elements:
-        fewest = view.fewest_elements
-        children = [child for child in children if elements_of(items[child]) >= fewest]
+    if view.min_elements:
+        minimum = view.min_elements
+        children = [child for child in children if elements_of(items[child]) >= minimum]
     return children
 
 
-def can_unfold(outline: Outline, view: View, place: int) -> bool:
-    """Tell whether there is anything to see below a place."""
+def can_unfold(outline: Outline, view: ViewState, place: int) -> bool:
+    """Return whether a place has visible children."""
     return outline.has_children(place) and bool(shown_children(outline, view, place))
 
 
-def filtered(outline: Outline, view: View, matches: Collection[int]) -> View:
-    """Return a view of nothing but what matches and what that is in, unfolded so far."""
+def filtered(outline: Outline, view: ViewState, matches: Collection[int]) -> ViewState:
+    """Return a view of the matches and their ancestors only."""
     parents = outline.parents
     above: set[int] = {0}
     for match in matches:
@@ -131,11 +132,11 @@ def filtered(outline: Outline, view: View, matches: Collection[int]) -> View:
             place = parents[place]
     unfolded = frozenset(above if matches else ())
     matched = frozenset(matches)
-    return replace(view, filter=Filter(matched, matched | above, unfolded))
+    return replace(view, filter=SearchFilter(matched, matched | above, unfolded))
 
 
 def neighbour(places: Sequence[int], wanted: Collection[int], start: int, step: int) -> int | None:
-    """Return the next row after `start` that is wanted, around the end; backwards if step is -1."""
+    """Return the next wanted row after `start`, wrapping around; backwards if step is -1."""
     count = len(places)
     for distance in range(1, count + 1):
         row = (start + step * distance) % count
@@ -160,7 +161,7 @@ def _key(
 
 
 def natural_key(name: str) -> list[tuple[int, int, str]]:
-    """Return by what names are sorted, with the numbers in them in their order.
+    """Return a sort key for names that orders the numbers in them by value.
 
     >>> sorted(["layer10", "Layer2", "head"], key=natural_key)
     ['head', 'Layer2', 'layer10']

@@ -1,17 +1,17 @@
 """Finds modules and tensors by their paths and classes, as fast as one types.
 
-Fuzzy: all words must be in the path or the class, wherever; words that are nowhere as they were
-typed are looked for letter by letter (`l1cv` finds `layer1.0.conv1`). Regex: as Python has it.
-Case counts only for a regex with capitals.
+Fuzzy: all words must occur in the path or the class; words that occur nowhere are matched letter by
+letter (`l1cv` finds `layer1.0.conv1`). Regex: Python's syntax. Only a regex with capitals is
+case-sensitive.
 
-Found is what the match ends in: `layer1` finds the module of that name, not all that is in it;
-`layer1.` finds its children.
+A match must end in the item's own name or class: `layer1` finds the module of that name and not its
+descendants; `layer1.` finds its children.
 
 # Cost
 
-A word is one scan of the texts in C, about 5 ms for 60,000. A query that goes on from the one
-before looks at what that left. Letter by letter and regex take 20–40 ms for as many. A regex that
-tries ever more ways, such as `(a+)+$`, is given up after `MOST_SECONDS`.
+A word is one scan of the texts in C, about 5 ms for 60,000. A query that extends the previous one
+searches only its candidates. Letter by letter and regex take 20–40 ms for as many. A regex that
+backtracks without end, such as `(a+)+$`, is stopped after `MAX_SECONDS`.
 """
 
 from __future__ import annotations
@@ -21,30 +21,31 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from snapviewer.explorer.explored_model import Item
 from snapviewer.explorer.tree import ModuleNode
-from snapviewer.explorer.view.outline import Item, Outline, shown
-from snapviewer.explorer.view.time_limit import OutOfPatienceError, patient_for
+from snapviewer.explorer.view.outline import Outline, display_name
+from snapviewer.explorer.view.time_limit import TimeLimitError, time_limit
 
-MOST_SECONDS = 0.5
-MOST_SECONDS_OF_A_ROW = 0.01
-MOST_LETTERS = 1000  # of a query
+MAX_SECONDS = 0.5
+MAX_SECONDS_PER_ROW = 0.01
+MAX_QUERY_CHARS = 1000
 Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What was typed."""
+    """A search as it was typed."""
 
     text: str = ""
     is_regex: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
-    """What is searched, by place: paths as shown, the same with classes in lower case.
+class SearchTexts:
+    """The searched texts by place: paths as shown, and paths with classes in lower case.
 
-    `starts` has where the own name begins in the path, with the dot before it; `tails` what of
-    `lowered` begins there.
+    `starts` is where the item's own name begins in the path, with the dot before it; `tails` is the
+    rest of `lowered` from there.
     """
 
     paths: Sequence[str]
@@ -55,10 +56,10 @@ class Texts:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What a query found, in order. `error` says what is wrong with it, if something is.
+class SearchResult:
+    """The matches of a query, in order; `error` if the query is invalid.
 
-    `candidates` have the words anywhere: a longer query needs to look at these only.
+    `candidates` contain the words anywhere: a longer query needs to search these only.
     """
 
     query: Query
@@ -68,46 +69,46 @@ class Found:
     error: str = ""
 
 
-def texts_of(outline: Outline) -> Texts:
+def search_texts(outline: Outline) -> SearchTexts:
     """Prepare a tree for searching."""
     paths, lowered, starts, tails, types = [], [], [], [], []
     for item in outline.items:
-        path = shown(item.path)
-        type_name = shown(item.type_name) if isinstance(item, ModuleNode) else ""
+        path = display_name(item.path)
+        type_name = display_name(item.type_name) if isinstance(item, ModuleNode) else ""
         paths.append(path)
         lowered.append(_lower(f"{path} {type_name}"))
-        starts.append(max(0, len(path) - len(shown(item.name)) - 1))
+        starts.append(max(0, len(path) - len(display_name(item.name)) - 1))
         tails.append(lowered[-1][starts[-1] :])
         types.append(type_name)
-    return Texts(paths, lowered, starts, tails, types)
+    return SearchTexts(paths, lowered, starts, tails, types)
 
 
-def search(texts: Texts, query: Query, before: Found | None = None) -> Found:
-    """Find what a query means.
+def search(texts: SearchTexts, query: Query, before: SearchResult | None = None) -> SearchResult:
+    """Search for a query.
 
     Args:
-        texts: Where to look.
-        query: What for; an empty one finds nothing.
-        before: What an earlier query found, to go on from.
+        texts: The texts to search.
+        query: The query; an empty one matches nothing.
+        before: The result of an earlier query, to narrow down.
     """
     if not query.text.strip():
-        return Found(query, ())
+        return SearchResult(query, ())
     if query.is_regex:
         return _by_regex(texts, query)
     return _by_words(texts, query, before)
 
 
 def highlights(query: Query, item: Item) -> tuple[list[Span], list[Span]]:
-    """Return which letters of an item's name and of its class a query matches."""
-    path, name = shown(item.path), shown(item.name)
-    type_name = shown(item.type_name) if isinstance(item, ModuleNode) else ""
+    """Return the spans of an item's name and of its class that a query matches."""
+    path, name = display_name(item.path), display_name(item.name)
+    type_name = display_name(item.type_name) if isinstance(item, ModuleNode) else ""
     start = len(path) - len(name)
     spans_in_path: list[Span] = []
     spans_in_type: list[Span] = []
     if query.is_regex:
         pattern = _compiled(query.text)
         if isinstance(pattern, re.Pattern):
-            with suppress(OutOfPatienceError), patient_for(MOST_SECONDS_OF_A_ROW):
+            with suppress(TimeLimitError), time_limit(MAX_SECONDS_PER_ROW):
                 spans_in_path = [found.span() for found in pattern.finditer(path)]
                 spans_in_type = [found.span() for found in pattern.finditer(type_name)]
     else:
@@ -120,25 +121,25 @@ def highlights(query: Query, item: Item) -> tuple[list[Span], list[Span]]:
     return _within(in_name, len(name)), _within(spans_in_type, len(type_name))
 
 
-def _by_words(texts: Texts, query: Query, before: Found | None) -> Found:
+def _by_words(texts: SearchTexts, query: Query, before: SearchResult | None) -> SearchResult:
     words = _lower(query.text).split()
     looked_at: Sequence[int] = range(len(texts.lowered))
     is_loose = False
     if before is not None and _goes_on(query, before.query):
-        # What is nowhere as it was typed is nowhere with more behind it.
+        # A word that occurs nowhere occurs nowhere with more letters, either.
         looked_at, is_loose = before.candidates, before.is_loose
     if not is_loose:
         lowered, candidates = texts.lowered, looked_at
         for word in words:
             candidates = [at for at in candidates if word in lowered[at]]
         if candidates:
-            return Found(query, _ending(texts, candidates, words), candidates)
+            return SearchResult(query, _ending(texts, candidates, words), candidates)
         looked_at = range(len(lowered))
     return _by_letters(texts, query, words, looked_at)
 
 
 def _goes_on(query: Query, before: Query) -> bool:
-    """Tell whether a query finds nothing that the one before did not."""
+    """Return whether a query can only match candidates of the one before."""
     return (
         not query.is_regex
         and not before.is_regex
@@ -147,11 +148,11 @@ def _goes_on(query: Query, before: Query) -> bool:
     )
 
 
-def _ending(texts: Texts, candidates: Sequence[int], words: Sequence[str]) -> Sequence[int]:
-    """Leave those in whose own name, or class, one of the words ends."""
+def _ending(texts: SearchTexts, candidates: Sequence[int], words: Sequence[str]) -> Sequence[int]:
+    """Keep the candidates in whose own name or class one of the words ends."""
     lowered, starts, tails = texts.lowered, texts.starts, texts.tails
     if len(words) == 1 and "." not in words[0]:
-        # The usual case, and five times as fast: what has no dot cannot begin before the own name.
+        # The usual case, five times as fast: without a dot, a word cannot begin before the name.
         word = words[0]
         return [at for at in candidates if word in tails[at]]
     return [
@@ -162,8 +163,8 @@ def _ending(texts: Texts, candidates: Sequence[int], words: Sequence[str]) -> Se
 
 
 def _by_letters(
-    texts: Texts, query: Query, words: Sequence[str], looked_at: Sequence[int]
-) -> Found:
+    texts: SearchTexts, query: Query, words: Sequence[str], looked_at: Sequence[int]
+) -> SearchResult:
     lowered, starts, candidates = texts.lowered, texts.starts, looked_at
     for word in words:
         search_all = _letters(word).search
@@ -177,7 +178,7 @@ def _by_letters(
             if found is not None and text.find(last, max(found.end(), start)) >= 0:
                 matches.append(at)
                 break
-    return Found(query, matches, candidates, is_loose=True)
+    return SearchResult(query, matches, candidates, is_loose=True)
 
 
 def _letters(word: str) -> re.Pattern[str]:
@@ -186,20 +187,22 @@ def _letters(word: str) -> re.Pattern[str]:
     return re.compile("".join(parts), re.DOTALL)
 
 
-def _by_regex(texts: Texts, query: Query) -> Found:
+def _by_regex(texts: SearchTexts, query: Query) -> SearchResult:
     pattern = _compiled(query.text)
     if isinstance(pattern, str):
-        return Found(query, (), error=pattern)
+        return SearchResult(query, (), error=pattern)
     matches: list[int] = []
     try:
-        with patient_for(MOST_SECONDS):
+        with time_limit(MAX_SECONDS):
             _add_matches(texts, pattern, matches)
-    except OutOfPatienceError:
-        return Found(query, matches, error="this regex takes too long; searched in part")
-    return Found(query, matches)
+    except TimeLimitError:
+        return SearchResult(
+            query, matches, error="this regex takes too long; results are incomplete"
+        )
+    return SearchResult(query, matches)
 
 
-def _add_matches(texts: Texts, pattern: re.Pattern[str], matches: list[int]) -> None:
+def _add_matches(texts: SearchTexts, pattern: re.Pattern[str], matches: list[int]) -> None:
     by_type = {name: pattern.search(name) is not None for name in set(texts.types) if name}
     for at, (path, start, type_name) in enumerate(
         zip(texts.paths, texts.starts, texts.types, strict=True)
@@ -213,7 +216,7 @@ def _add_matches(texts: Texts, pattern: re.Pattern[str], matches: list[int]) -> 
 
 
 def _compiled(text: str) -> re.Pattern[str] | str:
-    """Return a pattern, or what is wrong with it."""
+    """Return a pattern, or an error message."""
     has_capitals = any(letter.isupper() for letter in re.sub(r"\\.", "", text))
     try:
         return re.compile(text, 0 if has_capitals else re.IGNORECASE)
@@ -228,7 +231,7 @@ def _word_spans(word: str, text: str, start: int) -> list[Span]:
     spans = [(found.start(), found.end()) for found in re.finditer(re.escape(word), text)]
     if spans:
         return spans
-    # Letter by letter, from the end: so the letters that are shown are in the own name.
+    # Letter by letter, from the end, so that the highlighted letters are in the own name.
     spans, end = [], len(text)
     for letter in reversed(word):
         end = text.rfind(letter, 0, end)
@@ -244,7 +247,7 @@ def _within(spans: Sequence[Span], length: int) -> list[Span]:
 
 
 def _lower(text: str) -> str:
-    """Return a text in lower case, letter for letter, so that places in it stay."""
+    """Return a text in lower case, letter for letter, so that positions stay the same."""
     lowered = text.lower()
     if len(lowered) == len(text):
         return lowered

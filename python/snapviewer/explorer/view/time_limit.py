@@ -1,6 +1,6 @@
-"""Ends work that takes too long, even if it is a single call of Python's `re`.
+"""Stops work that takes too long, even a single call of Python's `re`.
 
-That holds Python's lock, so no other thread could end it, but it looks for signals now and then.
+`re` holds the GIL, so no other thread could stop it, but it checks for signals now and then.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from contextlib import contextmanager
 from types import FrameType
 
 
-class OutOfPatienceError(Exception):
-    """It took too long."""
+class TimeLimitError(Exception):
+    """The time limit was exceeded."""
 
 
 @contextmanager
-def patient_for(seconds: float) -> Iterator[None]:
-    """Let a block run for so long, by the clock.
+def time_limit(seconds: float) -> Iterator[None]:
+    """Limit the wall time of a block.
 
-    Only the main thread can be ended, which is where the explorer searches; elsewhere a block runs
-    as long as it takes. Whoever else waits for an alarm gets it, if only a little later.
+    Works on the main thread only, which is where the explorer searches; elsewhere there is no
+    limit. A pending alarm of the program still arrives, a little later.
 
     Raises:
-        OutOfPatienceError: It took longer.
+        TimeLimitError: The block took longer.
     """
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGALRM) is None:  # None: not Python's, and in use
@@ -35,7 +35,7 @@ def patient_for(seconds: float) -> Iterator[None]:
 
     def end(_signal: int, _frame: FrameType | None) -> None:
         if is_running:
-            raise OutOfPatienceError
+            raise TimeLimitError
 
     began = time.monotonic()
     handler = signal.signal(signal.SIGALRM, end)

@@ -1,1 +1,1 @@
-"""A tree, as it is seen, to keep: as text, as JSON, as a page of HTML."""
+"""Model trees as text, JSON, HTML, SVG diagrams and performance overlays."""

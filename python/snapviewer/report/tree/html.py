@@ -1,30 +1,29 @@
-"""The tree as one page of HTML that folds, without scripts: each module is a `<details>`."""
+"""The tree as a foldable page of HTML without scripts: each module is a `<details>`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
 
-from snapviewer.explorer.formats import format_memory, format_param_count, format_shape
+from snapviewer.explorer.formats import format_param_count, shape_or_scalar
 from snapviewer.explorer.labels import type_text
 from snapviewer.explorer.tree import ModuleNode, TensorEntry, Tree
 from snapviewer.report.tree.selection import (
-    EVERYTHING,
-    More,
-    Row,
-    Seen,
-    memory_of,
+    WHOLE_TREE,
+    HiddenRows,
+    TreeRow,
+    TreeSelection,
     remarks,
     rows_of,
 )
 from snapviewer.report.writers.html import page_of
 from snapviewer.text.sanitize import sanitize
-from snapviewer.text.units import format_share
+from snapviewer.text.units import format_bytes, format_share
 
-# Browsers nest no more than a few hundred elements; what is deeper stands at this level.
-_MOST_NESTED = 120
+# Browsers nest only a few hundred elements; deeper modules stay at this level.
+_MAX_NESTED = 120
 _OPEN_DEPTH = 1
-_OPEN_ROWS = 60  # a model with fewer modules is shown unfolded
+_OPEN_ROWS = 60  # models with fewer modules are unfolded
 
 _STYLE = """
 main { max-width: 1100px; }
@@ -63,43 +62,43 @@ main { max-width: 1100px; }
 """
 
 
-def as_html(tree: Tree, seen: Seen = EVERYTHING) -> str:
-    """Render what is seen of a tree as a page of HTML."""
-    body = "\n".join(_body(tree, seen))
+def as_html(tree: Tree, selection: TreeSelection = WHOLE_TREE) -> str:
+    """Render the selected part of a tree as a page of HTML."""
+    body = "\n".join(_body(tree, selection))
     return page_of(type_text(tree.root) or tree.name, body, more_style=_STYLE)
 
 
-def _body(tree: Tree, seen: Seen) -> Iterator[str]:
+def _body(tree: Tree, selection: TreeSelection) -> Iterator[str]:
     sums = tree.root.sums
     facts = [
         ("Parameters", f"{sums.parameters:,}"),
         ("Trainable", f"{sums.trainable:,}"),
-        ("Memory", format_memory(sums.parameter_bytes)),
-        ("Buffers", format_memory(sums.buffer_bytes)),
+        ("Memory", format_bytes(sums.parameter_bytes)),
+        ("Buffers", format_bytes(sums.buffer_bytes)),
         ("Modules", f"{sums.modules:,}"),
     ]
     yield '<dl class="facts">'
-    yield from (f"<div><dt>{what}</dt><dd>{said}</dd></div>" for what, said in facts)
+    yield from (f"<div><dt>{what}</dt><dd>{value}</dd></div>" for what, value in facts)
     yield "</dl>"
     yield from (f'<p class="box warning">{_words(note)}</p>' for note in tree.notes)
-    yield from _tree(tree, seen)
+    yield from _tree(tree, selection)
     yield f"<footer>{_words(tree.source)}</footer>"
 
 
-def _tree(tree: Tree, seen: Seen) -> Iterator[str]:
-    rows = list(rows_of(tree.root, seen))
-    open_depth = _MOST_NESTED if len(rows) <= _OPEN_ROWS else _OPEN_DEPTH
+def _tree(tree: Tree, selection: TreeSelection) -> Iterator[str]:
+    rows = list(rows_of(tree.root, selection))
+    open_depth = _MAX_NESTED if len(rows) <= _OPEN_ROWS else _OPEN_DEPTH
     whole = max(1, tree.root.sums.parameters)
     ends: list[str] = []  # what closes each level that is open
     yield '<ul class="tree">'
     for row in rows:
-        depth = min(len(row.guides), _MOST_NESTED)
+        depth = min(len(row.guides), _MAX_NESTED)
         while len(ends) > depth:
             yield ends.pop()
-        if isinstance(row, More):
+        if isinstance(row, HiddenRows):
             yield f'<li><div class="leaf more">{row.count:,} more</div></li>'
             continue
-        line = _line(row, seen, whole)
+        line = _line(row, selection, whole)
         if not row.below and not row.node.tensors:
             yield f'<li><div class="leaf">{line}</div></li>'
             continue
@@ -107,7 +106,7 @@ def _tree(tree: Tree, seen: Seen) -> Iterator[str]:
         yield f"<li><details{is_open}><summary>{line}</summary>"
         if row.node.tensors:
             yield from _tensors(row.node.tensors)
-        if row.below and depth < _MOST_NESTED:
+        if row.below and depth < _MAX_NESTED:
             yield "<ul>"
             ends.append("</ul></details></li>")
         else:
@@ -116,7 +115,7 @@ def _tree(tree: Tree, seen: Seen) -> Iterator[str]:
     yield "</ul>"
 
 
-def _line(row: Row, seen: Seen, whole: int) -> str:
+def _line(row: TreeRow, selection: TreeSelection, whole: int) -> str:
     node = row.node
     guess = ' guessed" title="guessed from names and shapes' if node.is_type_guessed else ""
     what = _words(type_text(node))
@@ -130,10 +129,10 @@ def _line(row: Row, seen: Seen, whole: int) -> str:
 
 
 def _sums(node: ModuleNode, whole: int) -> str:
-    """Say how much a module has, and draw its share of all parameters."""
+    """Return a module's sums, and a bar of its share of all parameters."""
     count = node.sums.parameters
     share = format_share(count, whole) if count else ""
-    memory = format_memory(memory_of(node)) if memory_of(node) else ""
+    memory = format_bytes(node.sums.total_bytes) if node.sums.total_bytes else ""
     text = (
         f'<span class="sum">{format_param_count(count)} params</span>'
         f'<span class="memory">{memory}</span>'
@@ -154,10 +153,10 @@ def _tensors(tensors: tuple[TensorEntry, ...]) -> Iterator[str]:
         tied = f"tied to {entry.tied_to}" if entry.tied_to is not None else ""
         cells = (
             entry.name,
-            format_shape(entry.shape) or "scalar",
+            shape_or_scalar(entry.shape),
             entry.dtype,
             entry.device,
-            format_memory(entry.size_bytes),
+            format_bytes(entry.size_bytes),
             ", ".join(filter(None, (kind, tied))),
         )
         yield f"<tr>{''.join(f'<td>{_words(cell)}</td>' for cell in cells)}</tr>"

@@ -1,6 +1,6 @@
-"""The tree as a document of plain values, for JSON.
+"""The tree as a JSON document.
 
-The contract:
+The format:
 
 ```text
 {"format": "snapviewer-model-summary", "version": 1, "name", "source", "notes": [text, …],
@@ -13,8 +13,8 @@ TENSOR  {"name", "path", "shape": [number, …], "dtype", "device", "elements", 
          "is_trainable", "tied_to"}
 ```
 
-Modules are in the order in which they are seen, parents first: a module's parent is the last one
-before it of a smaller depth. (Nested, a deep model would be more than readers of JSON bear.)
+Modules are in the order of the selection, parents first: a module's parent is the last one before
+it of a smaller depth. (Nested, a deep model would exceed what JSON parsers accept.)
 Sums count each tensor of a subtree once. `shared_with` and `tied_to` are paths, or null.
 """
 
@@ -22,27 +22,23 @@ from __future__ import annotations
 
 from typing import Any
 
+from snapviewer.explorer.labels import label
+from snapviewer.explorer.timing import ForwardStats
 from snapviewer.explorer.tree import ModuleNode, Sums, TensorEntry, Tree
-from snapviewer.report.tree.selection import EVERYTHING, More, Seen, rows_of
-from snapviewer.text.sanitize import json_text
+from snapviewer.report.tree.selection import WHOLE_TREE, HiddenRows, TreeSelection, rows_of
 
 FORMAT, VERSION = "snapviewer-model-summary", 1
 
 
-def as_json(tree: Tree, seen: Seen = EVERYTHING) -> str:
-    """Render what is seen of a tree as JSON."""
-    return json_text(as_dict(tree, seen))
-
-
-def as_dict(tree: Tree, seen: Seen = EVERYTHING) -> dict[str, Any]:
-    """Return what is seen of a tree as plain values."""
+def to_json(tree: Tree, selection: TreeSelection = WHOLE_TREE) -> dict[str, Any]:
+    """Return the selected part of a tree as plain values."""
     modules: list[dict[str, Any]] = []
     at_depth: dict[int, dict[str, Any]] = {}
-    for row in rows_of(tree.root, seen):
-        if isinstance(row, More):
+    for row in rows_of(tree.root, selection):
+        if isinstance(row, HiddenRows):
             at_depth[len(row.guides) - 1]["hidden_children"] = row.count
         else:
-            module = _module(row.node, len(row.guides), seen)
+            module = _module(row.node, len(row.guides), selection)
             at_depth[len(row.guides)] = module
             modules.append(module)
     return {
@@ -51,12 +47,12 @@ def as_dict(tree: Tree, seen: Seen = EVERYTHING) -> dict[str, Any]:
         "name": tree.name,
         "source": tree.source,
         "notes": list(tree.notes),
-        "totals": sums_dict(tree.root.sums),
+        "totals": _sums(tree.root.sums),
         "modules": modules,
     }
 
 
-def _module(node: ModuleNode, depth: int, seen: Seen) -> dict[str, Any]:
+def _module(node: ModuleNode, depth: int, selection: TreeSelection) -> dict[str, Any]:
     return {
         "path": node.path,
         "name": node.name,
@@ -64,16 +60,15 @@ def _module(node: ModuleNode, depth: int, seen: Seen) -> dict[str, Any]:
         "type": node.type_name,
         "is_type_guessed": node.is_type_guessed,
         "arguments": node.arguments,
-        "label": seen.line(node),
+        "label": selection.line(node),
         "shared_with": node.shared_with,
         "hidden_children": 0,
-        "tensors": [tensor_dict(entry) for entry in node.tensors],
-        "sums": sums_dict(node.sums),
+        "tensors": [_tensor(entry) for entry in node.tensors],
+        "sums": _sums(node.sums),
     }
 
 
-def sums_dict(sums: Sums) -> dict[str, int]:
-    """Return sums as plain values."""
+def _sums(sums: Sums) -> dict[str, int]:
     return {
         "modules": sums.modules,
         "parameters": sums.parameters,
@@ -85,8 +80,7 @@ def sums_dict(sums: Sums) -> dict[str, int]:
     }
 
 
-def tensor_dict(entry: TensorEntry) -> dict[str, Any]:
-    """Return a tensor as plain values."""
+def _tensor(entry: TensorEntry) -> dict[str, Any]:
     return {
         "name": entry.name,
         "path": entry.path,
@@ -98,4 +92,28 @@ def tensor_dict(entry: TensorEntry) -> dict[str, Any]:
         "is_buffer": entry.is_buffer,
         "is_trainable": entry.is_trainable,
         "tied_to": entry.tied_to,
+    }
+
+
+def graph_to_json(tree: Tree, stats: ForwardStats | None = None) -> dict[str, Any]:
+    """Return a model as a graph of plain values; see `extract_model_graph`."""
+    modules = list(tree.root.walk())
+    contains = [(node.path, child.path) for node in modules for child in node.children]
+    return {
+        "nodes": [
+            {
+                "id": node.path,
+                "name": node.name,
+                "type": node.type_name,
+                "label": label(node),
+                "parameters": node.sums.parameters,
+                "bytes": node.sums.total_bytes,
+            }
+            for node in modules
+        ],
+        "edges": [
+            {"source": source, "target": target, "kind": kind}
+            for kind, pairs in (("contains", contains), ("data", stats.edges() if stats else ()))
+            for source, target in pairs
+        ],
     }

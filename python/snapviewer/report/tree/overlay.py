@@ -1,11 +1,11 @@
-"""The performance overlay: what a module costs, in four lines.
+"""The performance overlay: the cost of a module in four lines.
 
     layer1.0.conv1    36.9K params   Shape: 64×64×3×3   Time: 1.23ms   Mem: 147KB
     ├─ forward()      ⚡ 850.00μs   Input: 1×64×56×56   Output: 1×64×56×56
     ├─ backward()     ⚡ 380.00μs   Gradient: computed
     └─ memory         📊 147KB      Parameters: 36,864 × 4 bytes
 
-Times are medians. What was not recorded has no line.
+Times are medians. Sizes are decimal, as promised (X25). What was not recorded has no line.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TextIO
 
-from snapviewer.explorer.formats import format_memory, format_param_count, format_shape, format_time
-from snapviewer.explorer.subject import tensors_once
+from snapviewer.explorer import formats
+from snapviewer.explorer.explored_model import tensors_once
 from snapviewer.explorer.timing import ForwardStats, ModuleTiming, TensorShape
 from snapviewer.explorer.tree import ModuleNode, Tree
 from snapviewer.text.sanitize import MAX_NAME_CHARS, sanitize
@@ -26,12 +26,12 @@ from snapviewer.text.units import count_of
 GAP = "   "  # between parts
 _NAME_CELLS = 18
 _VALUE_CELLS = 14
-_MOST_SHAPES = 4
+_MAX_SHAPES = 4
 
 
 @dataclass(frozen=True, slots=True)
 class OverlayLine:
-    """A line: its guide, what it is about, its value, and more about it in parts."""
+    """A line: its guide, its subject, its value, and further parts."""
 
     guide: str
     what: str
@@ -40,15 +40,15 @@ class OverlayLine:
 
     @property
     def padding(self) -> tuple[str, str]:
-        """The blanks behind `what` and behind `value`, so that lines stand below each other."""
+        """The spaces behind `what` and `value` that align the lines."""
         after_what = " " * max(2, _NAME_CELLS - len(self.guide + self.what))
-        # The sign in front of a value is one letter, and takes two cells.
+        # The emoji in front of a value is one character and takes two cells.
         after_value = " " * max(2, _VALUE_CELLS - len(self.value) - 1)
         return after_what, after_value if self.value else ""
 
     @property
     def text(self) -> str:
-        """The line, however long it is."""
+        """The whole line."""
         after_what, after_value = self.padding
         head = f"{self.guide}{self.what}{after_what}{self.value}{after_value}"
         return head + GAP.join(self.parts)
@@ -60,9 +60,9 @@ def overlay_lines(
     """Return the lines of a module.
 
     Args:
-        name: What it is called.
+        name: The name to show.
         node: The module in its tree, for its parameters.
-        timing: What was recorded of it.
+        timing: Its recorded times.
     """
     lines = [OverlayLine("", name, "", tuple(_head(node, timing)))]
     if timing is not None:
@@ -73,37 +73,38 @@ def overlay_lines(
 
 def _head(node: ModuleNode | None, timing: ModuleTiming | None) -> Iterator[str]:
     if node is not None:
-        yield f"{format_param_count(node.sums.parameters)} params"
+        yield f"{formats.format_param_count(node.sums.parameters)} params"
         shape = next((entry.shape for entry in node.tensors if not entry.is_buffer), ())
         if shape:
-            yield f"Shape: {format_shape(shape)}"
+            yield f"Shape: {formats.format_shape(shape)}"
     if timing is not None:
         backward_s = timing.backward.median_s if timing.backward else 0.0
-        yield f"Time: {format_time(timing.total.median_s + backward_s)}"
+        yield f"Time: {formats.format_time(timing.total.median_s + backward_s)}"
     if node is not None:
-        yield f"Mem: {format_memory(node.sums.parameter_bytes)}"
+        yield f"Mem: {formats.format_memory(node.sums.parameter_bytes)}"
 
 
 def _forward(timing: ModuleTiming) -> OverlayLine:
     parts = (f"Input: {shapes_text(timing.inputs)}", f"Output: {shapes_text(timing.outputs)}")
-    return OverlayLine("├─ ", "forward()", f"⚡ {format_time(timing.total.median_s)}", parts)
+    time = formats.format_time(timing.total.median_s)
+    return OverlayLine("├─ ", "forward()", f"⚡ {time}", parts)
 
 
 def _backward(timing: ModuleTiming) -> OverlayLine:
-    time = "–" if timing.backward is None else format_time(timing.backward.median_s)
+    time = "–" if timing.backward is None else formats.format_time(timing.backward.median_s)
     return OverlayLine("├─ ", "backward()", f"⚡ {time}", (f"Gradient: {gradient_text(timing)}",))
 
 
 def _memory(node: ModuleNode | None, timing: ModuleTiming | None) -> OverlayLine:
     if timing is not None and (node is None or not node.sums.parameters):
-        size = format_memory(timing.activation_bytes)
+        size = formats.format_memory(timing.activation_bytes)
         return OverlayLine("└─ ", "memory", f"📊 {size}", (f"Activations: {size} a call",))
-    size = format_memory(node.sums.parameter_bytes if node else 0)
+    size = formats.format_memory(node.sums.parameter_bytes if node else 0)
     return OverlayLine("└─ ", "memory", f"📊 {size}", (f"Parameters: {_element_sizes(node)}",))
 
 
 def _element_sizes(node: ModuleNode | None) -> str:
-    """Say how many parameters there are of which size: `36,864 × 4 bytes`."""
+    """Return the number of parameters by element size: `36,864 × 4 bytes`."""
     counts: Counter[int] = Counter()
     for entry in tensors_once(node) if node else ():
         if not entry.is_buffer and entry.elements:
@@ -113,16 +114,16 @@ def _element_sizes(node: ModuleNode | None) -> str:
 
 
 def gradient_text(timing: ModuleTiming) -> str:
-    """Say whether a backward pass went through a module."""
+    """Return whether a backward pass went through a module."""
     return "computed" if timing.has_gradient else "not computed"
 
 
 def shapes_text(tensors: tuple[TensorShape, ...]) -> str:
-    """Say the shapes of what went in or came out; of many the first."""
+    """Return the shapes of inputs or outputs; of many the first."""
     if not tensors:
         return "no tensor"
-    parts = [format_shape(tensor.shape) or "scalar" for tensor in tensors[:_MOST_SHAPES]]
-    left = len(tensors) - _MOST_SHAPES
+    parts = [formats.shape_or_scalar(tensor.shape) for tensor in tensors[:_MAX_SHAPES]]
+    left = len(tensors) - _MAX_SHAPES
     return ", ".join(parts) + (f" and {left:,} more" if left > 0 else "")
 
 
@@ -130,7 +131,7 @@ def performance_overlay(timing: ModuleTiming, node: ModuleNode | None = None) ->
     """Return the lines of one module: itself, its forward and backward pass, and its memory.
 
     Args:
-        timing: What was recorded of it. Times are medians.
+        timing: Its recorded times, shown as medians.
         node: The module in a tree, for its parameters.
     """
     name = sanitize(timing.path, MAX_NAME_CHARS) or sanitize(timing.type_name, MAX_NAME_CHARS)
@@ -140,12 +141,12 @@ def performance_overlay(timing: ModuleTiming, node: ModuleNode | None = None) ->
 def display_timing_in_explorer(
     timing: ForwardStats | None, tree: Tree | None = None, *, file: TextIO | None = None
 ) -> None:
-    """Write the performance overlay of all modules that were called, those with most time first.
+    """Write the performance overlay of all called modules, the slowest first.
 
     Args:
-        timing: What `get_forward_stats` returned; None, where nothing records, is said in words.
-        tree: The model's tree, for what it knows of parameters.
-        file: Where to; as a rule, to the terminal.
+        timing: What `get_forward_stats` returned; None if nothing was recorded.
+        tree: The model's tree, for its parameters.
+        file: Where to write; None for standard output.
     """
     out = sys.stdout if file is None else file
     if timing is None or not timing.timings:

@@ -1,4 +1,4 @@
-"""The panel Performance Stats: where the time and the memory of recorded runs went."""
+"""The panel Performance Stats: the time and the memory of recorded runs."""
 
 from __future__ import annotations
 
@@ -8,65 +8,51 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 from rich.text import Text
 
-from snapviewer.explorer.formats import format_memory, format_time
-from snapviewer.explorer.subject import Subject
+from snapviewer.explorer.explored_model import ExploredModel, Item
+from snapviewer.explorer.formats import format_time
 from snapviewer.explorer.timing import ModuleTiming, Spread
 from snapviewer.explorer.tree import ModuleNode
 from snapviewer.report.tree.overlay import GAP, OverlayLine, gradient_text, overlay_lines
-from snapviewer.text.units import count_of
+from snapviewer.text.units import count_of, format_bytes
 
-from .parts import (
-    ACCENT,
-    MOST_ROWS,
-    QUIET,
-    Column,
-    bar,
-    facts,
-    percent,
-    rows_of,
-    section,
-    sentence,
-    shown,
-    stacked,
-)
-from .recording_hint import recording_hint
+from . import ui
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from snapviewer.explorer.subject import Item
-
 _SLOWEST = 10
 
 
-def content(subject: Subject, item: Item, width: int) -> RenderableType:
-    """Tell what was recorded of a module, or how to record it."""
-    node = subject.node_of(item)
-    timing = subject.timing_of(node)
+def content(explored: ExploredModel, item: Item, width: int) -> RenderableType:
+    """Show the recorded times of a module, or how to record them."""
+    node = explored.node_of(item)
+    timing = explored.timing_of(node)
     inside = (
-        section("Slowest inside", _slowest(subject, node, width)),
-        section("Most time of their own", _most_own(subject, node, width)),
+        ui.section("Slowest children", _slowest(explored, node, width)),
+        ui.section("Most own time", _most_own(explored, node, width)),
     )
     if timing is None:
-        return stacked(overlay(subject, node, None, width), recording_hint(subject), *inside)
-    return stacked(
-        overlay(subject, node, timing, width),
-        section("Forward", _forward(subject, node, timing, width)),
-        section("Backward", _backward(timing)),
-        section("Memory", _memory(node, timing)),
+        return ui.stack(overlay(explored, node, None, width), ui.recording_hint(explored), *inside)
+    return ui.stack(
+        overlay(explored, node, timing, width),
+        ui.section("Forward", _forward(explored, node, timing, width)),
+        ui.section("Backward", _backward(timing)),
+        ui.section("Memory", _memory(node, timing)),
         *inside,
-        section("Notes", _notes(subject)),
+        ui.section("Notes", _notes(explored)),
     )
 
 
-def _notes(subject: Subject) -> RenderableType | None:
-    notes = subject.stats.notes[:MOST_ROWS] if subject.stats else ()
-    return stacked(*map(sentence, notes)) if notes else None
+def _notes(explored: ExploredModel) -> RenderableType | None:
+    notes = explored.stats.notes[: ui.MAX_ROWS] if explored.stats else ()
+    return ui.stack(*map(ui.sentence, notes)) if notes else None
 
 
-def overlay(subject: Subject, node: ModuleNode, timing: ModuleTiming | None, width: int) -> Text:
-    """Say a module's costs in four lines; in more where there is no room for four."""
-    name = shown(node.path or subject.tree.name, max(18, width // 2))
+def overlay(
+    explored: ExploredModel, node: ModuleNode, timing: ModuleTiming | None, width: int
+) -> Text:
+    """Return the performance overlay, in more than four lines where it is too wide."""
+    name = ui.short_name(node.path or explored.tree.name, max(18, width // 2))
     lines = overlay_lines(name, node, timing)
     return Text("\n", overflow="fold").join(
         _line(line, width, is_last=line is lines[-1]) for line in lines
@@ -74,11 +60,11 @@ def overlay(subject: Subject, node: ModuleNode, timing: ModuleTiming | None, wid
 
 
 def _line(line: OverlayLine, width: int, *, is_last: bool) -> Text:
-    """Draw a line of the overlay; parts for which there is no room go below it."""
+    """Draw a line of the overlay; parts that do not fit go below it."""
     after_what, after_value = line.padding
-    text = Text().append(line.guide, style=QUIET)
+    text = Text().append(line.guide, style=ui.QUIET)
     text.append(line.what, style="" if line.guide else "bold").append(after_what)
-    text.append(line.value, style=ACCENT).append(after_value)
+    text.append(line.value, style=ui.ACCENT).append(after_value)
     whole = GAP.join(line.parts)
     if text.cell_len + cell_len(whole) <= width:
         return text.append(whole)
@@ -91,34 +77,34 @@ def _line(line: OverlayLine, width: int, *, is_last: bool) -> Text:
             text.append(GAP + part)
             room -= cells
         else:
-            text.append(f"\n{below}", style=QUIET).append(part)
+            text.append(f"\n{below}", style=ui.QUIET).append(part)
             room = width - len(below) - cell_len(part)
     return text
 
 
 def _forward(
-    subject: Subject, node: ModuleNode, timing: ModuleTiming, width: int
+    explored: ExploredModel, node: ModuleNode, timing: ModuleTiming, width: int
 ) -> RenderableType | None:
-    runs = subject.stats.runs if subject.stats else 0
+    runs = explored.stats.runs if explored.stats else 0
     calls = count_of(timing.calls, "call") + (f" in {count_of(runs, 'run')}" if runs else "")
     cells = 16 if width >= 60 else 6
     rows: list[tuple[str, str | Text | None]] = [
         ("calls", calls),
-        ("a call", _spread(timing.total)),
+        ("per call", _spread(timing.total)),
         ("range", _range(timing.total)),
         ("own", _spread(timing.own)),
-        ("", _shared(timing.own.sum_s, timing.total.sum_s, cells, "of it")),
+        ("", _shared(timing.own.sum_s, timing.total.sum_s, cells, "of the call")),
     ]
-    root = subject.tree.root
-    above = _called_above(subject, node)
-    if above is not None and not subject.is_root(above[0]):
-        of = f"of {shown(above[0].path, 24)}"
+    root = explored.tree.root
+    above = _called_above(explored, node)
+    if above is not None and not explored.is_root(above[0]):
+        of = f"of {ui.short_name(above[0].path, 24)}"
         rows.append(("share", _shared(timing.total.sum_s, above[1].total.sum_s, cells, of)))
-    whole = subject.timing_of(root)
-    if whole is not None and not subject.is_root(node):
+    whole = explored.timing_of(root)
+    if whole is not None and not explored.is_root(node):
         name = "share" if rows[-1][0] != "share" else ""
         rows.append((name, _shared(timing.total.sum_s, whole.total.sum_s, cells, "of the model")))
-    return facts(rows)
+    return ui.key_values(rows)
 
 
 def _spread(times: Spread) -> str:
@@ -133,27 +119,31 @@ def _range(times: Spread) -> str | None:
 
 
 def _shared(part_s: float, whole_s: float, cells: int, of: str) -> Text:
-    text = Text().append_text(bar(part_s / whole_s if whole_s > 0 else 0.0, cells))
-    return text.append(f" {percent(part_s, whole_s):>7}").append(f" {of}", style=QUIET)
+    text = Text().append_text(ui.bar(part_s / whole_s if whole_s > 0 else 0.0, cells))
+    return text.append(f" {ui.percent(part_s, whole_s):>7}").append(f" {of}", style=ui.QUIET)
 
 
-def _called_above(subject: Subject, node: ModuleNode) -> tuple[ModuleNode, ModuleTiming] | None:
-    """Return the nearest module above that was called; a list of modules, say, never is."""
-    above = subject.places.parents.get(node.path)
+def _called_above(
+    explored: ExploredModel, node: ModuleNode
+) -> tuple[ModuleNode, ModuleTiming] | None:
+    """Return the nearest module above that was called; a list of modules never is."""
+    above = explored.index.parents.get(node.path)
     while above is not None:
-        timing = subject.timing_of(above)
+        timing = explored.timing_of(above)
         if timing is not None:
             return above, timing
-        above = subject.places.parents.get(above.path)
+        above = explored.index.parents.get(above.path)
     return None
 
 
-def _called_below(subject: Subject, node: ModuleNode) -> Iterator[tuple[ModuleNode, ModuleTiming]]:
+def _called_below(
+    explored: ExploredModel, node: ModuleNode
+) -> Iterator[tuple[ModuleNode, ModuleTiming]]:
     """Yield the nearest modules below that were called."""
     waiting = [*reversed(node.children)]
     while waiting:
         below = waiting.pop()
-        timing = subject.timing_of(below)
+        timing = explored.timing_of(below)
         if timing is None:
             waiting.extend(reversed(below.children))
         else:
@@ -164,9 +154,9 @@ def _backward(timing: ModuleTiming) -> RenderableType | None:
     if timing.backward is None:
         return None
     own = timing.backward_own
-    return facts(
+    return ui.key_values(
         [
-            ("a call", _spread(timing.backward)),
+            ("per call", _spread(timing.backward)),
             ("range", _range(timing.backward)),
             ("own", None if own is None else _spread(own)),
             ("gradient", gradient_text(timing)),
@@ -176,55 +166,58 @@ def _backward(timing: ModuleTiming) -> RenderableType | None:
 
 def _memory(node: ModuleNode, timing: ModuleTiming) -> RenderableType | None:
     grown = timing.allocated_bytes
-    return facts(
+    return ui.key_values(
         [
-            ("parameters", format_memory(node.sums.parameter_bytes)),
-            ("buffers", format_memory(node.sums.buffer_bytes) if node.sums.buffer_bytes else None),
-            ("activations", f"{format_memory(timing.activation_bytes)} a call"),
-            ("allocated", "not counted here" if grown is None else f"{format_memory(grown)} more"),
+            ("parameters", format_bytes(node.sums.parameter_bytes)),
+            ("buffers", format_bytes(node.sums.buffer_bytes) if node.sums.buffer_bytes else None),
+            ("activations", f"{format_bytes(timing.activation_bytes)} per call"),
+            (
+                "allocated",
+                "not counted" if grown is None else f"{format_bytes(grown)} more",
+            ),
         ]
     )
 
 
-def _slowest(subject: Subject, node: ModuleNode, width: int) -> RenderableType | None:
-    called = [(child, its.total) for child, its in _called_below(subject, node)]
-    return _ranked(subject, node, called, width)
+def _slowest(explored: ExploredModel, node: ModuleNode, width: int) -> RenderableType | None:
+    called = [(child, its.total) for child, its in _called_below(explored, node)]
+    return _ranked(explored, node, called, width)
 
 
-def _most_own(subject: Subject, node: ModuleNode, width: int) -> RenderableType | None:
-    """Rank all modules below, however deep, without what they call; children alone are above."""
+def _most_own(explored: ExploredModel, node: ModuleNode, width: int) -> RenderableType | None:
+    """Rank all modules below by their own time; None if they are only direct children."""
     deep = [below for child in node.children for below in child.walk()]
-    if subject.stats is None or len(deep) == len(node.children):
+    if explored.stats is None or len(deep) == len(node.children):
         return None
-    timings = subject.stats.timings
+    timings = explored.stats.timings
     called = [(below, timings[below.path].own) for below in deep if below.path in timings]
-    return _ranked(subject, node, called, width)
+    return _ranked(explored, node, called, width)
 
 
 def _ranked(
-    subject: Subject, node: ModuleNode, called: list[tuple[ModuleNode, Spread]], width: int
+    explored: ExploredModel, node: ModuleNode, called: list[tuple[ModuleNode, Spread]], width: int
 ) -> RenderableType | None:
-    """Set the slowest of some modules in a table, with their shares of the module's time."""
+    """Return a table of the slowest modules, with their shares of the module's time."""
     called.sort(key=lambda pair: -pair[1].sum_s)
-    timing = subject.timing_of(node)
+    timing = explored.timing_of(node)
     whole = timing.total.sum_s if timing else sum(its.sum_s for _, its in called)
     start = len(node.path) + 1 if node.path else 0
     rows = []
     for child, its in called[:_SLOWEST]:
         cells: list[str | Text] = [
-            Text(shown(child.path[start:] or child.name)),
-            Text(shown(child.type_name, 24)),
+            Text(ui.short_name(child.path[start:] or child.name)),
+            Text(ui.short_name(child.type_name, 24)),
             format_time(its.median_s),
-            percent(its.sum_s, whole),
-            bar(its.sum_s / whole if whole > 0 else 0.0, 12),
+            ui.percent(its.sum_s, whole),
+            ui.bar(its.sum_s / whole if whole > 0 else 0.0, 12),
         ]
         rows.append(cells if width >= 60 else [cells[0], *cells[2:4]])
     columns = [
-        Column("module", shrinks=True),
-        Column("class", style=QUIET, shrinks=True),
-        Column("a call", "right"),
-        Column("share", "right"),
-        Column(""),
+        ui.Column("module", shrinks=True),
+        ui.Column("class", style=ui.QUIET, shrinks=True),
+        ui.Column("per call", "right"),
+        ui.Column("share", "right"),
+        ui.Column(""),
     ]
     chosen = columns if width >= 60 else [columns[0], *columns[2:4]]
-    return rows_of(chosen, rows, width, most=_SLOWEST, total=len(called))
+    return ui.table(chosen, rows, width, max_rows=_SLOWEST, total=len(called))

@@ -8,18 +8,16 @@ from pygments.token import Comment, Keyword, Name, Number, Operator, String, Tok
 from rich.style import Style
 from rich.syntax import ANSISyntaxTheme, Syntax
 
+from snapviewer.explorer.explored_model import ExploredModel, Item
 from snapviewer.explorer.labels import type_text
-from snapviewer.explorer.sources import Code, codes_of
-from snapviewer.explorer.subject import Subject
+from snapviewer.explorer.sources import SourceExcerpt, module_source
 
-from .parts import QUIET, more, section, sentence, shown, stacked, title
+from . import ui
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from snapviewer.explorer.subject import Item
-
-# Of a terminal's own colours, so that it can be read in the dark and in the light.
+# The terminal's own colours, so that it is readable in dark and light.
 _THEME = ANSISyntaxTheme(
     {
         Token: Style(),
@@ -39,18 +37,18 @@ _THEME = ANSISyntaxTheme(
 )
 
 
-def content(subject: Subject, item: Item, width: int) -> RenderableType:
-    """Show the code of a module, or say why there is none."""
-    node = subject.node_of(item)
-    found = codes_of(subject, node)
-    return stacked(
-        title(node.path or subject.tree.name, type_text(node), width),
-        sentence(found.reason) if found.reason else None,
-        *(section(code.name, _piece(code, width)) for code in found.codes),
+def content(explored: ExploredModel, item: Item, width: int) -> RenderableType:
+    """Show the source code of a module, or why there is none."""
+    node = explored.node_of(item)
+    found = module_source(explored, node)
+    return ui.stack(
+        ui.title(node.path or explored.tree.name, type_text(node), width),
+        ui.sentence(found.reason) if found.reason else None,
+        *(ui.section(code.name, _excerpt(code, width)) for code in found.excerpts),
     )
 
 
-def _piece(code: Code, width: int) -> RenderableType:
+def _excerpt(code: SourceExcerpt, width: int) -> RenderableType:
     syntax = Syntax(
         "\n".join(code.lines),
         "python",
@@ -61,7 +59,9 @@ def _piece(code: Code, width: int) -> RenderableType:
         word_wrap=True,
     )
     line = f":{code.first_line}"
-    place = f"{shown(code.place, max(20, width - len(line)))}{line}"
-    return stacked(
-        sentence(place, style=QUIET), syntax, more(code.left_lines) if code.left_lines else None
+    place = f"{ui.short_name(code.place, max(20, width - len(line)))}{line}"
+    return ui.stack(
+        ui.sentence(place, style=ui.QUIET),
+        syntax,
+        ui.more(code.left_lines) if code.left_lines else None,
     )

@@ -1,4 +1,4 @@
-"""What was measured: a histogram, moments, oddities, and what fewer bits or values would cost."""
+"""Measured statistics: a histogram, moments, NaNs, and the cost of quantizing or pruning."""
 
 from __future__ import annotations
 
@@ -9,26 +9,10 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from snapviewer.explorer.formats import format_shape
-from snapviewer.explorer.measuring import Measured, Measurement, Summary
+from snapviewer.explorer.measuring import MeasuredTensor, Measurement, StatsSummary
 from snapviewer.text.units import count_of
 
-from .parts import (
-    ACCENT,
-    BAD,
-    GOOD,
-    MOST_ROWS,
-    QUIET,
-    WARNING,
-    Column,
-    facts,
-    percent,
-    rows_of,
-    section,
-    sentence,
-    shown,
-    stacked,
-    title,
-)
+from . import ui
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -43,48 +27,46 @@ _POOR_SQNR_DB = 15.0
 
 
 def content(measurement: Measurement, width: int) -> RenderableType:
-    """Show what was measured of a tensor, or of the tensors of a module."""
-    head = title(measurement.path or "the whole model", "measured", width)
+    """Show the statistics of a tensor, or of the tensors of a module."""
+    head = ui.title(measurement.path or "the whole model", "measured", width)
     if len(measurement.tensors) == 1:
-        return stacked(head, *_single(measurement.tensors[0], width))
-    return stacked(head, *_several(measurement, width))
+        return ui.stack(head, *_single(measurement.tensors[0], width))
+    return ui.stack(head, *_several(measurement, width))
 
 
-def _single(measured: Measured, width: int) -> list[RenderableType | None]:
+def _single(measured: MeasuredTensor, width: int) -> list[RenderableType | None]:
     stats = measured.stats
     if stats is None:
-        return [sentence(f"Not measured: {measured.reason}.", style=WARNING)]
+        return [ui.sentence(f"Not measured: {measured.reason}.", style=ui.WARNING)]
     return [
-        section("Distribution", histogram(stats, width)),
-        section("Elements", _elements(stats)),
-        section(
-            "In fewer bits", None if measured.quality is None else _bits(measured.quality, width)
+        ui.section("Distribution", histogram(stats, width)),
+        ui.section("Elements", _elements(stats)),
+        ui.section(
+            "Quantization", None if measured.quality is None else _bits(measured.quality, width)
         ),
-        section(
-            "With fewer values", None if measured.quality is None else _pruned(measured, width)
-        ),
+        ui.section("Pruning", None if measured.quality is None else _pruned(measured, width)),
     ]
 
 
 def _several(measurement: Measurement, width: int) -> list[RenderableType | None]:
     tensors, summary = measurement.tensors, measurement.summary
     if not tensors:
-        return [sentence("There are no tensors here.")]
+        return [ui.sentence("No tensors.")]
     odd = [each for each in tensors if each.stats and (each.stats.nan or each.stats.inf)]
     missing = [each for each in tensors if each.stats is None]
     start = len(measurement.path) + 1 if measurement.path else 0
     return [
-        section(
+        ui.section(
             "All parameters" if measurement.is_of_parameters else "All buffers", _summary(summary)
         ),
-        section("Not finite", _named(odd, start, width, BAD)),
-        section("Tensors", _table(tensors, start, width)),
-        section("Not measured", _named(missing, start, width, WARNING)),
+        ui.section("NaN or Inf", _named(odd, start, width, ui.BAD)),
+        ui.section("Tensors", _table(tensors, start, width)),
+        ui.section("Not measured", _named(missing, start, width, ui.WARNING)),
     ]
 
 
 def number(value: float | None) -> str:
-    """Say a measured number with four digits.
+    """Format a number with four significant digits.
 
     >>> number(0.123456), number(-1234.5), number(1e-9), number(None), number(0.0)
     ('0.1235', '−1234', '1.000e−09', '–', '0')
@@ -98,7 +80,7 @@ def number(value: float | None) -> str:
 
 
 def histogram(stats: Stats, width: int) -> Text | None:
-    """Draw how many elements there are of which size, with the ends named below."""
+    """Draw a histogram of the elements, with its ends labelled below."""
     if stats.edges is None or not any(stats.histogram):
         return None
     cells = next((size for size in (64, 32, 16) if size <= width - 2), 8)
@@ -108,29 +90,29 @@ def histogram(stats: Stats, width: int) -> Text | None:
     text = Text(no_wrap=True)
     for row in reversed(range(_ROWS)):
         line = "".join(_block(count, most, row) for count in counts)
-        text.append(line.rstrip() + "\n", style=ACCENT)
+        text.append(line.rstrip() + "\n", style=ui.ACCENT)
     low, high = stats.edges
     ends = [number(low), number(high)]
     axis = ends[0] + " " * max(1, cells - len(ends[0]) - len(ends[1])) + ends[1]
     zero = round(cells * -low / (high - low)) if low < 0 < high else -1
     if 0 <= zero < len(axis) and not axis[max(0, zero - 1) : zero + 2].strip():
         axis = f"{axis[:zero]}0{axis[zero + 1 :]}"
-    return text.append(axis, style=QUIET)
+    return text.append(axis, style=ui.QUIET)
 
 
 def _block(count: int, most: int, row: int) -> str:
-    """Return the part of a column that is in a row; what is not nothing is seen."""
+    """Return the part of a column that is in a row; at least an eighth if not zero."""
     eighths = max(1, round(8 * _ROWS * count / most)) if count else 0
     return _STEPS[min(8, max(0, eighths - 8 * row))]
 
 
-def gathered(counts: Sequence[int], most: int) -> list[int]:
-    """Put neighbouring bins together until there are no more than so many.
+def gathered(counts: Sequence[int], max_bins: int) -> list[int]:
+    """Merge neighbouring bins until there are at most so many.
 
     >>> gathered([1, 2, 3, 4, 5], 3), gathered([1, 2], 3)
     ([3, 7, 5], [1, 2])
     """
-    size = -(-len(counts) // most)
+    size = -(-len(counts) // max_bins)
     return [sum(counts[start : start + size]) for start in range(0, len(counts), size)]
 
 
@@ -142,7 +124,7 @@ def spark(stats: Stats) -> str:
 
 
 def _elements(stats: Stats) -> RenderableType | None:
-    return facts(
+    return ui.key_values(
         [
             ("mean", number(stats.mean)),
             ("std", number(stats.std)),
@@ -158,10 +140,10 @@ def _elements(stats: Stats) -> RenderableType | None:
     )
 
 
-def _oddities(stats: Stats | Summary) -> list[tuple[str, str | Text | None]]:
+def _oddities(stats: Stats | StatsSummary) -> list[tuple[str, str | Text | None]]:
     zeros = Text(f"{stats.zeros:,}")
     if stats.zeros:
-        zeros.append(f"  {percent(stats.zeros, stats.count)}", style=QUIET)
+        zeros.append(f"  {ui.percent(stats.zeros, stats.count)}", style=ui.QUIET)
     return [
         ("zeros", zeros),
         ("NaN", _alarming(stats.nan, stats.count)),
@@ -172,29 +154,29 @@ def _oddities(stats: Stats | Summary) -> list[tuple[str, str | Text | None]]:
 def _alarming(count: int, whole: int) -> Text:
     if not count:
         return Text("none")
-    return Text(f"{count:,}  {percent(count, whole)}", style=f"bold {BAD}")
+    return Text(f"{count:,}  {ui.percent(count, whole)}", style=f"bold {ui.BAD}")
 
 
 def _bits(quality: Quality, width: int) -> RenderableType | None:
-    """Say what is left after storing in fewer bits: above 30 dB little is lost."""
+    """Return the signal-to-noise ratio of smaller formats: above 30 dB little is lost."""
     rows: list[Sequence[str | Text]] = [
         [each.format, _decibels(each.sqnr_db), _decibels(each.channel_sqnr_db)]
         for each in quality.round_trips
     ]
-    columns = [Column("format"), Column("SQNR", "right"), Column("by channel", "right")]
-    return rows_of(columns, rows, width)
+    columns = [ui.Column("format"), ui.Column("SQNR", "right"), ui.Column("by channel", "right")]
+    return ui.table(columns, rows, width)
 
 
 def _decibels(value: float | None) -> Text:
     if value is None:
-        return Text("–", style=QUIET)
+        return Text("–", style=ui.QUIET)
     if math.isinf(value):
-        return Text("exact", style=GOOD)
+        return Text("exact", style=ui.GOOD)
     is_good, is_poor = value >= _GOOD_SQNR_DB, value < _POOR_SQNR_DB
-    return Text(f"{value:.1f} dB", style=GOOD if is_good else BAD if is_poor else WARNING)
+    return Text(f"{value:.1f} dB", style=ui.GOOD if is_good else ui.BAD if is_poor else ui.WARNING)
 
 
-def _pruned(measured: Measured, width: int) -> RenderableType | None:
+def _pruned(measured: MeasuredTensor, width: int) -> RenderableType | None:
     quality = measured.quality
     if quality is None or not quality.pruning:
         return None
@@ -202,19 +184,20 @@ def _pruned(measured: Measured, width: int) -> RenderableType | None:
         [f"{100 * point.share:.0f} %", number(point.threshold), f"{100 * point.lost:.2f} %"]
         for point in quality.pruning[::2]
     ]
-    columns = [Column(name, "right") for name in ("set to 0", "below", "energy lost")]
+    columns = [ui.Column(name, "right") for name in ("set to 0", "below", "energy lost")]
     channels = quality.channels
     hint = None
     if channels is not None and channels.small:
         of = count_of(channels.count, "channel")
-        hint = sentence(
-            f"{channels.small:,} of {of} have less than a tenth of the median norm.", style=WARNING
+        hint = ui.sentence(
+            f"{channels.small:,} of {of} have less than a tenth of the median norm.",
+            style=ui.WARNING,
         )
-    return stacked(rows_of(columns, rows, width), hint)
+    return ui.stack(ui.table(columns, rows, width), hint)
 
 
-def _summary(summary: Summary) -> RenderableType | None:
-    return facts(
+def _summary(summary: StatsSummary) -> RenderableType | None:
+    return ui.key_values(
         [
             ("elements", f"{summary.count:,} in {count_of(summary.tensors, 'tensor')}"),
             ("mean", number(summary.mean)),
@@ -227,40 +210,45 @@ def _summary(summary: Summary) -> RenderableType | None:
 
 
 def _named(
-    tensors: Sequence[Measured], start: int, width: int, style: str
+    tensors: Sequence[MeasuredTensor], start: int, width: int, style: str
 ) -> RenderableType | None:
     if not tensors:
         return None
     rows: list[Sequence[str | Text]] = []
-    for each in tensors[:MOST_ROWS]:
+    for each in tensors[: ui.MAX_ROWS]:
         stats = each.stats
         why = each.reason if stats is None else f"{stats.nan:,} NaN, {stats.inf:,} Inf"
-        rows.append([Text(shown(each.entry.path[start:])), Text(shown(why), style=style)])
-    return rows_of(
-        [Column("name", shrinks=True), Column("", shrinks=True)], rows, width, total=len(tensors)
+        rows.append(
+            [Text(ui.short_name(each.entry.path[start:])), Text(ui.short_name(why), style=style)]
+        )
+    return ui.table(
+        [ui.Column("name", shrinks=True), ui.Column("", shrinks=True)],
+        rows,
+        width,
+        total=len(tensors),
     )
 
 
-def _table(tensors: Sequence[Measured], start: int, width: int) -> RenderableType | None:
+def _table(tensors: Sequence[MeasuredTensor], start: int, width: int) -> RenderableType | None:
     rows: list[Sequence[str | Text]] = []
     known = [(each, each.stats) for each in tensors if each.stats is not None]
-    for each, stats in known[:MOST_ROWS]:
+    for each, stats in known[: ui.MAX_ROWS]:
         cells: dict[str, str | Text] = {
-            "name": Text(shown(each.entry.path[start:])),
+            "name": Text(ui.short_name(each.entry.path[start:])),
             "shape": format_shape(each.entry.shape),
             "mean": number(stats.mean),
             "std": number(stats.std),
             "min": number(stats.min),
             "max": number(stats.max),
-            "zeros": percent(stats.zeros, stats.count),
-            "": Text(spark(stats), style=ACCENT),
+            "zeros": ui.percent(stats.zeros, stats.count),
+            "": Text(spark(stats), style=ui.ACCENT),
         }
         rows.append([cells[name] for name in _columns(width)])
     columns = [
-        Column(name, "left" if name in ("name", "") else "right", shrinks=name == "name")
+        ui.Column(name, "left" if name in ("name", "") else "right", shrinks=name == "name")
         for name in _columns(width)
     ]
-    return rows_of(columns, rows, width, total=len(known))
+    return ui.table(columns, rows, width, total=len(known))
 
 
 def _columns(width: int) -> tuple[str, ...]:

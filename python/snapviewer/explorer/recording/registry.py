@@ -16,7 +16,7 @@ from snapviewer.explorer.recording.recorder import Recorder
 from snapviewer.explorer.timing import ForwardStats
 
 # By the identity of a module: itself, and what was recorded. The latest are last.
-_kept: dict[int, tuple[weakref.ref[Any], Recorder]] = {}
+_recordings: dict[int, tuple[weakref.ref[Any], Recorder]] = {}
 
 
 @contextmanager
@@ -73,7 +73,7 @@ def get_forward_stats(model: Any) -> ForwardStats:
     if recorder is not None:
         return recorder.stats()
     if "" in parts:
-        for recorder in reversed([one for _, one in _kept.values()]):
+        for recorder in reversed([one for _, one in _recordings.values()]):
             path = recorder.paths.path_of(model)
             if path is not None:
                 return recorder.stats(path)
@@ -82,7 +82,7 @@ def get_forward_stats(model: Any) -> ForwardStats:
 
 def _earlier(parts: Mapping[str, Any]) -> Recorder | None:
     """Return what was recorded of the same modules under the same names."""
-    found = [_kept.get(id(part)) for part in parts.values()]
+    found = [_recordings.get(id(part)) for part in parts.values()]
     recorders = {id(one[1]): one[1] for one in found if one is not None}
     if len(recorders) != 1 or None in found:
         return None
@@ -95,9 +95,9 @@ def _keep(part: Any, recorder: Recorder) -> None:
     key = id(part)
 
     def forget(reference: weakref.ref[Any]) -> None:
-        kept = _kept.get(key)
+        kept = _recordings.get(key)
         if kept is not None and kept[0] is reference:
-            del _kept[key]
+            del _recordings[key]
 
-    _kept.pop(key, None)
-    _kept[key] = (weakref.ref(part, forget), recorder)
+    _recordings.pop(key, None)
+    _recordings[key] = (weakref.ref(part, forget), recorder)

@@ -15,9 +15,9 @@ import pytest
 
 import snapviewer
 from snapviewer import SnapshotError, explorer
-from snapviewer.compat import explorer as seed
+from snapviewer.compat import explorer as compat
 from snapviewer.explorer.app import opening
-from snapviewer.explorer.subject import Subject
+from snapviewer.explorer.explored_model import ExploredModel
 from support.program import run_here
 from support.pth_writer import T, write_pth
 
@@ -140,11 +140,11 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Any]]:
     """What would be opened, as if there were a terminal."""
     opened: list[tuple[Any, Any]] = []
 
-    def explore(read: Callable[[], Subject], *, config: Any, name: str) -> None:
+    def explore(read: Callable[[], ExploredModel], *, config: Any, name: str) -> None:
         opened.append((read(), config))
 
-    monkeypatch.setattr("snapviewer.explorer.app.explore", explore)
-    monkeypatch.setattr(opening, "is_watched", lambda: True)
+    monkeypatch.setattr("snapviewer.explorer.app.opening.explore", explore)
+    monkeypatch.setattr(opening, "is_interactive", lambda: True)
     return opened
 
 
@@ -166,7 +166,7 @@ def test_x05_the_answer_of_the_last_line_is_explored(
     monkeypatch.setattr(builtins, "_", None)
 
     assert len(watched) == 1
-    with pytest.raises(SnapshotError, match="there is no answer"):
+    with pytest.raises(SnapshotError, match="there is no last result"):
         explorer.EMA()
 
 
@@ -185,7 +185,7 @@ def test_without_textual_a_sentence_says_what_to_install(file: Path) -> None:
         "from snapviewer import SnapshotError\n"
         "from snapviewer.explorer import explore_model\n"
         "from snapviewer.explorer.app import opening\n"
-        "opening.is_watched = lambda: True\n"
+        "opening.is_interactive = lambda: True\n"
         "try:\n"
         "    explore_model(sys.argv[1])\n"
         "except SnapshotError as error:\n"
@@ -195,13 +195,13 @@ def test_without_textual_a_sentence_says_what_to_install(file: Path) -> None:
 
     done = subprocess.run(command, capture_output=True, text=True, check=False)
 
-    assert done.stdout.startswith("the explorer needs Textual: pip install textual")
+    assert done.stdout.startswith("the explorer needs Textual: `pip install textual`")
 
 
 def test_streams_that_are_gone_are_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
 
-    assert not opening.is_watched()
+    assert not opening.is_interactive()
 
 
 # Live models
@@ -262,10 +262,10 @@ def test_a_run_is_recorded_and_shown(model: Any, watched: list[tuple[Any, Any]])
     with torch.no_grad():
         result = explorer.explore_torch_module_with_stats(model, torch.rand(1, 3, 8, 8))
 
-    subject = watched[0][0]
+    explored = watched[0][0]
     assert result.shape == (1, 8)
-    assert subject.stats.timings["conv"].calls == 1
-    assert subject.find_module("conv") is model.conv
+    assert explored.stats.timings["conv"].calls == 1
+    assert explored.find_module("conv") is model.conv
     stats = explorer.analyze_module_detailed(model, "net").timing_stats
     assert stats is not None
     assert stats["calls"] == 1
@@ -276,7 +276,7 @@ def test_a_run_is_recorded_and_shown(model: Any, watched: list[tuple[Any, Any]])
 
 @pytest.mark.torch
 def test_what_is_no_model_is_refused_in_words() -> None:
-    with pytest.raises(SnapshotError, match="is no module"):
+    with pytest.raises(SnapshotError, match="is not a module"):
         explorer.export_model_summary([1, 2])
 
 
@@ -383,4 +383,4 @@ def test_the_command_fails_with_one_sentence(
 
 
 def test_the_functions_stay_where_the_package_says() -> None:
-    assert explorer.explore_model is seed.explore_model
+    assert explorer.explore_model is compat.explore_model

@@ -1,7 +1,7 @@
-"""Everything that changes while a tree is looked at, without a terminal.
+"""The state of the explorer, without a terminal: the visible rows, the cursor, the search.
 
-The program calls these methods and draws what `rows` and `row` say. The cursor stays on what it is
-on; if that goes out of sight, it moves to the module that it is in.
+The program calls these methods and draws `rows` with the cursor at `row`. The cursor stays on its
+item; if that is hidden, it moves to the nearest visible module around it.
 """
 
 from __future__ import annotations
@@ -10,27 +10,21 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from math import ceil
 
+from snapviewer.explorer.explored_model import Item
 from snapviewer.explorer.timing import ForwardStats
 from snapviewer.explorer.tree import ModuleNode
+from snapviewer.explorer.view import rows as row_rules
 from snapviewer.explorer.view.folding import revealed, toggled, unfolded_to_depth, unfolded_to_fit
-from snapviewer.explorer.view.outline import Item, Outline, bytes_of, elements_of, parameters_of
-from snapviewer.explorer.view.rows import (
-    ORDERS,
-    Rows,
-    View,
-    can_unfold,
-    filtered,
-    neighbour,
-    visible_rows,
-)
-from snapviewer.explorer.view.search import Found, Query, Texts, search, texts_of
+from snapviewer.explorer.view.outline import Outline, bytes_of, elements_of, parameters_of
+from snapviewer.explorer.view.rows import ORDERS, Rows, ViewState, can_unfold, visible_rows
+from snapviewer.explorer.view.search import Query, SearchResult, SearchTexts, search, search_texts
 
-# Shares of the whole below which modules are hidden, in turn.
-SMALL = (0.0, 0.001, 0.01, 0.05)
+# Shares of the model below which modules are hidden; `x` steps through them.
+HIDDEN_SHARES = (0.0, 0.001, 0.01, 0.05)
 
 
-class Browsing:
-    """A tree, what of it is to be seen, and where the cursor is."""
+class TreeBrowser:
+    """A tree, what is shown of it, and the cursor."""
 
     def __init__(
         self,
@@ -48,16 +42,16 @@ class Browsing:
             if max_depth is None
             else unfolded_to_depth(outline, max_depth)
         )
-        self.view = View(unfolded=unfolded)
+        self.view = ViewState(unfolded=unfolded)
         self.rows: Rows = visible_rows(outline, self.view)
         self.row = 0
-        self.small = 0
-        self.found = Found(Query(), ())
-        self._texts: Texts | None = None
+        self.hidden_level = 0
+        self.found = SearchResult(Query(), ())
+        self._texts: SearchTexts | None = None
 
     @property
     def place(self) -> int:
-        """Where the cursor is, as a place of the outline."""
+        """The cursor's place in the outline."""
         return self.rows.places[self.row]
 
     @property
@@ -65,25 +59,25 @@ class Browsing:
         return self.outline.items[self.place]
 
     @property
-    def texts(self) -> Texts:
-        """What is searched; made when it is first needed."""
+    def texts(self) -> SearchTexts:
+        """The texts that are searched; made on first use."""
         if self._texts is None:
-            self._texts = texts_of(self.outline)
+            self._texts = search_texts(self.outline)
         return self._texts
 
-    # Moving.
+    # Moving
 
     def move_to_row(self, row: int) -> None:
-        """Move the cursor to a row, or as far as there are rows."""
+        """Move the cursor to a row, or to the nearest one that exists."""
         self.row = max(0, min(row, len(self.rows.places) - 1))
 
     def go_to(self, place: int) -> None:
-        """Move the cursor to a place, unfolding what it is in; what hides it gives way."""
+        """Move the cursor to a place, unfolding its ancestors and clearing filters that hide it."""
         if place not in self.rows.places:
             self.change(revealed(self.outline, self.view, place))
         if place not in self.rows.places:
-            view = replace(self.view, filter=None, fewest_elements=0, has_tensors=True)
-            self.small = 0
+            view = replace(self.view, filter=None, min_elements=0, has_tensors=True)
+            self.hidden_level = 0
             self.change(revealed(self.outline, view, place))
         self.row = _row_of(self.rows, place)
 
@@ -97,27 +91,27 @@ class Browsing:
             self.fold(toggled)
 
     def go_out(self) -> None:
-        """Fold the module under the cursor; if it is folded, go to the one that it is in."""
+        """Fold the module under the cursor; if it is folded, go to its parent."""
         if self.view.is_unfolded(self.place) and can_unfold(self.outline, self.view, self.place):
             self.fold(toggled)
         elif self.outline.parents[self.place] >= 0:
             self.row = _row_of(self.rows, self.outline.parents[self.place])
 
-    # What is seen.
+    # Changing what is shown
 
-    def change(self, view: View) -> None:
-        """Show another view."""
+    def change(self, view: ViewState) -> None:
+        """Replace the view, keeping the cursor on its item."""
         place = self.place
         self.view = view
         self.rows = visible_rows(self.outline, view, self.seconds)
         self._put_cursor(place)
 
-    def fold(self, operation: Callable[[Outline, View, int], View]) -> None:
-        """Fold or unfold what an operation of `folding` says, at the cursor."""
+    def fold(self, operation: Callable[[Outline, ViewState, int], ViewState]) -> None:
+        """Apply an operation of `folding` at the cursor."""
         self.change(operation(self.outline, self.view, self.place))
 
     def next_order(self) -> None:
-        """Sort by the next key; by time only if there are times."""
+        """Sort by the next key; by time only if times were recorded."""
         orders = [order for order in ORDERS if order != "time" or self.seconds]
         order = orders[(orders.index(self.view.order) + 1) % len(orders)]
         self.change(replace(self.view, order=order, is_reversed=False))
@@ -126,19 +120,19 @@ class Browsing:
         self.change(replace(self.view, is_reversed=not self.view.is_reversed))
 
     def hide_small(self) -> None:
-        """Hide more of what is small, and in the end nothing."""
-        self.small = (self.small + 1) % len(SMALL)
+        """Hide more of the small modules; after the last step, none."""
+        self.hidden_level = (self.hidden_level + 1) % len(HIDDEN_SHARES)
         whole = elements_of(self.outline.items[0])
-        fewest = max(ceil(SMALL[self.small] * whole), 1) if self.small else 0
-        self.change(replace(self.view, fewest_elements=fewest))
+        minimum = max(ceil(HIDDEN_SHARES[self.hidden_level] * whole), 1) if self.hidden_level else 0
+        self.change(replace(self.view, min_elements=minimum))
 
-    def switch_tensors(self) -> None:
+    def toggle_tensors(self) -> None:
         self.change(replace(self.view, has_tensors=not self.view.has_tensors))
 
-    # Searching.
+    # Searching
 
     def search(self, query: Query) -> None:
-        """Filter by a query while it is typed; one that is no regex yet leaves what is there."""
+        """Filter by a query while it is typed; an incomplete regex leaves the rows as they are."""
         before = self.found
         self.found = search(self.texts, query, before if before.query.text else None)
         if self.found.error and not self.found.matches:
@@ -147,12 +141,12 @@ class Browsing:
         if not query.text.strip():
             self.clear()
         else:
-            self.change(filtered(self.outline, self.view, self.found.matches))
+            self.change(row_rules.filtered(self.outline, self.view, self.found.matches))
             if self.view.filter and self.place not in self.view.filter.matches:
                 self.next_match(1)
 
     def clear(self) -> None:
-        """Show all again, with what the cursor is on in sight. The matches stay for n and N."""
+        """Remove the filter, keeping the cursor's item visible. The matches stay for n and N."""
         if self.view.filter is not None:
             place = self.place
             view = replace(self.view, filter=None)
@@ -160,17 +154,17 @@ class Browsing:
             self._put_cursor(place)
 
     def next_match(self, step: int) -> bool:
-        """Go to the next match, or to the one before; tell whether there is one."""
+        """Go to the next or previous match; return whether there is one."""
         matches = self.view.filter.matches if self.view.filter else frozenset(self.found.matches)
         return self.go_to_next(matches, step)
 
     def go_to_next(self, wanted: Collection[int], step: int) -> bool:
-        """Go to the next of some places, around the end; tell whether there is one."""
+        """Go to the next of some places, wrapping around; return whether there is one."""
         if not wanted:
             return False
-        row = neighbour(self.rows.places, wanted, self.row, step)
+        row = row_rules.neighbour(self.rows.places, wanted, self.row, step)
         if row is None or (self.view.filter is None and self.view.order == "order"):
-            # Some may be folded away: the next in the order of the model.
+            # Some may be folded: take the next in the model's order.
             ordered = sorted(wanted)
             after = [place for place in ordered if (place - self.place) * step > 0]
             around = ordered[0] if step > 0 else ordered[-1]
@@ -179,10 +173,10 @@ class Browsing:
             self.row = row
         return True
 
-    # What rows say.
+    # Shares
 
     def share(self, place: int) -> float | None:
-        """Tell which part of the whole a row is: of the time or the memory if sorted by these."""
+        """Return a row's share of the parameters; of time or memory if sorted by these."""
         items, order = self.outline.items, self.view.order
         if order == "time":
             whole = self.seconds.get(items[0].path, 0.0)
@@ -203,7 +197,7 @@ class Browsing:
 
 
 def _seconds(outline: Outline, stats: ForwardStats) -> dict[str, float]:
-    """Tell how long all calls of each module took, by path, so that parts add up to the whole.
+    """Return the time of all calls of each module by path, so that parts add up to the whole.
 
     A list of modules, which is never called itself, took as long as those in it.
     """
@@ -213,7 +207,7 @@ def _seconds(outline: Outline, stats: ForwardStats) -> dict[str, float]:
         item = outline.items[place]
         if not isinstance(item, ModuleNode):
             continue
-        timing = stats.timings.get(item.path) or stats.timings.get(item.shared_with or item.path)
+        timing = stats.timing_of(item)
         spent = timing.total.sum_s if timing else below.get(place)
         if spent is not None:
             seconds[item.path] = spent

@@ -1,18 +1,23 @@
-"""Draws boxes in boxes as SVG. Colours follow the reader's choice of light or dark."""
+"""The architecture of a model as an SVG diagram: nested boxes, and arrows for the data flow.
+
+Colours follow the reader's choice of light or dark.
+"""
 
 from __future__ import annotations
 
+import re
 from html import escape
 
-from snapviewer.explorer.formats import format_memory, format_param_count
+from snapviewer.explorer.formats import format_param_count
 from snapviewer.explorer.labels import type_text
+from snapviewer.explorer.timing import ForwardStats
 from snapviewer.explorer.tree import Tree
-from snapviewer.report.tree.diagram.boxes import Box
-from snapviewer.report.tree.diagram.kinds import kind_of
+from snapviewer.report.tree.boxes import Box, Limits, boxes_of
+from snapviewer.report.writers.colors import Ink
 from snapviewer.report.writers.lettering import fitted, width_px
 from snapviewer.report.writers.style_sheet import ink_classes, ink_variables
 from snapviewer.text.sanitize import sanitize
-from snapviewer.text.units import count_of, format_share
+from snapviewer.text.units import count_of, format_bytes, format_share
 
 _WIDTH = 860.0
 _MARGIN = 28.0
@@ -20,8 +25,8 @@ _ROW = 26.0  # height of a module without parts, and of the head of one with par
 _PAD = 12.0
 _GAP, _ARROW_GAP = 5.0, 14.0
 _LANE = 12.0
-_MOST_LANES = 5
-_CARD = 4.0  # how far the cards of a row of like modules lie apart
+_MAX_LANES = 5
+_CARD = 4.0  # offset of the cards of a row of identical modules
 _FONT = 13.0
 _SMALL = 11.5
 _BAR = 84.0
@@ -37,11 +42,48 @@ text { font-family: system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", s
 """
 
 
-def drawn(tree: Tree, root: Box) -> str:
-    """Draw a model, from the box of its root."""
+# The first pattern that matches counts.
+_KINDS: tuple[tuple[str, str, Ink], ...] = (
+    ("embedding", r"Embed", "series5"),
+    ("attention", r"Attention|Attn", "series3"),
+    ("normalization", r"Norm", "series4"),
+    ("dropout", r"Dropout|DropPath|Identity|StochasticDepth", "series7"),
+    ("recurrent", r"LSTM|GRU|RNN", "series6"),
+    ("linear", r"Linear|Conv1D$|MLP|FeedForward", "series0"),
+    ("convolution", r"Conv", "series2"),
+    ("pooling", r"Pool|Upsample|Flatten|PixelShuffle|Pad\dd", "series9"),
+    (
+        "activation",
+        r"LU$|ELU|Sigmoid|Tanh|Softmax|Softplus|Hardswish|Mish|Activation|Swish|Softsign",
+        "series1",
+    ),
+)
+_OTHER = ("other", "axis")
+
+
+def kind_of(type_name: str) -> tuple[str, Ink]:
+    """Return the kind of a layer and its ink.
+
+    >>> kind_of("Conv2d"), kind_of("BasicBlock")
+    (('convolution', 'series2'), ('other', 'axis'))
+    """
+    for kind, pattern, ink in _KINDS:
+        if re.search(pattern, type_name):
+            return kind, ink
+    return _OTHER
+
+
+def as_svg(tree: Tree, stats: ForwardStats | None = None, *, limits: Limits | None = None) -> str:
+    """Draw a model as SVG.
+
+    Modules are in the order in which they ran, if a run was recorded, and in definition order
+    otherwise. Consecutive identical modules are drawn once, with their number. The picture has at
+    most as many boxes as `limits` allows; the number of those left out is shown.
+    """
+    root = boxes_of(tree, stats, limits or Limits())
     canvas = _Canvas(max(1, tree.root.sums.parameters))
     y = canvas.head(tree)
-    y = canvas.row_of_kinds(y, sorted(_kinds_in(root)))
+    y = canvas.legend(y, sorted(_kinds_in(root)))
     top = y
     height = canvas.box(root, _MARGIN, top, _WIDTH - 2 * _MARGIN)
     total = top + height + _MARGIN
@@ -70,27 +112,27 @@ def _kinds_in(root: Box) -> set[tuple[str, str]]:
 
 
 class _Canvas:
-    """The shapes so far. Parts are drawn over what they are in."""
+    """The shapes drawn so far; children are drawn over their parents."""
 
     def __init__(self, whole: int) -> None:
         self.shapes: list[str] = []
         self._whole = whole
 
     def head(self, tree: Tree) -> float:
-        """Write the title and the sums; return where they end."""
+        """Draw the title and the sums; return where they end."""
         sums = tree.root.sums
         name = fitted(type_text(tree.root) or tree.name, _WIDTH - 2 * _MARGIN, 24)
         self._text(_MARGIN, _MARGIN + 18, name, 24, "name fill-text")
         facts = [
             f"{sums.parameters:,} parameters",
-            format_memory(sums.parameter_bytes),
+            format_bytes(sums.parameter_bytes),
             f"{sums.modules:,} modules",
         ]
         self._text(_MARGIN, _MARGIN + 42, "  ·  ".join(facts), 14, "fill-secondary")
         return _MARGIN + 62
 
-    def row_of_kinds(self, y: float, kinds: list[tuple[str, str]]) -> float:
-        """Write what the colours mean; return where that ends."""
+    def legend(self, y: float, kinds: list[tuple[str, str]]) -> float:
+        """Draw the legend; return where it ends."""
         x = _MARGIN
         for kind, ink in kinds:
             width = 18 + width_px(kind, _SMALL) + 16
@@ -102,7 +144,7 @@ class _Canvas:
         return y + 28
 
     def box(self, box: Box, x: float, y: float, width: float) -> float:
-        """Draw a box with all in it; return its height."""
+        """Draw a box with its content; return its height."""
         cards = _CARD * min(2, len(box.members) - 1)
         width -= cards
         height = _height(box) - cards
@@ -131,7 +173,7 @@ class _Canvas:
         return height + cards
 
     def _line(self, box: Box, x: float, y: float, width: float) -> None:
-        """Write what a box is and how much it has."""
+        """Draw the title of a box and its parameters."""
         node = box.node
         baseline = y + _ROW / 2 + 4.5
         parameters = sum(member.sums.parameters for member in box.members)
@@ -141,15 +183,15 @@ class _Canvas:
             self._rect(bar, y + _ROW / 2 - 2.5, _BAR, 5, "fill-grid", radius=2.5)
             filled = max(2.0, _BAR * min(1.0, parameters / self._whole))
             self._rect(bar, y + _ROW / 2 - 2.5, filled, 5, "fill-plain", radius=2.5)
-            said = format_param_count(parameters)
-            self._text(bar - 10, baseline, said, _SMALL, "fill-secondary", "end")
+            count = format_param_count(parameters)
+            self._text(bar - 10, baseline, count, _SMALL, "fill-secondary", "end")
         self._words(box, x + 14, baseline, right - _BAR - 66 - x - 14)
         tip = f"{node.path or node.type_name}: {parameters:,} parameters"
         tip = f"{tip} ({format_share(parameters, self._whole)})"
         self.shapes[-1] = f"<g><title>{_escaped(tip)}</title>{self.shapes[-1]}</g>"
 
     def _words(self, box: Box, x: float, y: float, room: float) -> None:
-        """Write the name of a box, how often it is there, and what it is."""
+        """Draw the name, the number and the class of a box."""
         node, count = box.node, len(box.members)
         words = []
         if box.level:
@@ -162,9 +204,9 @@ class _Canvas:
             what = f"{what}  ({count_of(node.sums.modules - 1, 'module')})"
         words.append((what, "fill-secondary" if box.level else "name fill-text"))
         spans: list[str] = []
-        for said, style in words:
+        for word, style in words:
             # Bold letters are wider than the estimate.
-            fits = fitted(said, room / 1.1, _FONT)
+            fits = fitted(word, room / 1.1, _FONT)
             room -= 1.1 * width_px(fits, _FONT) + 9
             if fits:
                 shift = ' dx="9"' if spans else ""
@@ -181,7 +223,7 @@ class _Canvas:
         width: float,
         lanes: dict[tuple[int, int], int],
     ) -> None:
-        """Draw what flows: straight to the next one, around the others to one further on."""
+        """Draw arrows: straight to the next box, around the others to a later one."""
         for source, target in box.arrows:
             (top, size), (end, end_size) = places[source], places[target]
             if target == source + 1:
@@ -215,7 +257,7 @@ class _Canvas:
 
 
 def _height(box: Box) -> float:
-    """Return how high a box is, with all in it and the cards behind it."""
+    """Return the height of a box with its content and the cards behind it."""
     cards = _CARD * min(2, len(box.members) - 1)
     if not box.children:
         return _ROW + cards
@@ -224,7 +266,7 @@ def _height(box: Box) -> float:
 
 
 def _gap(box: Box, place: int) -> float:
-    """Return the room above a child: more if an arrow comes down there."""
+    """Return the gap above a child: larger if an arrow crosses it."""
     if place == 0:
         return 0.0
     return _ARROW_GAP if (place - 1, place) in box.arrows else _GAP
@@ -233,13 +275,13 @@ def _gap(box: Box, place: int) -> float:
 def _lanes(box: Box) -> dict[tuple[int, int], int]:
     """Return the lane of each arrow that leads around others, the shortest nearest.
 
-    Those that find no lane are not drawn.
+    Arrows without a free lane are not drawn.
     """
     ends: list[list[tuple[int, int]]] = []
     lanes: dict[tuple[int, int], int] = {}
     skips = [arrow for arrow in box.arrows if arrow[1] > arrow[0] + 1]
     for source, target in sorted(skips, key=lambda arrow: (arrow[1] - arrow[0], arrow)):
-        for lane in range(_MOST_LANES):
+        for lane in range(_MAX_LANES):
             if lane == len(ends):
                 ends.append([])
             if all(target <= first or last <= source for first, last in ends[lane]):

@@ -1,4 +1,4 @@
-"""Which boxes a diagram has: like modules in a row are one, and there are never too many.
+"""Which boxes a diagram has: consecutive identical modules are one, and their number is limited.
 
 # Cost
 
@@ -12,14 +12,13 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from snapviewer.explorer.graph import flows
 from snapviewer.explorer.timing import ForwardStats
 from snapviewer.explorer.tree import ModuleNode, Tree
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much a diagram shows: boxes in all, boxes in one module, levels."""
+    """The limits of a diagram: boxes in total, boxes in one module, levels."""
 
     boxes: int = 160
     children: int = 24
@@ -28,10 +27,10 @@ class Limits:
 
 @dataclass(slots=True, eq=False)
 class Box:
-    """Like modules that stand in a row: the first of them, and all of them.
+    """Consecutive identical modules: the first of them, and all of them.
 
-    `hidden` is how many modules directly in it are not drawn. `arrows` lead from one of `children`
-    to a later one, by their places. `has_run` is False if a run was recorded and left it out.
+    `hidden` is how many direct children are not drawn. `arrows` lead from one of `children` to a
+    later one, by position. `has_run` is False if a run was recorded that did not call it.
     """
 
     node: ModuleNode
@@ -46,14 +45,14 @@ class Box:
 
 
 def boxes_of(tree: Tree, stats: ForwardStats | None, limits: Limits) -> Box:
-    """Return the box of the root, with those in it."""
+    """Return the root's box with all boxes in it."""
     alike = _signatures(tree.root)
     order = first_calls(stats)
     root = Box(tree.root, (tree.root,))
     by_path = {"": root}
     room = limits.boxes
     waiting = deque([root])
-    # Level by level, so that the room is used for what is above first.
+    # Level by level, so that upper levels use the available boxes first.
     while waiting:
         box = waiting.popleft()
         if not box.node.children:
@@ -69,14 +68,14 @@ def boxes_of(tree: Tree, stats: ForwardStats | None, limits: Limits) -> Box:
             box.children.append(child)
             by_path.update((member.path, child) for member in group)
             waiting.append(child)
-    _add_arrows(by_path, flows(stats))
+    _add_arrows(by_path, stats.edges() if stats else ())
     if not order:
         _follow_sequences(root)
     return root
 
 
 def _signatures(root: ModuleNode) -> dict[int, int]:
-    """Return a number for each module, by its identity; equal if they are made alike."""
+    """Return a number for each module by its id; identical modules have the same number."""
     numbers: dict[object, int] = {}
     found: dict[int, int] = {}
     for node in reversed(list(root.walk())):
@@ -91,9 +90,9 @@ def _signatures(root: ModuleNode) -> dict[int, int]:
 
 
 def first_calls(stats: ForwardStats | None) -> dict[str, int]:
-    """Return when each module, or the first in it, was called in the recorded run, by its path.
+    """Return the position of each module's first call in the recorded run, by path.
 
-    A list of blocks, say, is never called itself.
+    A list of blocks, which is never called itself, has the position of its first block.
     """
     first: dict[str, int] = {}
     for step in stats.flow if stats else ():
@@ -105,12 +104,12 @@ def first_calls(stats: ForwardStats | None) -> dict[str, int]:
 
 
 def _ordered(children: Sequence[ModuleNode], order: Mapping[str, int]) -> list[ModuleNode]:
-    """Return modules in the order in which they ran; those that did not come last."""
+    """Return modules in the order in which they ran; those that did not run come last."""
     return sorted(children, key=lambda node: order.get(node.path, math.inf))
 
 
 def _groups(nodes: Sequence[ModuleNode], alike: Mapping[int, int]) -> list[list[ModuleNode]]:
-    """Put modules together that stand in a row, are made alike, and are only numbered."""
+    """Group consecutive identical modules whose names are numbers."""
     groups: list[list[ModuleNode]] = []
     for node in nodes:
         last = groups[-1][-1] if groups else None
@@ -127,7 +126,7 @@ def _groups(nodes: Sequence[ModuleNode], alike: Mapping[int, int]) -> list[list[
 
 
 def _add_arrows(by_path: Mapping[str, Box], pairs: Iterable[tuple[str, str]]) -> None:
-    """Draw what flows between two modules where the boxes that hold them stand side by side."""
+    """Add an arrow for each flow, between the sibling boxes that contain its ends."""
     met = set()
     for source_path, target_path in pairs:
         source, target = _box_at(by_path, source_path), _box_at(by_path, target_path)
@@ -147,14 +146,14 @@ def _add_arrows(by_path: Mapping[str, Box], pairs: Iterable[tuple[str, str]]) ->
 
 
 def _box_at(by_path: Mapping[str, Box], path: str) -> Box:
-    """Return the smallest box that holds a module."""
+    """Return the smallest box that contains a module."""
     while path not in by_path:
         path = path.rpartition(".")[0]
     return by_path[path]
 
 
 def _follow_sequences(root: Box) -> None:
-    """Without a recorded run, only a `Sequential` tells what follows what."""
+    """Add arrows in each `Sequential`: without a recorded run, only its order is known."""
     waiting = [root]
     while waiting:
         box = waiting.pop()
