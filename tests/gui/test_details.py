@@ -128,7 +128,7 @@ def test_everything_is_shown(told: Pane) -> None:
         "2 allocations with this stack, 1.95 KiB together · 66 % of the peak",
     ]
     assert "alive\t1 – 5" in lines
-    assert "for\t4 events · 2.00 ms" in lines
+    assert "lifetime\t4 events · 2.00 ms" in lines
     assert "pending\t2 events · 1.00 ms" in lines
     assert "pool\tprivate pool 0, 3" in lines
     assert "during\tstep › forward" in lines
