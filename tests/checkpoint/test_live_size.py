@@ -180,7 +180,7 @@ def test_views_reach_each_byte_once(views: list[tuple[int, int, list[tuple[int, 
 
 
 def test_a_view_of_very_many_runs_is_counted_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(address_runs, "MOST_RUNS", 10)
+    monkeypatch.setattr(address_runs, "MAX_RUNS", 10)
     base = np.zeros((100, 2), np.int8)
 
     assert get_size_bytes([base[:, 0], base[:, 0]]) - get_size_bytes([None, None]) < 100

@@ -354,7 +354,7 @@ def test_keys_that_are_equal_as_text_stay_apart(save: Save) -> None:
 def test_a_wide_list_is_counted_but_not_listed_to_the_end(
     save: Save, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(entries, "MOST_ITEMS", 50)
+    monkeypatch.setattr(entries, "MAX_ITEMS", 50)
     path = save({"x": [float(i) for i in range(5000)]})
 
     results = analyzed(path)
@@ -367,7 +367,7 @@ def test_a_wide_list_is_counted_but_not_listed_to_the_end(
 def test_no_file_makes_more_entries_than_the_limit(
     save: Save, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(entries, "MOST_ENTRIES", 100)
+    monkeypatch.setattr(entries, "MAX_ENTRIES", 100)
     path = save({"x": [[i] * 9 for i in range(40)], "last": [1, 2]})
 
     info = analyzed(path)["variables"]
@@ -382,7 +382,7 @@ def test_variables_beyond_the_limit_are_counted_in_the_total(
 ) -> None:
     path = save([T("int8", (10,)) for _ in range(30)])
     everything = analyzed(path)
-    monkeypatch.setattr(entries, "MOST_VARIABLES", 7)
+    monkeypatch.setattr(entries, "MAX_VARIABLES", 7)
 
     results = analyzed(path)
 
@@ -493,7 +493,7 @@ def test_long_and_hostile_names_do_not_break_the_table(save: Save) -> None:
 def test_a_level_of_thousands_has_a_limited_number_of_rows(
     save: Save, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(table, "MOST_ROWS", 10)
+    monkeypatch.setattr(table, "MAX_ROWS", 10)
 
     text = table_of(analyzed(save(list(range(300)))))
 

@@ -554,7 +554,7 @@ def test_a_directory_without_checkpoints_says_so(tmp_path: Path, here: Here) -> 
     ran = here("pth", tmp_path)
 
     assert (ran.code, ran.out) == (1, "")
-    assert ran.err == f"snapviewer: no checkpoint is in this directory: {tmp_path}\n"
+    assert ran.err == f"snapviewer: no checkpoint in this directory: {tmp_path}\n"
 
 
 # Names

@@ -235,7 +235,7 @@ def test_of_too_many_values_none_is_called_new_without_looking(
     paths = tmp_path / "a.pth", tmp_path / "b.pth"
     write_pth(paths[0], {"a": 1, "b": 2, "c": 3, "d": 4})
     write_pth(paths[1], {"d": 4, "a": 2, "b": 2, "c": 3})
-    monkeypatch.setattr(checkpoint_values, "MOST_VALUES", 3)
+    monkeypatch.setattr(checkpoint_values, "MAX_VALUES", 3)
 
     found = diff(*paths).values
 

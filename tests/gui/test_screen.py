@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from snapviewer import Image, Screen, Timeline
-from snapviewer.report.picture.marks import Mark
+from snapviewer.report.picture.marks import PixelMark
 from support.display import screenshot, xvfb
 from support.marked_pictures import Pixels, any_marks, picture
 from support.timeline_cases import crowd, loaded
@@ -28,9 +28,9 @@ pytestmark = [
 
 WIDTH, HEIGHT = 320, 200
 MARKS = [
-    Mark(0, 20, WIDTH, 1, (200, 10, 30)),
-    Mark(-5, 30, 100, 100, (10, 200, 30), 90, over=True),
-    Mark(300, 0, 50, HEIGHT, (1, 2, 3), over=True),
+    PixelMark(0, 20, WIDTH, 1, (200, 10, 30)),
+    PixelMark(-5, 30, 100, 100, (10, 200, 30), 90, over=True),
+    PixelMark(300, 0, 50, HEIGHT, (1, 2, 3), over=True),
 ]
 
 

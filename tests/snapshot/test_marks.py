@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from snapviewer import Image, Timeline
-from snapviewer.report.picture.marks import Mark
+from snapviewer.report.picture.marks import PixelMark
 from support.marked_pictures import Pixels, any_marks, picture
 from support.timeline_cases import crowd, loaded
 
@@ -18,7 +18,7 @@ BACKGROUND = 2**32 - 1
 RED, BLUE = (255, 0, 0), (0, 0, 255)
 
 
-def painted(image: Image, marks: Sequence[Mark]) -> Pixels:
+def painted(image: Image, marks: Sequence[PixelMark]) -> Pixels:
     """What `image.marked` has to return."""
     opaque = np.full((*image.ids.shape, 1), 255)
     pixels = np.concatenate([image.rgb, opaque], axis=2).astype(np.float64)
@@ -54,7 +54,7 @@ def test_marks_find_the_background_of_a_picture_that_was_moved(timeline: Timelin
     moved = picture(timeline, (100, 80), events=(10, 110))
     for first in (20, 60, 13):
         moved = picture(timeline, (100, 80), events=(first, first + 100), previous=moved)
-    marks = [Mark(0, 0, 100, 80, RED), Mark(0, 0, 50, 80, BLUE, 99)]
+    marks = [PixelMark(0, 0, 100, 80, RED), PixelMark(0, 0, 50, 80, BLUE, 99)]
 
     assert (moved.marked(marks) == painted(moved, marks)).all()
 
@@ -63,7 +63,7 @@ def test_the_picture_itself_is_not_painted_on(timeline: Timeline) -> None:
     image = picture(timeline, (60, 40))
     before = image.marked(())
 
-    marked = image.marked([Mark(0, 0, 60, 40, RED, over=True)])
+    marked = image.marked([PixelMark(0, 0, 60, 40, RED, over=True)])
 
     assert (marked == [*RED, 255]).all()
     assert (image.rgb == before[..., :3]).all()
@@ -75,7 +75,7 @@ def test_a_mark_on_the_background_covers_no_allocation(timeline: Timeline) -> No
     image = picture(timeline, (60, 40))
     is_free = image.ids == BACKGROUND
 
-    marked = image.marked([Mark(0, 0, 60, 40, RED)])
+    marked = image.marked([PixelMark(0, 0, 60, 40, RED)])
 
     assert (marked[is_free] == [*RED, 255]).all()
     assert (marked[~is_free] == image.marked(())[~is_free]).all()

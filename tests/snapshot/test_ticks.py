@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from snapviewer.report.ticks import Piece, Ticks, byte_ticks, number_ticks, time_ticks
 from snapviewer.text.units import BYTE_UNITS
 
-MOST_BYTES = 2**64 - 1
+MAX_BYTES = 2**64 - 1
 
 
 def _width_of(label: str) -> float:
@@ -38,7 +38,7 @@ def _spans(draw: st.DrawFn, most: int) -> tuple[int, int]:
     return low, draw(st.integers(low + 1, most))
 
 
-@given(_spans(MOST_BYTES), st.integers(1, 40))
+@given(_spans(MAX_BYTES), st.integers(1, 40))
 def test_marks_of_bytes_are_few_even_and_within_the_axis(span: tuple[int, int], most: int) -> None:
     low, high = span
 
@@ -50,7 +50,7 @@ def test_marks_of_bytes_are_few_even_and_within_the_axis(span: tuple[int, int], 
     _assert_evenly_spaced(ticks)
 
 
-@given(_spans(MOST_BYTES), st.integers(2, 40))
+@given(_spans(MAX_BYTES), st.integers(2, 40))
 def test_a_label_of_bytes_says_exactly_where_it_is(span: tuple[int, int], most: int) -> None:
     ticks = byte_ticks(*span, max_ticks=most)
 
@@ -61,7 +61,7 @@ def test_a_label_of_bytes_says_exactly_where_it_is(span: tuple[int, int], most: 
         assert said == mark.value
 
 
-@given(st.integers(1, MOST_BYTES), st.integers(4, 40))
+@given(st.integers(1, MAX_BYTES), st.integers(4, 40))
 def test_an_axis_of_bytes_from_zero_has_some_marks(high: int, most: int) -> None:
     ticks = byte_ticks(0, high, max_ticks=most)
 

@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from snapviewer import Image, Timeline
-from snapviewer.report.picture.marks import Mark
+from snapviewer.report.picture.marks import PixelMark
 
 Pixels = npt.NDArray[np.uint8]
 
 
-def any_marks(random: Random, size: tuple[int, int]) -> list[Mark]:
+def any_marks(random: Random, size: tuple[int, int]) -> list[PixelMark]:
     """Marks of all kinds: lines, areas, empty ones, some outside and some far away."""
 
     def span(length: int) -> tuple[int, int]:
@@ -27,11 +27,11 @@ def any_marks(random: Random, size: tuple[int, int]) -> list[Mark]:
         lengths = {"line": 1, "empty": random.choice([0, -5, -(2**63)])}
         return start, lengths.get(kind, random.randint(1, length))
 
-    def mark() -> Mark:
+    def mark() -> PixelMark:
         (x, width), (y, height) = span(size[0]), span(size[1])
         red, green, blue = random.randbytes(3)
         alpha = random.choice([0, 1, 127, 128, 254, 255, random.randrange(256)])
-        return Mark(x, y, width, height, (red, green, blue), alpha, random.random() < 0.5)
+        return PixelMark(x, y, width, height, (red, green, blue), alpha, random.random() < 0.5)
 
     return [mark() for _ in range(random.randint(0, 8))]
 

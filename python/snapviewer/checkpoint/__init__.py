@@ -1,1 +1,1 @@
-"""What is in a checkpoint: summary, statistics, differences, values."""
+"""Checkpoints: their structure, values, statistics, differences and code."""

@@ -1,12 +1,12 @@
-"""How many bytes of memory some arrays and tensors reach, each byte once.
+"""The bytes of memory that arrays and tensors reach, each byte counted once.
 
-Views overlap, repeat and leave gaps. Each is taken apart into runs of neighbouring bytes, and the
-length of the union of all runs is the answer.
+Views overlap, repeat and leave gaps. Each is split into runs of contiguous bytes, and the union of
+all runs is measured.
 
 # Cost
 
 `O(runs × log runs)` time, 16 bytes a run. A contiguous view is one run. A view of more than
-`MOST_RUNS` runs is counted by itself, without looking for overlaps with others.
+`MAX_RUNS` runs is counted on its own, without overlaps with others.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-MOST_RUNS = 1 << 22
+MAX_RUNS = 1 << 22
 
 _Numbers = npt.NDArray[np.int64]
 
 
 class Reached:
-    """The bytes that have been reached so far, for each device.
+    """The bytes reached so far, for each device.
 
     >>> reached = Reached()
     >>> reached.add("cpu", 1000, 4, shape=(10,), strides=(4,))
@@ -51,13 +51,13 @@ class Reached:
         Args:
             device: Whose addresses these are.
             address: Of the first element.
-            item_bytes: The bytes of an element.
-            shape: How many elements there are along each dimension.
-            strides: How many bytes lie between neighbours, along each dimension.
+            item_bytes: The size of an element.
+            shape: The number of elements along each dimension.
+            strides: The bytes from one element to the next, along each dimension.
         """
         if item_bytes <= 0 or 0 in shape:
             return
-        # Other elements of a dimension with stride 0 are the same bytes again.
+        # A dimension with stride 0 reaches the same bytes again.
         steps = [(step, n) for step, n in zip(strides, shape, strict=True) if n > 1 and step]
         address += sum(step * (n - 1) for step, n in steps if step < 0)
         steps = sorted((abs(step), n) for step, n in steps)
@@ -66,7 +66,7 @@ class Reached:
             step, n = steps.pop(0)
             length += step * (n - 1)
         count = math.prod(n for _, n in steps)
-        if count > MOST_RUNS:
+        if count > MAX_RUNS:
             view = (device, address, length, *steps)
             if view not in self._alone:
                 self._alone.add(view)
@@ -78,7 +78,7 @@ class Reached:
         self._runs[device].append((starts, length))
 
     def total_bytes(self) -> int:
-        """Return how many bytes all views reach together."""
+        """Return the number of bytes that all views reach together."""
         return self._alone_bytes + sum(_union_bytes(runs) for runs in self._runs.values())
 
 
@@ -87,6 +87,6 @@ def _union_bytes(runs: Sequence[tuple[_Numbers, int]]) -> int:
     ends = np.concatenate([start + length for start, length in runs])
     order = np.argsort(starts, kind="stable")
     starts, ends = starts[order], np.maximum.accumulate(ends[order])
-    # What a run adds lies after the end of everything before it.
+    # A run adds what is beyond the end of everything before it.
     before = np.concatenate([starts[:1], ends[:-1]])
     return int(np.maximum(ends - np.maximum(starts, before), 0).sum())

@@ -1,7 +1,7 @@
-"""Which tensors of a file are learned, and which only kept: buffers, samples, an optimizer's.
+"""Which tensors of a file are parameters, and which are buffers, samples or optimizer state.
 
-A `.pt2` says it of each tensor, the code of a TorchScript archive of each class. State dicts do
-not, so names that torch gives to buffers have to do.
+A `.pt2` says so of each tensor, the code of a TorchScript archive of each class. A state dict does
+not, so tensors with the names that torch gives to buffers count as buffers.
 """
 
 from __future__ import annotations
@@ -13,29 +13,29 @@ from snapviewer import Checkpoint, SnapshotError
 from snapviewer._core import Tensor, Value
 from snapviewer.checkpoint.code import Archive, archive_of
 
-# How torch writes a class: its name, then the names of its parameters and buffers.
+# A class as torch writes it: its name, then the names of its parameters and buffers.
 _CLASS = re.compile(
     r"^class (\w+)\([\w.]+\):\n  __parameters__ = .*\n  __buffers__ = \[(.*)\]", re.M
 )
 _NAMES = ("running_mean", "running_var", "num_batches_tracked", "position_ids")
-# How the state dict of an optimizer is laid out: by the numbers of parameters.
+# The state dict of an optimizer has the numbers of parameters.
 _OPTIMIZER = re.compile(r"(^|\.)state\[\d+\]\.")
-# A list of an archive; quantized weights have a state, and layers that recur list their weights.
+# A list of an archive; quantized weights have a state, and recurrent layers list their weights.
 _LISTED = re.compile(r"(?<!\.state)(?<!\._flat_weights)\[\d+\]$")
 _SAMPLES = re.compile(r"sample_inputs(\[|$)")
-# A file may have modules inside of each other without end, and names of buffers in each.
-_MOST_MODULES = 100_000
-_MOST_NAMES = 1_000_000
-_LONGEST_WAY = 1024
+# A hostile file may nest modules without end, with many names in each.
+_MAX_MODULES = 100_000
+_MAX_NAMES = 1_000_000
+_MAX_PATH = 1024
 
 
 def is_sample(checkpoint: Checkpoint, name: str) -> bool:
-    """Tell whether a tensor is what an exported program was tried with, and no part of it."""
+    """Return whether a tensor is a sample input of an exported program."""
     return checkpoint.format == "pt2" and _SAMPLES.match(name) is not None
 
 
 def buffers_of(checkpoint: Checkpoint) -> frozenset[str]:
-    """Return the names of the tensors that a model keeps and does not learn."""
+    """Return the names of the tensors that are not parameters."""
     by_name = {
         tensor.name
         for tensor in checkpoint.tensors
@@ -55,7 +55,7 @@ def buffers_of(checkpoint: Checkpoint) -> frozenset[str]:
 
 
 def is_buffer(name: str, dtype: str) -> bool:
-    """Tell whether a tensor is kept rather than learned, by its name and type.
+    """Return whether a tensor is a buffer, by its name and type.
 
     >>> is_buffer("bn1.running_mean", "float32"), is_buffer("conv1.weight", "float32")
     (True, False)
@@ -64,7 +64,7 @@ def is_buffer(name: str, dtype: str) -> bool:
 
 
 def is_of_optimizer(name: str) -> bool:
-    """Tell whether a tensor is what an optimizer remembers of a parameter.
+    """Return whether a tensor is part of the state of an optimizer.
 
     >>> is_of_optimizer("optimizer.state[0].exp_avg"), is_of_optimizer("model.state.weight")
     (True, False)
@@ -73,9 +73,9 @@ def is_of_optimizer(name: str) -> bool:
 
 
 def _is_of_code(tensor: Tensor) -> bool:
-    """Tell whether a tensor is what only the code of an archive uses.
+    """Return whether a tensor is a constant of the code of an archive.
 
-    Such are numbers, which a trace keeps as float64, and lists that are attributes of a module,
+    These are numbers, which a trace keeps as float64, and lists that are attributes of a module,
     such as the anchors of a detector. Other constants are the weights of a frozen model.
     """
     if tensor.name.startswith("constants["):
@@ -84,7 +84,7 @@ def _is_of_code(tensor: Tensor) -> bool:
 
 
 def _in_code(archive: Archive) -> Iterator[str]:
-    """Walk through the modules, and yield the ways to the buffers of each."""
+    """Walk through the modules, and yield the paths of the buffers of each."""
     classes: dict[str, dict[str, tuple[str, ...]]] = {}
 
     def buffers(type_name: str) -> tuple[str, ...]:
@@ -98,14 +98,14 @@ def _in_code(archive: Archive) -> Iterator[str]:
         return classes[file].get(name, ())
 
     waiting: list[tuple[str, Value]] = [("", archive.checkpoint.root)]
-    modules, names = _MOST_MODULES, _MOST_NAMES
+    modules, names = _MAX_MODULES, _MAX_NAMES
     while waiting and names > 0:
         above, module = waiting.pop()
         here = buffers(module.type)[:names]
         names -= 1 + len(here)
         yield from (f"{above}{name}" for name in here)
-        if len(above) < _LONGEST_WAY and modules > 0:
-            inside = module.items(0, _MOST_MODULES)
+        if len(above) < _MAX_PATH and modules > 0:
+            inside = module.items(0, _MAX_MODULES)
             names -= len(inside)
             found = [(name, inner) for name, inner in inside if inner.type.startswith("__torch__.")]
             waiting += [(f"{above}{name}.", inner) for name, inner in found[:modules]]

@@ -1,13 +1,12 @@
-"""How much memory a live Python object takes, with everything that it holds.
+"""The memory of a live Python object, with everything that it holds.
 
-Each object counts once, however often it is met, and a cycle ends where it began. A tensor or array
-counts the bytes of memory that it reaches; what two of them share counts once. torch is looked for
-among the modules that are loaded, and never imported. Objects that misbehave (a `__sizeof__` that
-raises, a proxy whose attributes fail) count as far as they can be looked at; nothing is raised.
+Each object counts once, and so does memory that tensors and arrays share. torch is never imported:
+only what is loaded already is recognised. Objects that misbehave (a `__sizeof__` that raises, a
+proxy whose attributes fail) count as far as they can be inspected; nothing is raised.
 
 # Cost
 
-`O(objects)`; no recursion, so that depth does not matter.
+`O(objects)`, without recursion: any depth works.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ import numpy as np
 
 from .address_runs import Reached
 
-# They hold nothing; subclasses of them may.
-_PLAIN = frozenset({int, float, complex, bool, str, bytes, bytearray})
-# Shared by the whole program: they are there whether or not this object is.
-_OF_THE_PROGRAM = (
+# These hold nothing; subclasses may.
+_LEAF_TYPES = frozenset({int, float, complex, bool, str, bytes, bytearray})
+# Shared by the whole program, whether or not this object exists.
+_SHARED_TYPES = (
     type,
     types.ModuleType,
     types.FunctionType,
@@ -44,7 +43,7 @@ _LAYOUT_PARTS = {
 
 
 def get_size_bytes(obj: Any) -> int:
-    """Return the memory that an object takes, with all that it holds, in bytes.
+    """Return the memory of an object with everything that it holds, in bytes.
 
     Args:
         obj: Anything: a tensor, an array, a container, an object of any class.
@@ -60,7 +59,7 @@ def get_size_bytes(obj: Any) -> int:
     """
     reached = Reached()
     total = 0
-    # Objects stay here so that the id of one that was made for us is not given to another.
+    # Keeps objects alive, so that no id is used again.
     met: dict[int, object] = {}
     waiting: list[Any] = [obj]
     while waiting:
@@ -78,7 +77,7 @@ def get_size_bytes(obj: Any) -> int:
 
 
 def _look_at(item: Any, reached: Reached) -> tuple[int, list[Any]]:
-    """Return the bytes of the object itself, and what it holds."""
+    """Return the size of the object itself, and what it holds."""
     kind = type(item)
     if issubclass(kind, np.ndarray):
         reached.add("cpu", item.ctypes.data, item.itemsize, item.shape, item.strides)
@@ -91,7 +90,7 @@ def _look_at(item: Any, reached: Reached) -> tuple[int, list[Any]]:
         return 0, []
     if _is_of_torch(kind, "TypedStorage"):
         return 0, [item.untyped()]
-    if kind in _PLAIN or issubclass(kind, _OF_THE_PROGRAM):
+    if kind in _LEAF_TYPES or issubclass(kind, _SHARED_TYPES):
         return _own_bytes(item), []
     return _own_bytes(item), [*_items(item, kind), *_attributes(item, kind)]
 
@@ -114,7 +113,7 @@ def _look_at_tensor(item: Any, reached: Reached) -> tuple[int, list[Any]]:
     width = item.element_size()
     try:
         address, strides = item.data_ptr(), [step * width for step in item.stride()]
-    except RuntimeError:  # one without memory of its own, such as a fake tensor
+    except RuntimeError:  # without memory of its own, such as a fake tensor
         return item.numel() * width, []
     reached.add(str(item.device), address, width, tuple(item.shape), strides)
     is_per_channel = item.is_quantized and "channel" in str(item.qscheme())
@@ -132,7 +131,7 @@ def _own_bytes(item: object) -> int:
     return 0
 
 
-# Subclasses may override how they are walked; the containers' own way runs no code of theirs.
+# Subclasses may override iteration; the built-in one runs none of their code.
 _WALKS: tuple[tuple[type, Callable[[Any], Iterable[Any]]], ...] = (
     (dict, lambda item: (part for pair in dict.items(item) for part in pair)),
     (list, list.__iter__),
@@ -148,7 +147,7 @@ def _items(item: Any, kind: type) -> Iterable[Any]:
 
 
 def _attributes(item: Any, kind: type) -> list[Any]:
-    """Return what is in an object's `__dict__` (itself included) and in its slots."""
+    """Return an object's `__dict__` (itself included) and the values of its slots."""
     found = []
     for cls in kind.__mro__:
         for member in vars(cls).values():

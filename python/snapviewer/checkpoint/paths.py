@@ -1,4 +1,4 @@
-"""Which checkpoints names on a command line stand for: files, wildcards and directories."""
+"""Names on a command line as checkpoint files: files, wildcards and directories."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class FailedFile:
 
 
 def failed_file(file: str, reason: str) -> FailedFile:
-    """Say why a file failed, without its name: that is told beside the reason.
+    """Return a failure; its reason does not repeat the name of the file.
 
     >>> failed_file("a.pth", "not a checkpoint: a.pth").reason
     'not a checkpoint'
@@ -31,21 +31,21 @@ def failed_file(file: str, reason: str) -> FailedFile:
 
 
 def is_wildcard(name: str) -> bool:
-    """Tell whether a name stands for files, rather than being one."""
+    """Return whether a name is a wildcard, and not a file."""
     return glob.has_magic(name) and not os.path.lexists(name)
 
 
-def expanded(names: Sequence[str]) -> tuple[list[str], list[FailedFile]]:
-    """Return the files that names stand for, each once, and the names that stand for none."""
+def expand_names(names: Sequence[str]) -> tuple[list[str], list[FailedFile]]:
+    """Return the files that names stand for, each once, and the names without files."""
     files: dict[str, None] = {}
     failed = []
     for name in names:
         if os.path.isdir(name):
-            found, reason = in_directory(name), "no checkpoint is in this directory"
+            found, reason = in_directory(name), "no checkpoint in this directory"
         elif is_wildcard(name):
             everything = sorted(glob.glob(name, recursive=True))
             found = [file for file in everything if not os.path.isdir(file)]
-            reason = "no file has such a name"
+            reason = "no matching file"
         else:
             found, reason = [name], ""
         files.update(dict.fromkeys(found))
@@ -55,21 +55,21 @@ def expanded(names: Sequence[str]) -> tuple[list[str], list[FailedFile]]:
 
 
 def one_file(name: str) -> str:
-    """Return the checkpoint that a name stands for: itself, or the one in a directory.
+    """Return the checkpoint of a name: itself, or the only one in a directory.
 
     Raises:
-        SnapshotError: There is none, or several are there.
+        SnapshotError: There is none, or there are several.
     """
-    files, failed = expanded([name])
+    files, failed = expand_names([name])
     if failed:
         raise SnapshotError(f"{failed[0].reason}: {name}")
     if len(files) > 1:
-        raise SnapshotError(f"{len(files):,} checkpoints are there, and one can be opened: {name}")
+        raise SnapshotError(f"{len(files):,} checkpoints found, expected one: {name}")
     return files[0]
 
 
 def in_directory(directory: str) -> list[str]:
-    """Return the indexes directly in a directory: they name the other files. Else all checkpoints.
+    """Return the indexes in a directory, which name the other files, or else its checkpoints.
 
     Raises:
         OSError: The directory cannot be read.

@@ -4,7 +4,7 @@ Tensors that are the same view of the same storage (tied weights) are measured o
 
 # Cost
 
-One pass or two over the bytes of the tensors, in parallel; the memory is bounded.
+One or two passes over the bytes of the tensors, in parallel and in bounded memory.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from snapviewer.text.progress import part_of
 if TYPE_CHECKING:
     from snapviewer._core import Checkpoint, Stats, Tensor
 
-Measured = dict[int, "Stats | str"]
-"""For the index of each tensor its statistics, or why there are none."""
+TensorStats = dict[int, "Stats | str"]
+"""For the index of each tensor its statistics, or the reason why there are none."""
 
 
 def measure(
@@ -29,14 +29,14 @@ def measure(
     bins: int = 64,
     progress: Callable[[int, int], object] | None = None,
     cancel: Event | None = None,
-) -> Measured:
+) -> TensorStats:
     """Measure all tensors of a checkpoint.
 
     Args:
         checkpoint: The checkpoint.
-        bins: How many bins the histograms have.
-        progress: Called with (done, total) bytes now and then.
-        cancel: Asked now and then whether to stop.
+        bins: The number of bins of the histograms.
+        progress: Called with (done, total) bytes from time to time.
+        cancel: Set to stop.
 
     Raises:
         CancelledError: `cancel` was set.
@@ -45,7 +45,7 @@ def measure(
     tensors = checkpoint.tensors
     total = sum(tensor.logical_bytes for tensor in tensors)
     known: dict[object, Stats | str] = {}
-    measured: Measured = {}
+    measured: TensorStats = {}
     done = 0
     for index, tensor in enumerate(tensors):
         view = _view_of(tensor, index)
@@ -65,7 +65,7 @@ def measure(
 
 
 def _view_of(tensor: Tensor, index: int) -> object:
-    """Return what is equal for tensors with the same elements in the same place."""
+    """Return a key that is equal for tensors with the same elements in the same place."""
     if tensor.storage is None or tensor.parts:
         return index
     place = (tensor.file, tensor.storage, tensor.offset, tensor.stride)

@@ -1,4 +1,4 @@
-"""What a checkpoint's structure says: types, storages shared or unused, what would make it smaller.
+"""A summary of a checkpoint's structure: types, shared and wasted storages, possible savings.
 
 # Invariants
 
@@ -6,7 +6,7 @@ The bytes that the advice saves add up to the checkpoint's `wasted_bytes`.
 
 # Cost
 
-`O(tensors + storages)`; no byte of a tensor is read.
+`O(tensors + storages)`; no element of a tensor is read.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ SORTS = ("file", "name", "size", "waste", "dtype")
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
-    """Some tensors that have something in common: a type, or the beginning of their names."""
+class TensorGroup:
+    """The totals of tensors with the same type, or the same beginning of their names."""
 
     name: str
     tensors: int
@@ -35,7 +35,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Sharing:
+class SharedStorage:
     """Tensors that are views of one storage."""
 
     storage: Storage
@@ -43,43 +43,43 @@ class Sharing:
 
 
 @dataclass(frozen=True, slots=True)
-class Advice:
-    """What to do about a storage that is larger than its tensors need."""
+class StorageAdvice:
+    """A storage that is larger than its tensors need, and how to save a smaller file."""
 
     storage: Storage
     tensors: tuple[Tensor, ...]
-    """Those to save clones of; none if no tensor uses the storage."""
+    """The tensors to clone; none if no tensor uses the storage."""
 
     @property
     def saved_bytes(self) -> int:
-        """How many bytes that saves."""
+        """The bytes that this saves."""
         return self.storage.bytes - self.storage.clone_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A checkpoint, and what follows from its structure."""
+    """A checkpoint and the summary of its structure."""
 
     file: str
     checkpoint: Checkpoint
     tensors: tuple[Tensor, ...]
     elements: int
-    dtypes: tuple[Share, ...]
+    dtypes: tuple[TensorGroup, ...]
     """The most bytes first."""
-    sharing: tuple[Sharing, ...]
+    sharing: tuple[SharedStorage, ...]
     """The largest storage first."""
     group_of: dict[int, int]
-    """From the index of a tensor to that of its first group in `sharing`."""
-    advice: tuple[Advice, ...]
-    """What saves most first."""
+    """From the index of a tensor to the index of its first group in `sharing`."""
+    advice: tuple[StorageAdvice, ...]
+    """The largest savings first."""
 
 
 def summary_of(checkpoint: Checkpoint, file: str) -> Summary:
-    """Find out what a checkpoint's structure says.
+    """Summarize a checkpoint.
 
     Args:
         checkpoint: The checkpoint.
-        file: How its file is called where it is told of.
+        file: The name of its file in reports.
     """
     tensors = checkpoint.tensors
     storages = sorted(checkpoint.storages, key=lambda storage: -storage.bytes)
@@ -90,7 +90,7 @@ def summary_of(checkpoint: Checkpoint, file: str) -> Summary:
             group_of.setdefault(index, group)
     users = {id(storage): tuple(tensors[i] for i in storage.tensors) for storage in storages}
     advice = [
-        Advice(storage, users[id(storage)])
+        StorageAdvice(storage, users[id(storage)])
         for storage in storages
         if storage.bytes > storage.clone_bytes
     ]
@@ -100,19 +100,19 @@ def summary_of(checkpoint: Checkpoint, file: str) -> Summary:
         tensors=tensors,
         elements=sum(map(elements_of, tensors)),
         dtypes=_shares(tensors, lambda tensor: tensor.dtype),
-        sharing=tuple(Sharing(storage, users[id(storage)]) for storage in shared),
+        sharing=tuple(SharedStorage(storage, users[id(storage)]) for storage in shared),
         group_of=group_of,
         advice=tuple(sorted(advice, key=lambda item: -item.saved_bytes)),
     )
 
 
 def elements_of(tensor: Tensor) -> int:
-    """Return how many elements a tensor has."""
+    """Return the number of elements of a tensor."""
     return math.prod(tensor.shape)
 
 
 def order_of(tensors: Sequence[Tensor], sort: str) -> list[int]:
-    """Return the indexes of tensors in one of the orders `SORTS`; equals stay in the file's."""
+    """Return the indexes of tensors in one of the orders `SORTS`; it is stable."""
     keys: dict[str, Callable[[int], Any]] = {
         "file": lambda index: index,
         "name": lambda index: _natural(tensors[index].name),
@@ -123,8 +123,8 @@ def order_of(tensors: Sequence[Tensor], sort: str) -> list[int]:
     return sorted(range(len(tensors)), key=keys[sort])
 
 
-def groups_of(tensors: Sequence[Tensor], depth: int) -> tuple[Share, ...]:
-    """Add tensors up by the first parts of their names, in the order of the file."""
+def groups_of(tensors: Sequence[Tensor], depth: int) -> tuple[TensorGroup, ...]:
+    """Group tensors by the first parts of their names, in the order of the file."""
     groups = _shares(tensors, lambda tensor: prefix_of(tensor.name, depth), is_sorted=False)
     return tuple(groups)
 
@@ -141,12 +141,12 @@ def prefix_of(name: str, depth: int) -> str:
 
 def _shares(
     tensors: Sequence[Tensor], key: Callable[[Tensor], str], *, is_sorted: bool = True
-) -> tuple[Share, ...]:
+) -> tuple[TensorGroup, ...]:
     groups: dict[str, list[Tensor]] = defaultdict(list)
     for tensor in tensors:
         groups[key(tensor)].append(tensor)
     shares = [
-        Share(
+        TensorGroup(
             name,
             len(group),
             sum(map(elements_of, group)),
@@ -158,7 +158,7 @@ def _shares(
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    """Order `layers.2` before `layers.10`: longer runs of digits are larger numbers."""
+    """Return a key that orders `layers.2` before `layers.10`."""
     return [
         (len(part.lstrip("0")), part.lstrip("0")) if part.isdecimal() else (-1, part)
         for part in re.split(r"(\d+)", name)

@@ -1,15 +1,12 @@
-"""A checkpoint's plain values: what is worth showing of them, and what changed.
-
-Beside its tensors a checkpoint has an epoch, a learning rate, a prompt. Here they are found without
-opening what is only tensors.
+"""The plain values of a checkpoint beside its tensors, such as an epoch or a prompt, and changes.
 
 # Invariants
 
-Nothing is followed into itself, and how much is looked at is limited, whatever a file holds.
+Cycles end, and the number of visited values is limited, whatever the file holds.
 
 # Cost
 
-`O(values)`, of which there are at most `MOST_VALUES`.
+`O(values)`, of which there are at most `MAX_VALUES`.
 """
 
 from __future__ import annotations
@@ -24,13 +21,13 @@ from snapviewer.text.sanitize import shorten_middle
 if TYPE_CHECKING:
     from snapviewer._core import Value
 
-MOST_VALUES = 20_000
-_MOST_ITEMS = 1_000_000  # looked at in a file, tensors included
-_MOST_LABEL = 100  # characters
-_MOST_DEPTH = 32
-_SHOWN_DEPTH = 2  # how deep what holds tensors is opened to show the plain values beside them
-_SMALL = 200  # values of a container that is shown whole
-_MOST_TEXT = 200  # characters
+MAX_VALUES = 20_000
+_MAX_ITEMS = 1_000_000  # visited in a file, tensors included
+_MAX_LABEL = 100  # characters
+_MAX_DEPTH = 32
+_SHOWN_DEPTH = 2  # levels of containers with tensors in which plain values are shown
+_SMALL = 200  # values of a container that is shown as one
+_MAX_TEXT = 200  # characters
 _CHUNK = 1024
 
 _PLAIN = ("dict", "OrderedDict", "defaultdict", "list", "tuple")
@@ -38,8 +35,8 @@ _BRACKETS = {"list": "[]", "tuple": "()", "set": "{}", "frozenset": "{}"}
 
 
 @dataclass(frozen=True, slots=True)
-class Plain:
-    """A value that is no tensor and holds none, and where it is."""
+class PlainValue:
+    """A value that is not a tensor and holds none, and its path."""
 
     name: str
     type: str
@@ -48,7 +45,7 @@ class Plain:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """What is compared of a value; of a container that is not empty, only the type."""
+    """The part of a value that is compared: of a container that is not empty, its type."""
 
     type: str
     preview: str | None
@@ -57,13 +54,13 @@ class Leaf:
 
     @property
     def text(self) -> str:
-        """The value in a few words."""
+        """A short text for the value."""
         return self.type if self.preview is None else self.preview
 
 
 @dataclass(frozen=True, slots=True)
 class ValuesDiff:
-    """Which plain values changed, by where they are."""
+    """The plain values that changed, by their paths."""
 
     added: dict[str, Leaf]
     removed: dict[str, Leaf]
@@ -71,31 +68,31 @@ class ValuesDiff:
 
     @property
     def is_equal(self) -> bool:
-        """Whether nothing changed, as far as was looked."""
+        """Whether no visited value changed."""
         return not (self.added or self.removed or self.changed)
 
 
-def plain_values(root: Value) -> tuple[Plain, ...]:
-    """Find the plain values near the top of a file, and small containers without tensors."""
+def plain_values(root: Value) -> tuple[PlainValue, ...]:
+    """Return the plain values near the top of a file, and small containers without tensors."""
     if not root.is_container:
         is_plain = root.tensor is None
-        return (Plain("root", root.type, root.preview or ""),) if is_plain else ()
-    found: list[Plain] = []
+        return (PlainValue("root", root.type, root.preview or ""),) if is_plain else ()
+    found: list[PlainValue] = []
     names: Counter[str] = Counter()
-    room = _MOST_ITEMS
+    room = _MAX_ITEMS
     met = {root}
     queue = deque([("", root, 0)])
     while queue:
         place, owner, depth = queue.popleft()
         for label, value in _items(owner):
             room -= 1
-            if room < 0 or len(found) >= MOST_VALUES:
+            if room < 0 or len(found) >= MAX_VALUES:
                 return tuple(found)
             if value.tensor is not None or value in met:
                 continue
             name = _joined(place, label)
             if not value.is_container:
-                found.append(Plain(_free(names, name), value.type, value.preview or ""))
+                found.append(PlainValue(_free(names, name), value.type, value.preview or ""))
                 continue
             met.add(value)
             holds_tensors, count = _inside(value)
@@ -103,14 +100,14 @@ def plain_values(root: Value) -> tuple[Plain, ...]:
             if holds_tensors and depth < _SHOWN_DEPTH and value.type in _PLAIN:
                 queue.append((name, value, depth + 1))
             elif not holds_tensors and 0 < count <= _SMALL:
-                found.append(Plain(_free(names, name), value.type, _text(value)))
+                found.append(PlainValue(_free(names, name), value.type, _text(value)))
     return tuple(found)
 
 
 def _inside(container: Value) -> tuple[bool, int]:
-    """Tell whether a container holds tensors, as far as it is small, and how much it holds."""
+    """Return whether a small container holds tensors, and how many values."""
     met = {container}
-    # Depth first: of a thousand samples, the first has the tensor that is looked for.
+    # Depth first: of a thousand samples, the first has a tensor.
     stack = [_items(container)]
     count = 0
     while stack:
@@ -129,15 +126,15 @@ def _inside(container: Value) -> tuple[bool, int]:
 
 
 def _text(value: Value, levels: int = 3) -> str:
-    """Say a container as Python would, shortened."""
+    """Format a container as Python would, shortened."""
     if not value.is_container:
         return value.type if value.preview is None else value.preview
     brackets = _BRACKETS.get(value.type, "{}" if value.type in _PLAIN else "()")
     name = "" if value.type in _PLAIN or value.type in _BRACKETS else value.type
     parts: list[str] = []
-    room = _MOST_TEXT
+    room = _MAX_TEXT
     for label, item in value.items(0, 8) if levels else []:
-        if room < 0:  # so that what is in many places costs no more than what is shown
+        if room < 0:
             break
         inner = _text(item, levels - 1)
         is_numbered = value.type in _BRACKETS and label.startswith("[")
@@ -146,13 +143,13 @@ def _text(value: Value, levels: int = 3) -> str:
     if len(parts) < (value.count or 0):
         parts.append("…")
     text = f"{name}{brackets[0]}{', '.join(parts)}{brackets[1]}"
-    return text if len(text) <= _MOST_TEXT else f"{text[: _MOST_TEXT - 1]}…"
+    return text if len(text) <= _MAX_TEXT else f"{text[: _MAX_TEXT - 1]}…"
 
 
 def values_diff(before: Value, after: Value) -> ValuesDiff:
     """Compare the plain values of two files.
 
-    Where a file has more than are looked at, what the other has beyond is not called new.
+    Where not all values of a file are visited, nothing is reported as added or removed.
     """
     (old, old_is_whole), (new, new_is_whole) = leaves_of(before), leaves_of(after)
     return ValuesDiff(
@@ -168,13 +165,13 @@ def values_diff(before: Value, after: Value) -> ValuesDiff:
 
 def _differ(old: Leaf, new: Leaf) -> bool:
     if old.is_opened or new.is_opened:
-        # Containers: what they hold is told of by itself.
+        # The contents of containers are compared on their own.
         return old.type != new.type
     return old != new
 
 
 def leaves_of(root: Value) -> tuple[dict[str, Leaf], bool]:
-    """Return what is compared of a file's values, by name, and whether that is all of them."""
+    """Return the leaves of a file by path, and whether these are all."""
     leaves: dict[str, Leaf] = {}
     names: Counter[str] = Counter()
     if root.tensor is not None:
@@ -182,13 +179,13 @@ def leaves_of(root: Value) -> tuple[dict[str, Leaf], bool]:
     if not root.is_container:
         return {"root": _leaf(root)}, True
     is_whole = True
-    room = _MOST_ITEMS
+    room = _MAX_ITEMS
     queue: deque[tuple[str, tuple[Value, ...]]] = deque([("", (root,))])
     while queue:
         place, way = queue.popleft()
         for label, value in _items(way[-1]):
             room -= 1
-            if room < 0 or len(leaves) >= MOST_VALUES:
+            if room < 0 or len(leaves) >= MAX_VALUES:
                 return leaves, False
             if value.tensor is not None:
                 continue
@@ -196,7 +193,7 @@ def leaves_of(root: Value) -> tuple[dict[str, Leaf], bool]:
             leaves[name] = _leaf(value)
             if not leaves[name].is_opened or value in way:
                 continue
-            if len(way) < _MOST_DEPTH:
+            if len(way) < _MAX_DEPTH:
                 queue.append((name, (*way, value)))
             else:
                 is_whole = False
@@ -211,13 +208,13 @@ def _leaf(value: Value) -> Leaf:
 
 
 def _items(container: Value) -> Iterator[tuple[str, Value]]:
-    """Yield the items of a container, in chunks: it may have millions."""
+    """Yield the items of a container in chunks: it may have millions."""
     for start in range(0, container.count or 0, _CHUNK):
         yield from container.items(start, start + _CHUNK)
 
 
 def _clipped(label: str) -> str:
-    return shorten_middle(label, _MOST_LABEL)
+    return shorten_middle(label, _MAX_LABEL)
 
 
 def _joined(place: str, label: str) -> str:
@@ -226,6 +223,6 @@ def _joined(place: str, label: str) -> str:
 
 
 def _free(names: Counter[str], name: str) -> str:
-    """Keep apart what is only alike as text, such as the keys 1 and "1"."""
+    """Number names that are equal only as text, such as the keys 1 and "1"."""
     names[name] += 1
     return name if names[name] == 1 else f"{name} ({names[name]})"

@@ -1,9 +1,9 @@
-"""From the inert tree of a checkpoint to the nested dicts that the analyzer returns.
+"""The variables of a checkpoint as the nested dicts that `pth_analyzer` returns.
 
-Each thing is told with its own size. What is met again (a cycle, an object in two places) is
-named with `same_as` and not followed, and a tensor on another one's storage says so; the total and
-the sizes of collections count such memory once. Levels below `max_depth`, and items beyond a limit,
-are not dropped in silence: `truncated` and `hidden_items` tell of them.
+An object that occurs again (a cycle, or in two places) has `same_as` and is not followed, and a
+tensor on the storage of another one says so; the total and the sizes of collections count such
+memory once. Levels below `max_depth` and items beyond a limit are counted in `hidden_items`, with
+`truncated`.
 
 # Invariants
 
@@ -11,13 +11,13 @@ are not dropped in silence: `truncated` and `hidden_items` tell of them.
 
 # Cost
 
-`O(entries)`, of which there are at most `MOST_ENTRIES`; the core adds up the sizes.
+`O(entries)`, of which there are at most `MAX_ENTRIES`; the core adds up the sizes.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from snapviewer.text.units import format_size
@@ -25,19 +25,19 @@ from snapviewer.text.units import format_size
 if TYPE_CHECKING:
     from snapviewer._core import Checkpoint, Tensor, Value
 
-MOST_VARIABLES = 100_000
-MOST_ITEMS = 10_000  # of a nested container: a model's state has thousands
-MOST_ENTRIES = 200_000  # of a file
+MAX_VARIABLES = 100_000
+MAX_ITEMS = 10_000  # of a nested container: a model's state has thousands
+MAX_ENTRIES = 200_000  # of a file
 _CHUNK = 1024
 
 _NO_TENSORS = ("ndarray", "storage")
-_MOST_PLACE = 300  # labels of the way to a value
+_MAX_PLACE = 300  # labels of a path
 
 Entry = dict[str, Any]
 
 
 class _Place(NamedTuple):
-    """The way to a value. As text, the ways to values that nest deeply would fill the memory."""
+    """The path of a value. As text, the paths of deeply nested values would fill the memory."""
 
     above: _Place | None
     label: str
@@ -45,7 +45,7 @@ class _Place(NamedTuple):
     def __str__(self) -> str:
         labels: list[str] = []
         place: _Place | None = self
-        while place is not None and len(labels) < _MOST_PLACE:
+        while place is not None and len(labels) < _MAX_PLACE:
             labels.append(place.label)
             place = place.above
         if place is not None:
@@ -55,7 +55,7 @@ class _Place(NamedTuple):
 
 
 class Variables:
-    """What `analyze_pth_file` tells of a checkpoint's tree."""
+    """The variables of a checkpoint and their total size."""
 
     def __init__(self, checkpoint: Checkpoint, max_depth: int) -> None:
         self.variables: OrderedDict[str, Entry] = OrderedDict()
@@ -64,23 +64,23 @@ class Variables:
         self._entries = 0
         self._tensors: tuple[Tensor, ...] = checkpoint.tensors
         self._first_on_storage = _first_on_storage(checkpoint)
-        self._places: dict[Value, _Place] = {}  # of containers and tensors that were met
+        self._places: dict[Value, _Place] = {}  # of containers and tensors so far
         root = checkpoint.root
         if root.is_container:
             self._places[root] = _Place(None, "the file itself")
             self.count = root.count or 0
         else:
             self.count = 1
-        for label, value in _items(root, MOST_VARIABLES) if root.is_container else [("root", root)]:
+        for label, value in _items(root, MAX_VARIABLES) if root.is_container else [("root", root)]:
             self._add(self.variables, label, value)
 
     @property
     def hidden(self) -> int:
-        """How many variables are beyond the limit."""
+        """The number of variables beyond the limit."""
         return self.count - len(self.variables)
 
     def _add(self, contents: OrderedDict[str, Entry], label: str, value: Value) -> None:
-        """Add a variable, and below it what it holds; a stack instead of recursion."""
+        """Add a variable and what it holds, with a stack instead of recursion."""
         place = _Place(None, label)
         top = self._entry(value, place)
         contents[_free(contents, label)] = top
@@ -100,13 +100,13 @@ class Variables:
                 stack.append((entry, below, inside))
 
     def _inside(self, entry: Entry, value: Value, level: int) -> Iterator[tuple[str, Value]]:
-        """Return the items to show of a container, and note how many are hidden."""
+        """Return the items of a container to show, and count the hidden ones."""
         count = entry.get("num_items")
         if count is None or "same_as" in entry or not value.is_container:
             return iter(())
-        room = max(MOST_ENTRIES - self._entries, 0)
-        shown = min(count, MOST_ITEMS, room) if level < self._max_depth else 0
-        # Room is taken at once: what comes later in the file cannot take it from this container.
+        room = max(MAX_ENTRIES - self._entries, 0)
+        shown = min(count, MAX_ITEMS, room) if level < self._max_depth else 0
+        # Reserved at once, so that containers within do not use it up.
         self._entries += shown
         entry["contents"] = OrderedDict()
         if shown < count:
@@ -136,7 +136,7 @@ class Variables:
     def _tensor_entry(self, index: int, name: str) -> Entry:
         tensor = self._tensors[index]
         entry: Entry = {
-            # A parameter is a tensor, too, and so is an object of a class made of tensors.
+            # Also for parameters and objects of tensor subclasses.
             "type": name if tensor.kind in _NO_TENSORS else "torch.Tensor",
             "class": name,
             "kind": tensor.kind,
@@ -152,7 +152,7 @@ class Variables:
 
 
 def _first_on_storage(checkpoint: Checkpoint) -> dict[int, int]:
-    """Map tensors to the first one on their storage where that is another."""
+    """Map tensors to the first one on their storage, if that is another."""
     return {
         index: storage.tensors[0]
         for storage in checkpoint.storages
@@ -162,16 +162,72 @@ def _first_on_storage(checkpoint: Checkpoint) -> dict[int, int]:
 
 
 def _items(value: Value, most: int) -> Iterator[tuple[str, Value]]:
-    """Yield the items of a container, in chunks: it may have millions."""
+    """Yield the items of a container in chunks: it may have millions."""
     end = min(value.count or 0, most)
     for start in range(0, end, _CHUNK):
         yield from value.items(start, min(start + _CHUNK, end))
 
 
 def _free(contents: OrderedDict[str, Entry], label: str) -> str:
-    """Keep apart what is only alike as text, such as the keys 1 and "1"."""
+    """Number names that are equal only as text, such as the keys 1 and "1"."""
     name, number = label, 2
     while name in contents:
         name = f"{label} ({number})"
         number += 1
     return name
+
+
+class Field(NamedTuple):
+    """The expected type of a variable."""
+
+    type: str | None
+    """Its type as in the results; None for any."""
+    is_required: bool = True
+
+
+# The variables that WanVideo's data processing saves; a file may have more.
+WANVIDEO: Mapping[str, Field] = {
+    "video_latent": Field("torch.Tensor"),
+    "prompt": Field("str"),
+    "video_id": Field("str"),
+    "video": Field("torch.Tensor", is_required=False),
+}
+
+
+def check_structure(
+    results: Mapping[str, Any], expected_keys: Mapping[str, Field] | Iterable[str] = WANVIDEO
+) -> list[str]:
+    """Compare the variables of a file with the expected ones.
+
+    Args:
+        results: The result of `analyze_pth_file`, or one of its entries that has contents.
+        expected_keys: Names, or names with the expected types.
+
+    Returns:
+        A sentence for each difference.
+
+    >>> check_structure({"variables": {"prompt": {"type": "int"}}}, {"prompt": Field("str")})
+    ["'prompt' is of type int, not str"]
+    >>> check_structure({"variables": {}}, ["prompt"])
+    ["Missing expected key 'prompt'"]
+    """
+    if isinstance(expected_keys, Mapping):
+        expected = dict(expected_keys)
+    else:
+        expected = {key: Field(None) for key in expected_keys}
+    there = results.get("variables", results.get("contents", {}))
+    complaints = []
+    for key, field in expected.items():
+        if key not in there:
+            if field.is_required:
+                complaints.append(f"Missing expected key {key!r}")
+        elif field.type is not None and there[key]["type"] != field.type:
+            complaints.append(f"{key!r} is of type {there[key]['type']}, not {field.type}")
+    return complaints
+
+
+def structure_of(results: Mapping[str, Any]) -> str | None:
+    """Return the name of the known structure of a file or of one of its variables, or None."""
+    owners = [results, *results["variables"].values()]
+    is_wanvideo = any(not check_structure(owner) for owner in owners)
+    return "WanVideo" if is_wanvideo else None

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from threading import Event
 
 from snapviewer import _core
-from snapviewer.checkpoint.paths import FailedFile, expanded, is_wildcard
-from snapviewer.checkpoint.statistics import Measured, measure
+from snapviewer.checkpoint.paths import FailedFile, expand_names, is_wildcard
+from snapviewer.checkpoint.statistics import TensorStats, measure
 from snapviewer.checkpoint.summary import SORTS, summary_of
 from snapviewer.report.checkpoint import json as json_report
 from snapviewer.report.checkpoint import text as text_report
@@ -65,11 +65,11 @@ def _bins(text: str) -> int:
 
 def _pth(options: argparse.Namespace) -> None:
     check_outputs(options, inputs=options.files, suffixes=FORMATS)
-    files, failed = expanded(options.files)
+    files, failed = expand_names(options.files)
     is_one = len(options.files) == 1 and len(files) + len(failed) == 1
     other = options.compare or options.baseline
     if other is not None:
-        others, missing = expanded([other])
+        others, missing = expand_names([other])
         if not is_one or len(others) + len(missing) != 1:
             raise UsageError("compare one FILE with one OTHER")
         _require(failed + missing)
@@ -91,7 +91,7 @@ def _require(failed: Sequence[FailedFile]) -> None:
 
 def _analyzed(
     file: str, options: argparse.Namespace, cancel: Event
-) -> tuple[_core.Checkpoint, Measured | None]:
+) -> tuple[_core.Checkpoint, TensorStats | None]:
     """Read one of many files, and measure it if that was asked for."""
     checkpoint = _core.read_checkpoint(file, cancel=cancel)
     if not options.stats:

@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, TypeVar
 
 from snapviewer import CancelledError, SnapshotError
 from snapviewer.checkpoint.paths import FailedFile, failed_file
-from snapviewer.checkpoint.statistics import Measured
+from snapviewer.checkpoint.statistics import TensorStats
 from snapviewer.checkpoint.summary import summary_of
 from snapviewer.files.atomic_write import atomic_write
 from snapviewer.report.checkpoint import json as json_report
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _AHEAD = 4  # files per worker
 
 _T = TypeVar("_T")
-Analyze = Callable[[str, Event], "tuple[Checkpoint, Measured | None]"]
+Analyze = Callable[[str, Event], "tuple[Checkpoint, TensorStats | None]"]
 
 
 def run_many(

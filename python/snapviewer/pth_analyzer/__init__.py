@@ -1,8 +1,8 @@
-"""What is in a .pth file and how much memory each thing takes, without loading it.
+"""The variables of a .pth file and their memory, without loading it.
 
-The file is read without torch, and without running any code of it. Sizes are those that the values
-would have in memory; what is in the file twice (tied weights, views of one storage, shared objects)
-counts once. `snapviewer pth` tells of the file itself: where its bytes are, and which are wasted.
+The file is read without torch, and no code in it is run. Sizes are those that the values would have
+in memory; memory that is shared (tied weights, views of one storage, objects in two places) counts
+once. `snapviewer pth` reports on the file itself: where its bytes are, and which are wasted.
 
 >>> results = analyze_pth_file("sample.pth", max_depth=5, verbose=False)  # doctest: +SKIP
 >>> results["total_size_formatted"], results["variables"]["video_latent"]["shape"]  # doctest: +SKIP
@@ -16,9 +16,15 @@ from typing import Any
 
 from snapviewer import _core
 from snapviewer.checkpoint.live_size import get_size_bytes
-from snapviewer.checkpoint.structure import WANVIDEO, Field, check_structure, structure_of
-from snapviewer.checkpoint.variables import Variables
-from snapviewer.report.checkpoint.variables import table_of, write_out
+from snapviewer.checkpoint.variables import (
+    WANVIDEO,
+    Field,
+    Variables,
+    check_structure,
+    structure_of,
+)
+from snapviewer.report.checkpoint.variables import table_of
+from snapviewer.text.streams import print_text
 from snapviewer.text.units import format_size
 
 __all__ = [
@@ -35,11 +41,11 @@ __all__ = [
 def analyze_pth_file(
     pth_file_path: str | os.PathLike[str], max_depth: int = 3, verbose: bool = True
 ) -> dict[str, Any]:
-    """Tell what is in a checkpoint, and how much memory each thing takes.
+    """Analyze the variables of a checkpoint and their memory.
 
     Args:
         pth_file_path: The file, of any size: .pth, .pt, .safetensors, ….
-        max_depth: How many levels are told of; the variables are the first.
+        max_depth: The number of levels; the variables are the first.
         verbose: Whether to print the table.
 
     Returns:
@@ -47,12 +53,12 @@ def analyze_pth_file(
         and `variables`, an OrderedDict in the file's order. Each has `type`, `size_bytes` and
         `size_formatted`; tensors also `shape`, `dtype`, `device` (where it was saved) and
         `requires_grad`; plain values `value_preview`; collections `num_items` and, down to
-        `max_depth`, `contents`. What is not shown of a collection is counted in `hidden_items`;
-        what was met before is named in `same_as`, and the total counts it once. `structure` names
-        a known layout of the file.
+        `max_depth`, `contents`. Items that are left out are counted in `hidden_items`; an object
+        that occurs again has `same_as`, and the total counts it once. `structure` names a known
+        layout of the file.
 
     Raises:
-        SnapshotError: The file is no checkpoint that can be read; the message says why.
+        SnapshotError: The file is not a checkpoint that can be read; the message says why.
         OSError: The file cannot be read.
     """
     found = Variables(_core.read_checkpoint(pth_file_path), max_depth)
@@ -67,5 +73,5 @@ def analyze_pth_file(
     if found.hidden:
         results |= {"truncated": True, "hidden_items": found.hidden}
     if verbose:
-        write_out(table_of(results))
+        print_text(table_of(results))
     return results

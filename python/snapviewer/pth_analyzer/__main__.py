@@ -1,4 +1,4 @@
-"""`python -m snapviewer.pth_analyzer FILE …`: prints the tables of files."""
+"""`python -m snapviewer.pth_analyzer FILE …`: prints a table for each file."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ import sys
 from collections.abc import Sequence
 
 from snapviewer import SnapshotError
-from snapviewer.checkpoint.paths import expanded
-from snapviewer.report.checkpoint.variables import write_out
+from snapviewer.checkpoint.paths import expand_names
 from snapviewer.text.sanitize import sanitize
-from snapviewer.text.streams import close_output
+from snapviewer.text.streams import close_output, print_text
 
 from . import analyze_pth_file
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Analyze files, and return the exit code: 1 if one of them failed."""
+    """Analyze files and return the exit code: 1 if one of them failed."""
     parser = argparse.ArgumentParser(
         prog="python -m snapviewer.pth_analyzer",
-        description="Tell what is in a .pth file, and how much memory each thing takes.",
+        description="List the variables of a .pth file and their memory.",
     )
     parser.add_argument(
         "files",
@@ -29,21 +28,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--quiet", action="store_true", help="print one line, not the table")
     parser.add_argument(
-        "--max-depth", type=_depth, default=3, metavar="N", help="how many levels (%(default)s)"
+        "--max-depth",
+        type=_depth,
+        default=3,
+        metavar="N",
+        help="number of levels (default %(default)s)",
     )
     options = parser.parse_args(arguments)
     try:
-        files, missing = expanded(options.files)
+        files, missing = expand_names(options.files)
         for item in missing:
-            _tell_failure(f"{item.reason}: {item.file}")
+            _print_failure(f"{item.reason}: {item.file}")
         failures = len(missing)
         for file in files:
             failures += not _analyze(file, options)
-    except BrokenPipeError:  # whoever read it has had enough
+    except BrokenPipeError:  # such as `| head`
         close_output()
         return 0
     except OSError as error:
-        _tell_failure(str(error))
+        _print_failure(str(error))
         return 1
     except KeyboardInterrupt:
         return 130
@@ -61,21 +64,21 @@ def _depth(text: str) -> int:
 
 
 def _analyze(file: str, options: argparse.Namespace) -> bool:
-    """Print what is in a file, or why that cannot be told, and return whether it could."""
+    """Print the table of a file, or why it failed, and return whether it succeeded."""
     try:
         results = analyze_pth_file(file, max_depth=options.max_depth, verbose=not options.quiet)
     except BrokenPipeError:
         raise
     except (SnapshotError, OSError, MemoryError) as error:
-        _tell_failure(str(error) or type(error).__name__)
+        _print_failure(str(error) or type(error).__name__)
         return False
     if options.quiet:
         what = f"{results['total_size_formatted']}, {results['num_variables']:,} variables"
-        write_out(f"{sanitize(file)}: {what}\n")
+        print_text(f"{sanitize(file)}: {what}\n")
     return True
 
 
-def _tell_failure(reason: str) -> None:
+def _print_failure(reason: str) -> None:
     sys.stderr.write(f"Failed to load file: {' '.join(reason.split())}\n")
 
 

@@ -57,7 +57,7 @@ def spans_of(snapshot: Snapshot, device: Device, clock: Clock | None) -> tuple[S
     if clock is None or int(device.events) == 0:
         return ()
     marks = (
-        _Mark(name, stage == "START", time_us - clock.start_us)
+        _Endpoint(name, stage == "START", time_us - clock.start_us)
         for name, stage, of, time_us in snapshot.annotations
         if (of is None or of == device.index) and stage in ("START", "END")
     )
@@ -85,7 +85,7 @@ def spans_of(snapshot: Snapshot, device: Device, clock: Clock | None) -> tuple[S
     )
 
 
-class _Mark(NamedTuple):
+class _Endpoint(NamedTuple):
     name: str
     is_start: bool
     time_us: int
@@ -108,7 +108,7 @@ class _Stretch(NamedTuple):
     is_open_end: bool
 
 
-def _pair(marks: Iterable[_Mark]) -> list[_Pair]:
+def _pair(marks: Iterable[_Endpoint]) -> list[_Pair]:
     """Pair STARTs and ENDs, in the order of the list."""
     pairs: list[_Pair] = []
     unended: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)

@@ -1,8 +1,4 @@
-"""A progress bar on a terminal.
-
-A few lines of our own rather than a dependency of every installation: one bar, one line, and
-silence where nobody watches.
-"""
+"""A progress bar on a terminal: one line on standard error, and nothing where that is a file."""
 
 from __future__ import annotations
 
@@ -24,7 +20,7 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
     """Draw a bar on stderr if that is a terminal, and remove it at the end.
 
     Yields:
-        What to call with (done, total); cheap enough for every report of the core.
+        The function to call with (done, total); it is cheap.
     """
     is_shown = sys.stderr.isatty() and not is_silent
     due = time.monotonic() + _SECONDS_BEFORE
@@ -50,7 +46,7 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
 def part_of(
     progress: Callable[[int, int], object] | None, before: int, size: int, total: int
 ) -> Callable[[int, int], object] | None:
-    """Return a progress of one part of the work that tells of all of it."""
+    """Return a progress function for one part of the work, which reports on the whole."""
     if progress is None:
         return None
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from snapviewer.gui.state import State
 from snapviewer.gui.values import Pointer
 from snapviewer.gui.words import when_text
-from snapviewer.report.picture.marks import Mark, grid, peak_line
+from snapviewer.report.picture.marks import PixelMark, grid, peak_line
 from snapviewer.report.theme import THEMES, Color
 
 from .scale import Scales
@@ -25,7 +25,7 @@ Box = tuple[int, int, int, int]
 _MOST_LINES = 24  # of out-of-memory events: more would hide what they point to
 
 
-def marks_of(state: State, scales: Scales, unit: int, zoom_box: Box | None) -> list[Mark]:
+def marks_of(state: State, scales: Scales, unit: int, zoom_box: Box | None) -> list[PixelMark]:
     """Make the marks of what is shown now.
 
     Args:
@@ -44,7 +44,7 @@ def marks_of(state: State, scales: Scales, unit: int, zoom_box: Box | None) -> l
     if (y := peak_row(state)) is not None:
         marks += peak_line(state.plot_px, y - unit, unit, theme)
     if (column := cursor_column(state)) is not None:
-        marks.append(Mark(column, 0, unit, height, theme.text, alpha=190, over=True))
+        marks.append(PixelMark(column, 0, unit, height, theme.text, alpha=190, over=True))
     if zoom_box is not None:
         marks += _box_marks(zoom_box, theme.accent, unit)
     return marks
@@ -106,23 +106,23 @@ def _near(state: State, events: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 def _event_marks(
     state: State, events: npt.NDArray[np.int64], color: Color, unit: int
-) -> Iterator[Mark]:
+) -> Iterator[PixelMark]:
     """Mark events with a line down to the timeline, and a flag on top that nothing covers."""
     columns = columns_of(state, events).tolist()
     for x in columns:
         if len(columns) <= _MOST_LINES:
-            yield Mark(x, 0, unit, state.plot_px[1], color)
+            yield PixelMark(x, 0, unit, state.plot_px[1], color)
         for row in range(4):
             half = (4 - row) * unit
-            yield Mark(x - half + unit, row * unit, 2 * half - unit, unit, color, over=True)
+            yield PixelMark(x - half + unit, row * unit, 2 * half - unit, unit, color, over=True)
 
 
-def _box_marks(box: Box, color: Color, unit: int) -> Iterator[Mark]:
+def _box_marks(box: Box, color: Color, unit: int) -> Iterator[PixelMark]:
     left, right = sorted((box[0], box[2]))
     top, bottom = sorted((box[1], box[3]))
     width, height = right - left, bottom - top
-    yield Mark(left, top, width, height, color, alpha=40, over=True)
+    yield PixelMark(left, top, width, height, color, alpha=40, over=True)
     for y in (top, bottom - unit):
-        yield Mark(left, y, width, unit, color, over=True)
+        yield PixelMark(left, y, width, unit, color, over=True)
     for x in (left, right - unit):
-        yield Mark(x, top, unit, height, color, over=True)
+        yield PixelMark(x, top, unit, height, color, over=True)

@@ -19,7 +19,7 @@ from PIL import ImageTk
 
 from snapviewer import Image
 from snapviewer._core import Screen
-from snapviewer.report.picture.marks import Mark
+from snapviewer.report.picture.marks import PixelMark
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ class Surface(Protocol):
     def prepare(self, width: int, height: int) -> None:
         """Be ready for a first picture of this size."""
 
-    def show(self, image: Image, marks: Sequence[Mark]) -> None:
+    def show(self, image: Image, marks: Sequence[PixelMark]) -> None:
         """Put a picture on the screen."""
 
 
@@ -49,7 +49,7 @@ class SharedSurface:
         self.widget = tk.Frame(parent, background="", borderwidth=0, highlightthickness=0)
         self.widget.configure(takefocus=True)
         self.parts: Sequence[tk.Misc] = ()
-        self._last: tuple[Image, Sequence[Mark]] | None = None
+        self._last: tuple[Image, Sequence[PixelMark]] | None = None
         self._again: str | None = None
         # Asking where the pointer is makes the server hear of the new window first.
         window = self.widget.winfo_id()
@@ -67,7 +67,7 @@ class SharedSurface:
         with suppress(OSError, OverflowError):
             self._screen.prepare(width, height)
 
-    def show(self, image: Image, marks: Sequence[Mark]) -> None:
+    def show(self, image: Image, marks: Sequence[PixelMark]) -> None:
         self._last = image, marks
         if self._again is not None:
             self.widget.after_cancel(self._again)
@@ -103,7 +103,7 @@ class PhotoSurface:
     def prepare(self, width: int, height: int) -> None:
         """Do nothing: Tk gets its memory with the first picture."""
 
-    def show(self, image: Image, marks: Sequence[Mark]) -> None:
+    def show(self, image: Image, marks: Sequence[PixelMark]) -> None:
         pixels = image.marked(marks)
         height, width, _ = pixels.shape
         picture = Pictures.frombuffer("RGB", (width, height), pixels, "raw", "RGBX", 0, 1)

@@ -10,8 +10,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from snapviewer.checkpoint.statistics import Measured
-from snapviewer.checkpoint.summary import Share, Summary, elements_of, groups_of, order_of
+from snapviewer.checkpoint.statistics import TensorStats
+from snapviewer.checkpoint.summary import Summary, TensorGroup, elements_of, groups_of, order_of
 from snapviewer.checkpoint.values import plain_values
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def to_json(
     summary: Summary,
     *,
-    measured: Measured | None = None,
+    measured: TensorStats | None = None,
     sort: str | None = None,
     top: int | None = None,
     depth: int | None = None,
@@ -107,7 +107,7 @@ def _names(tensors: Sequence[Tensor]) -> list[str]:
     return [tensor.name for tensor in tensors]
 
 
-def _share(share: Share, key: str) -> dict[str, Any]:
+def _share(share: TensorGroup, key: str) -> dict[str, Any]:
     return {
         key: share.name,
         "tensors": share.tensors,
@@ -151,7 +151,7 @@ def tensor_to_json(tensor: Tensor) -> dict[str, Any]:
     return document
 
 
-def _tensor(tensor: Tensor, index: int, measured: Measured | None) -> dict[str, Any]:
+def _tensor(tensor: Tensor, index: int, measured: TensorStats | None) -> dict[str, Any]:
     document = tensor_to_json(tensor)
     if measured is not None:
         found = measured[index]

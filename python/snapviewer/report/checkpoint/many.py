@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from snapviewer.checkpoint.paths import FailedFile
-from snapviewer.checkpoint.statistics import Measured
+from snapviewer.checkpoint.statistics import TensorStats
 from snapviewer.text.sanitize import sanitize
 from snapviewer.text.table import format_sections, format_table, join_labels, label
 from snapviewer.text.units import count_of, format_bytes
@@ -31,7 +31,7 @@ class FileLine:
     warnings: int
 
 
-def line_of(file: str, checkpoint: Checkpoint, measured: Measured | None) -> FileLine:
+def line_of(file: str, checkpoint: Checkpoint, measured: TensorStats | None) -> FileLine:
     """Return what the line of a checkpoint needs."""
     found = [stats for stats in (measured or {}).values() if not isinstance(stats, str)]
     return FileLine(

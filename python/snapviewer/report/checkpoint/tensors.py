@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from snapviewer.checkpoint.statistics import Measured
-from snapviewer.checkpoint.summary import Share, Summary
+from snapviewer.checkpoint.statistics import TensorStats
+from snapviewer.checkpoint.summary import Summary, TensorGroup
 from snapviewer.text.sanitize import sanitize, shorten_middle
 from snapviewer.text.table import first_column_room, format_table, label
 from snapviewer.text.units import count_of, format_bytes, format_shape, format_share
@@ -96,7 +96,7 @@ def _rest(count: int, what: str, size: int) -> str:
 
 
 def group_table(
-    groups: Sequence[Share], sort: str | None, max_rows: int, width: int | None
+    groups: Sequence[TensorGroup], sort: str | None, max_rows: int, width: int | None
 ) -> list[str]:
     """Return a table of groups of tensors, in the order of the file, of names or of sizes."""
     if not groups:
@@ -125,7 +125,7 @@ def group_table(
 
 def stats_table(
     tensors: Sequence[Tensor],
-    measured: Measured,
+    measured: TensorStats,
     order: Sequence[int],
     max_rows: int,
     width: int | None,
@@ -207,7 +207,7 @@ def spark(histogram: Sequence[int], max_cells: int = _SPARK) -> str:
     return "".join(_BARS[(n * 8 - 1) // highest] if n else " " for n in sums)
 
 
-def alarms(tensors: Sequence[Tensor], measured: Measured) -> list[str]:
+def alarms(tensors: Sequence[Tensor], measured: TensorStats) -> list[str]:
     """Return which tensors have elements that are NaN or Inf."""
     lines = []
     for index, found in measured.items():

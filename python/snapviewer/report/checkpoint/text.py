@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from snapviewer.checkpoint.statistics import Measured
-from snapviewer.checkpoint.summary import Advice, Summary, groups_of, order_of
+from snapviewer.checkpoint.statistics import TensorStats
+from snapviewer.checkpoint.summary import StorageAdvice, Summary, groups_of, order_of
 from snapviewer.checkpoint.values import plain_values
 from snapviewer.text.sanitize import sanitize
 from snapviewer.text.table import format_sections, format_table, join_labels, label
@@ -21,7 +21,7 @@ _MAX_LINES = 10  # of each list that follows
 def as_text(
     summary: Summary,
     *,
-    measured: Measured | None = None,
+    measured: TensorStats | None = None,
     sort: str | None = None,
     top: int | None = None,
     depth: int | None = None,
@@ -138,7 +138,7 @@ def _advice(summary: Summary) -> list[str]:
     return [f"possible savings: {format_bytes(summary.checkpoint.wasted_bytes)}", *lines]
 
 
-def _advice_text(advice: Advice) -> str:
+def _advice_text(advice: StorageAdvice) -> str:
     storage = advice.storage
     if not advice.tensors:
         size = format_bytes(storage.bytes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from snapviewer.checkpoint.values import Leaf, Plain, ValuesDiff
+from snapviewer.checkpoint.values import Leaf, PlainValue, ValuesDiff
 from snapviewer.text.sanitize import sanitize
 from snapviewer.text.table import format_table, label
 from snapviewer.text.units import count_of, format_bytes
@@ -15,7 +15,7 @@ _MAX_PREVIEW = 80  # characters
 _MIN_PREVIEW = 16
 
 
-def value_table(values: Sequence[Plain], width: int | None) -> list[str]:
+def value_table(values: Sequence[PlainValue], width: int | None) -> list[str]:
     """Return the first plain values as a table: name, type and the value, shortened."""
     if not values:
         return []

@@ -1,26 +1,25 @@
-"""The analyzer's results as the table that people know, and sizes as it writes them.
+"""The table that `pth_analyzer` prints.
 
-Columns are 40, 20 and 15 wide. A name that is too long is shortened in its middle, so that its end,
-which tells most, stays. The shape of a tensor is never cut: it pushes the size to the right.
+Columns are 40, 20 and 15 wide. Long names are shortened in the middle. The shape of a tensor is not
+cut: it pushes the size to the right.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from snapviewer.text.sanitize import sanitize, shorten_middle
 
-MOST_ROWS = 1000  # of one container; the results have more
+MAX_ROWS = 1000  # of one container; the results have more
 _WIDTH = 80
 _NAME, _TYPE, _SIZE = 40, 20, 15
-_MOST_INDENT = 24
-_MOST_SHAPE = 60
+_MAX_INDENT = 24
+_MAX_SHAPE = 60
 
 
 def table_of(results: Mapping[str, Any]) -> str:
-    """Lay the results of `analyze_pth_file` out as a table."""
+    """Return the results of `analyze_pth_file` as a table."""
     line, double = "-" * _WIDTH, "=" * _WIDTH
     total = f"{results['total_size_formatted']} ({results['total_size_bytes']:,} bytes)"
     head = [
@@ -42,10 +41,10 @@ def _row(name: str, kind: str, size: str) -> str:
 
 
 def _rows(results: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the rows, depth first; an explicit stack, because files may nest deeper than Python."""
+    """Yield the rows depth first, with a stack: files may nest deeper than Python can recurse."""
     stack = [_level(results, results["variables"])]
     while stack:
-        indent = " " * min(2 * (len(stack) - 1), _MOST_INDENT)
+        indent = " " * min(2 * (len(stack) - 1), _MAX_INDENT)
         item = next(stack[-1], None)
         if item is None:
             stack.pop()
@@ -62,12 +61,12 @@ def _rows(results: Mapping[str, Any]) -> Iterator[str]:
 def _level(
     owner: Mapping[str, Any], contents: Mapping[str, Any]
 ) -> Iterator[tuple[str, dict[str, Any]] | str]:
-    """Yield the entries of a container, then how many there are besides."""
+    """Yield the entries of a container, then how many are left out."""
     for place, (name, entry) in enumerate(contents.items()):
-        if place == MOST_ROWS:
+        if place == MAX_ROWS:
             break
         yield name, entry
-    left_out = max(len(contents) - MOST_ROWS, 0) + owner.get("hidden_items", 0)
+    left_out = max(len(contents) - MAX_ROWS, 0) + owner.get("hidden_items", 0)
     if left_out:
         more = " more" if contents else ""
         yield f"… {left_out:,}{more} item{'s' if left_out > 1 else ''} not shown"
@@ -77,7 +76,7 @@ def _type_text(entry: Mapping[str, Any]) -> str:
     if "shape" in entry:
         what = "Tensor" if entry["type"] == "torch.Tensor" else entry["type"].rpartition(".")[2]
         shape = ", ".join(map(str, entry["shape"]))
-        return f"{sanitize(what, _TYPE)}({shorten_middle(shape, _MOST_SHAPE)})"
+        return f"{sanitize(what, _TYPE)}({shorten_middle(shape, _MAX_SHAPE)})"
     return shorten_middle(sanitize(entry["type"], 400), _TYPE)
 
 
@@ -87,10 +86,3 @@ def _size_text(entry: Mapping[str, Any]) -> str:
         if key in entry:
             return f"{size}  {words} {shorten_middle(sanitize(entry[key], 400), _NAME)}"
     return str(size)
-
-
-def write_out(text: str) -> None:
-    """Print names of strangers, whatever the terminal can write."""
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
-    sys.stdout.flush()

@@ -30,11 +30,11 @@ from .layout import (
 )
 from .legend import Entry
 from .options import PictureOptions
-from .view import View
+from .view import PictureView
 
 _BYTE_TICK_DISTANCE = 36
 _ENTRY = SWATCH + 8 + 12  # what a line of the legend has beside its words
-_MOST_OOM_LINES = 12  # more would hide what they point to
+_MAX_OOM_LINES = 12  # more would hide what they point to
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Scene:
     """The plot, and what its pixels stand for."""
 
     device: Device
-    view: View
+    view: PictureView
     plot: Box
     byte_span: tuple[int, int]
 
@@ -126,7 +126,7 @@ class Artist:
         rows = [scene.row(int(tick.value)) - scale for tick in y_ticks.marks]
         columns = [scene.column(tick.value) for tick in x_ticks.marks if scene.view.last]
         painted = marks.grid(size, rows, columns, scale, theme)
-        if len(ooms := scene.ooms()) <= _MOST_OOM_LINES:
+        if len(ooms := scene.ooms()) <= _MAX_OOM_LINES:
             painted += marks.oom_lines(size, ooms, scale, theme)
         if (row := scene.peak_row()) is not None:
             painted += marks.peak_line(size, row - scale + 1, scale, theme)

@@ -19,13 +19,13 @@ from .artist import Artist, Scene
 from .layout import Box, layout_of, legend_room
 from .legend import Entry, Shown, legend_of
 from .options import PictureOptions
-from .view import View, view_of
+from .view import PictureView, view_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
 _HEADROOM = 28  # above the peak, for its label
-_MOST_BYTES = 2**64 - 1
+_MAX_BYTES = 2**64 - 1
 BACKGROUND = 2**32 - 1  # among ids
 
 
@@ -38,7 +38,7 @@ class Picture:
     scale: int
     device: int
     plot: Box
-    view: View
+    view: PictureView
     byte_span: tuple[int, int]
 
 
@@ -132,7 +132,7 @@ def draw(snapshot: Snapshot, device: Device, options: PictureOptions, *, file: s
 def _above(peak_bytes: int, height_px: int, scale: int) -> int:
     """Return where an axis of bytes ends so that the label of its peak has room."""
     above = max(peak_bytes, 1) * height_px // (height_px - _HEADROOM * scale) + 1
-    return min(above, _MOST_BYTES)
+    return min(above, _MAX_BYTES)
 
 
 def _visible(

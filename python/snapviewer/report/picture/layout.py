@@ -20,9 +20,9 @@ GAP = 24  # between columns
 
 _UNIT = 30  # above the plot, where the unit of bytes stands
 _AXIS = 44  # below it, for the labels and a line that says what they are
-_LEAST_BESIDE = 900  # wide pictures have the legend on the right
-_LEAST_PLOT = 150
-_MOST_ENTRIES = 18
+_MIN_BESIDE = 900  # wide pictures have the legend on the right
+_MIN_PLOT = 150
+_MAX_ENTRIES = 18
 _COLUMN = 250  # of a legend below the plot
 
 
@@ -84,12 +84,10 @@ def legend_room(size: tuple[int, int], *, fact_lines: int) -> LegendRoom | None:
     """
     width, height = size
     plot = layout_of(size, fact_lines=fact_lines).plot
-    if width >= _LEAST_BESIDE:
-        return LegendRoom(True, 1, min(plot.height // LINE, _MOST_ENTRIES), width // 4)
+    if width >= _MIN_BESIDE:
+        return LegendRoom(True, 1, min(plot.height // LINE, _MAX_ENTRIES), width // 4)
     columns = max(1, (width - 2 * MARGIN) // _COLUMN)
-    rows = min(
-        (plot.height - max(_LEAST_PLOT, height * 2 // 5)) // LINE - 1, _MOST_ENTRIES // columns
-    )
+    rows = min((plot.height - max(_MIN_PLOT, height * 2 // 5)) // LINE - 1, _MAX_ENTRIES // columns)
     if rows < 3:
         return None
     return LegendRoom(False, columns, rows, (width - 2 * MARGIN) // columns - GAP)

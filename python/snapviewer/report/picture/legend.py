@@ -14,7 +14,7 @@ from snapviewer.report.theme import Color
 from snapviewer.snapshot.frames import line_of
 from snapviewer.text.units import BYTE_UNITS, count_of
 
-from .view import View
+from .view import PictureView
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     Ids = npt.NDArray[np.int64]
     Rgb = npt.NDArray[np.uint8]
 
-_MOST_SWATCHES = 4
-_MOST_STEPS = 9
-_MOST_OTHERS = 5
-_MOST_NAMED = 300
+_MAX_SWATCHES = 4
+_MAX_STEPS = 9
+_MAX_OTHERS = 5
+_MAX_NAMED = 300
 _FEWEST_HOLDERS = 4
 
 
@@ -50,7 +50,7 @@ class Shown:
 
     snapshot: Snapshot
     device: Device
-    view: View
+    view: PictureView
     visible: Ids
     pixels: Ids
 
@@ -97,7 +97,7 @@ def _stacks(shown: Shown, colors: Rgb, most: int) -> tuple[Entry, ...]:
         for group in groups
         if group.pixels * 100 >= area > 0 and group.held_bytes * 100 < total
     ]
-    others = sorted(others, key=lambda group: -group.pixels)[:_MOST_OTHERS]
+    others = sorted(others, key=lambda group: -group.pixels)[:_MAX_OTHERS]
     # Two lines more for a heading and the gap above it. What takes most of the picture is not left
     # out for what holds a percent of the peak.
     room = most - 1 - (len(others) + 2 if others else 0)
@@ -157,7 +157,7 @@ def _groups(
     groups: dict[str, _Group] = {}
     by_held = np.lexsort((found, np.iinfo(np.uint64).max - held))
     # A file may have any number of stacks, each of any length; only these are ever named.
-    named = {*by_held[:_MOST_NAMED].tolist(), *np.argsort(-pixels)[:_MOST_NAMED].tolist()}
+    named = {*by_held[:_MAX_NAMED].tolist(), *np.argsort(-pixels)[:_MAX_NAMED].tolist()}
     for place in by_held.tolist():
         text = text_of(int(found[place])) if place in named else f"#{found[place]}"
         area = int(pixels[place])
@@ -183,9 +183,9 @@ def _held(groups: Sequence[_Group], colors: Rgb, most: int) -> list[Entry]:
 def _swatches(group: _Group, colors: Rgb) -> tuple[Color, ...]:
     """Return the colours that most of a group's pixels have."""
     by_area = sorted(group.largest, reverse=True)
-    least = by_area[0][0] // _MOST_SWATCHES
+    least = by_area[0][0] // _MAX_SWATCHES
     different = dict.fromkeys(_color(colors[one]) for area, one in by_area if area >= least)
-    return tuple(different)[:_MOST_SWATCHES]
+    return tuple(different)[:_MAX_SWATCHES]
 
 
 def _scale(
@@ -199,7 +199,7 @@ def _scale(
     if len(visible) == 0 or scale is None:
         return ()
     first, last = _log(visible.min()), _log(visible.max())
-    steps = steps_of(first, last, min(most - 1, _MOST_STEPS))
+    steps = steps_of(first, last, min(most - 1, _MAX_STEPS))
     least, greatest, colors = _log(scale[0]), _log(scale[1]), scale[2]
     lines = [Entry(heading, is_heading=True)]
     for value, text in reversed(steps):

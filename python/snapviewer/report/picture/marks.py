@@ -12,7 +12,7 @@ from typing import NamedTuple
 from snapviewer.report.theme import Color, Theme
 
 
-class Mark(NamedTuple):
+class PixelMark(NamedTuple):
     """A rectangle, in pixels from the picture's top left; what lies outside is cut off."""
 
     x: int
@@ -31,23 +31,23 @@ Size = tuple[int, int]
 
 def grid(
     size: Size, rows: Iterable[int], columns: Iterable[int], width: int, theme: Theme
-) -> list[Mark]:
+) -> list[PixelMark]:
     """Return the grid's lines in a picture of a size.
 
     >>> from snapviewer.report.theme import THEMES
     >>> [mark[:4] for mark in grid((200, 100), [10], [30, 60], 1, THEMES["light"])]
     [(0, 10, 200, 1), (30, 0, 1, 100), (60, 0, 1, 100)]
     """
-    across = [Mark(0, row, size[0], width, theme.grid) for row in rows]
-    return across + [Mark(column, 0, width, size[1], theme.grid) for column in columns]
+    across = [PixelMark(0, row, size[0], width, theme.grid) for row in rows]
+    return across + [PixelMark(column, 0, width, size[1], theme.grid) for column in columns]
 
 
-def peak_line(size: Size, row: int, width: int, theme: Theme) -> list[Mark]:
+def peak_line(size: Size, row: int, width: int, theme: Theme) -> list[PixelMark]:
     """Return a dashed line above the highest point."""
     starts = range(0, size[0], 10 * width)
-    return [Mark(start, row, 6 * width, width, theme.peak) for start in starts]
+    return [PixelMark(start, row, 6 * width, width, theme.peak) for start in starts]
 
 
-def oom_lines(size: Size, columns: Iterable[int], width: int, theme: Theme) -> list[Mark]:
+def oom_lines(size: Size, columns: Iterable[int], width: int, theme: Theme) -> list[PixelMark]:
     """Return lines from the top down to the timeline."""
-    return [Mark(column, 0, width, size[1], theme.oom) for column in columns]
+    return [PixelMark(column, 0, width, size[1], theme.oom) for column in columns]

@@ -17,7 +17,7 @@ from .options import PictureOptions
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class PictureView:
     """A part of a timeline.
 
     `low` and `high` are events, or with a clock microseconds on it; `first` and `last` the events
@@ -65,7 +65,7 @@ class View:
         ]
 
 
-def view_of(device: Device, timeline: Timeline, options: PictureOptions) -> View:
+def view_of(device: Device, timeline: Timeline, options: PictureOptions) -> PictureView:
     """Find out what to show.
 
     Raises:
@@ -83,10 +83,10 @@ def view_of(device: Device, timeline: Timeline, options: PictureOptions) -> View
         first = max(int(np.searchsorted(clock.times, low, side="right")) - 1, 0)
         last = max(int(np.searchsorted(clock.times, high, side="left")), first + 1)
     if events == 0:
-        return View(timeline, clock, low, high, 0, 0, -1, timeline.peak_bytes)
+        return PictureView(timeline, clock, low, high, 0, 0, -1, timeline.peak_bytes)
     totals = timeline.totals[first:last]
     peak = int(totals.argmax())
-    return View(timeline, clock, low, high, first, last, first + peak, int(totals[peak]))
+    return PictureView(timeline, clock, low, high, first, last, first + peak, int(totals[peak]))
 
 
 def _time_span(device: Device, options: PictureOptions) -> tuple[Clock, float, float]:

@@ -11,7 +11,7 @@ from snapviewer.report.snapshot.info import peak_moment, trace_check
 from snapviewer.text.units import count_of, format_bytes, format_duration
 
 from .options import PictureOptions
-from .view import View
+from .view import PictureView
 
 _ORDERS = {"stack": "call stack", "pool": "memory pool"}
 NO_MATCH = "no allocation matches the filter"
@@ -25,7 +25,7 @@ _TIME_WORDS = {
 
 
 def header_facts(
-    device: Device, view: View, matching: Timeline, options: PictureOptions
+    device: Device, view: PictureView, matching: Timeline, options: PictureOptions
 ) -> list[str]:
     """Return the facts below the title, the most important first.
 
@@ -61,7 +61,7 @@ def header_facts(
     return [*facts, trace_check(device)]
 
 
-def _ooms(device: Device, view: View, *, is_part: bool) -> str:
+def _ooms(device: Device, view: PictureView, *, is_part: bool) -> str:
     if not is_part:
         return f"out of memory {_times(device.oom_events)}"
     here = sum(view.first <= event < view.last for event in device.oom_at)
@@ -72,7 +72,7 @@ def _times(count: int) -> str:
     return "never" if count == 0 else "once" if count == 1 else f"{count:,} times"
 
 
-def peak_text(view: View, device: Device) -> str:
+def peak_text(view: PictureView, device: Device) -> str:
     """Return the label of the line at the highest point."""
     if view.peak_event < 0:
         return f"{format_bytes(view.peak_bytes)} alive"
@@ -87,7 +87,7 @@ def peak_text(view: View, device: Device) -> str:
     return f"{words} {format_bytes(view.peak_bytes)} at {at}"
 
 
-def axis_text(view: View, unit: str) -> str:
+def axis_text(view: PictureView, unit: str) -> str:
     """Return the title of the axis of events or time."""
     if view.clock is None:
         return "event" if view.last else "state only, no trace"
@@ -104,7 +104,7 @@ def axis_text(view: View, unit: str) -> str:
     )
 
 
-def nothing_text(view: View, device: Device, byte_span: tuple[int, int]) -> str | None:
+def nothing_text(view: PictureView, device: Device, byte_span: tuple[int, int]) -> str | None:
     """Return why a plot is empty, if it is."""
     if view.peak_bytes > byte_span[0]:
         return None
