@@ -349,7 +349,7 @@ def test_the_command_opens_the_checkpoint_of_a_directory(
 
     assert alone.out.startswith("model.pth(")
     assert two.code == 1
-    assert "2 checkpoints are there, and one can be opened" in two.err
+    assert "2 checkpoints found, expected one" in two.err
 
 
 @pytest.mark.parametrize(

@@ -263,7 +263,7 @@ def test_a_directory_stands_for_the_model_in_it(
 
     assert json.loads(one.out)["compute"]["macs"]["value"] > 0
     assert several.code == 1
-    assert "2 checkpoints are there, and one can be opened" in several.err
+    assert "2 checkpoints found, expected one" in several.err
 
 
 # The console
