@@ -56,20 +56,11 @@ def table(head: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
 def commands() -> str:
     """Write every command with its options, as argparse knows them."""
     parts = []
-    for group, names in COMMANDS.items():
+    for group, names in cli.GROUPS.items():
         parts.append(f"## {group}\n")
         for name in names:
             parts += [f"### {name}\n", _command(_parser(name))]
     return "\n".join(parts)
-
-
-COMMANDS = {
-    "Look": ["open", "render"],
-    "Explain": ["info", "report", "query"],
-    "Capture": ["demo"],
-    "Files": ["convert"],
-    "Models": ["pth", "model", "explore", "events"],
-}
 
 
 def _parser(name: str) -> argparse.ArgumentParser:

@@ -175,6 +175,8 @@ def test_an_unknown_word_is_refused_with_what_to_do(
         assert "`snapviewer --help`" in ran.err
         assert len(ran.err.splitlines()) == 1
 
+    assert run_here(capsys, "reprot").err.endswith("; did you mean report?\n")
+
 
 def test_bare_without_a_display_is_the_help(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

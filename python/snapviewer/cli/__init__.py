@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 # What `--help` lists: for each command its module here, and what it does.
-_GROUPS = {
+GROUPS = {
     "Look": {
         "open": ("window", "Explore a snapshot in a window"),
         "render": ("render", "Draw the memory over time as a PNG"),
@@ -46,7 +46,7 @@ _GROUPS = {
         "events": ("events", "Report on logs of memory events: components, peaks, steps, leaks"),
     },
 }
-_COMMANDS = {name: command for group in _GROUPS.values() for name, command in group.items()}
+_COMMANDS = {name: command for group in GROUPS.values() for name, command in group.items()}
 
 _USAGE = """\
 usage: snapviewer [FILE]
@@ -82,9 +82,13 @@ def _welcome() -> None:
 
 
 def _refuse(word: str) -> None:
+    from difflib import get_close_matches
+
     from .errors import UsageError
 
-    raise UsageError(f"no such file or command: {word}; `snapviewer --help` lists the commands")
+    near = get_close_matches(word, _COMMANDS, n=1)
+    advice = f"did you mean {near[0]}?" if near else "`snapviewer --help` lists the commands"
+    raise UsageError(f"no such file or command: {word}; {advice}")
 
 
 def help_text() -> str:
@@ -94,7 +98,7 @@ def help_text() -> str:
         "Explore PyTorch's memory: CUDA snapshots, checkpoints, models and event logs.",
         "`snapviewer FILE` opens a window; `snapviewer` alone opens its welcome page.",
     ]
-    for group, commands in _GROUPS.items():
+    for group, commands in GROUPS.items():
         lines += ["", f"{group}:"]
         lines += [f"  {name:<9} {about}" for name, (_, about) in commands.items()]
     lines += [
