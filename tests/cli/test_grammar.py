@@ -375,7 +375,7 @@ def test_a_bug_is_not_hidden() -> None:
 # Units and sizes
 
 
-@pytest.mark.parametrize("command", ["pth", "model"])
+@pytest.mark.parametrize("command", ["pth", "model", "explore"])
 def test_sizes_have_binary_units(command: str, program: Program) -> None:
     ran = program(command, "a.pth")
 

@@ -129,8 +129,10 @@ def compared(options: argparse.Namespace) -> tuple[str, str] | None:
 
 def add_theme(parser: argparse.ArgumentParser, *, default: str | None = None) -> None:
     """Add `--theme`."""
-    told = default or "last used"
-    parser.add_argument("--theme", choices=THEMES, default=default, help=f"colours ({told})")
+    usual = default or "last used"
+    parser.add_argument(
+        "--theme", choices=THEMES, default=default, help=f"colours (default: {usual})"
+    )
 
 
 def add_verbosity(parser: argparse.ArgumentParser) -> None:
@@ -147,7 +149,9 @@ def add_log(parser: argparse.ArgumentParser) -> None:
         "--log",
         dest="log_level",
         choices=tuple(LOG_LEVELS),
-        help="messages to print (default: warning); debug also prints where an error came from",
+        metavar="LEVEL",
+        help="messages to print: trace, debug, info, warning (default) or error; from debug on, "
+        "errors show where they came from",
     )
 
 
