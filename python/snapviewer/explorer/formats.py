@@ -1,21 +1,13 @@
 """The promised short formats of shapes, counts, times and bytes (X06 to X08, and X25's sizes).
 
-Other sizes are written with `snapviewer.text.units.format_bytes`. Times stay here: they reach down
-to nanoseconds, which `format_duration` does not need.
+Other sizes and times are written with `format_bytes` and `format_duration` of `text.units`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-
-def format_shape(shape: Sequence[int]) -> str:
-    """Format a shape.
-
-    >>> format_shape((3, 224, 224)), format_shape(())
-    ('3×224×224', '')
-    """
-    return "×".join(str(size) for size in shape)
+from snapviewer.text.units import format_shape as format_shape  # noqa: PLC0414 - a promised name
 
 
 def shape_or_scalar(shape: Sequence[int]) -> str:

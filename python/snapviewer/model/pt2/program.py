@@ -12,6 +12,7 @@ from snapviewer.model.pt2.archive import read_description
 from snapviewer.model.pt2.nodes import Follower
 from snapviewer.model.pt2.symbols import NotWorkedOutError, solved, symbol_of, worked_out
 from snapviewer.model.pt2.values import Scope, Sizes, items_in, mapping_in, text_in
+from snapviewer.text.units import format_shape
 
 
 def read_pt2(
@@ -190,4 +191,4 @@ def _told(name: str, sample: Value) -> str:
 
 
 def _shape(spec: TensorSpec) -> str:
-    return "×".join("?" if size is None else str(size) for size in spec.shape[:16]) or "a number"
+    return format_shape(spec.shape[:16]) or "a number"

@@ -12,6 +12,7 @@ from snapviewer._core import SnapshotError
 from snapviewer.checkpoint.code import Archive
 from snapviewer.model.graph import Node, TensorSpec, Unknown
 from snapviewer.model.torchscript.tree import Tree
+from snapviewer.text.units import format_shape
 
 _IMAGE_SIZES = (224, 32, 28, 64, 96, 128, 256, 299, 384, 512, 448, 518)
 _LENGTHS = (128, 64, 32, 16, 512, 8, 4)
@@ -208,7 +209,7 @@ def _images_for(
         # Models of sounds and of spectrograms may make the one channel by themselves.
         bare = [(1, *_SOUND)] if count == 1 else [(1, *space) for space in (_SPECTRUM, spaces[0])]
         specs[1:1] = [TensorSpec(shape, dtype) for shape in bare if len(shape) == count + 1]
-    sizes = "×".join(map(str, spaces[0]))
+    sizes = format_shape(spaces[0])
     return Guess(tuple(specs), f"{where} takes {channels} channels: a batch of 1, {sizes}")
 
 

@@ -30,6 +30,7 @@ from snapviewer.model.torchscript.values import (
     unknown_like,
     within_64_bits,
 )
+from snapviewer.text.units import format_shape
 
 _MOST_TRIES = 24
 
@@ -236,7 +237,7 @@ def _suitable(
         score = (not is_whole, len(run.notes) + run.notes_left_out)
         if fewest is None or score < fewest:
             best, fewest = arguments, score
-            shape = " and ".join("×".join(map(str, spec.shape)) for spec in given)
+            shape = " and ".join(format_shape(spec.shape) for spec in given)
             is_first = len(tried) == 1
             suited = [] if is_first else [f"{shape} is the first size that suits its layers"]
         steps += run.steps

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from math import prod
 
 from snapviewer.model.graph import TensorSpec, Unknown, Value
+from snapviewer.text.units import format_shape
 
 MOST_VALUES = 100_000
 """How many values one operation may have: nested tuples of a hostile file can stand for 2⁶⁰."""
@@ -51,7 +52,7 @@ def whole_shape(spec: TensorSpec) -> tuple[int, ...]:
     """Return a shape all of whose dimensions are known, or raise `NotKnownError`."""
     shape = tuple(size for size in spec.shape if size is not None and size >= 0)
     if len(shape) != len(spec.shape):
-        shown = "×".join("?" if size is None else str(size) for size in spec.shape[:16])
+        shown = format_shape(spec.shape[:16])
         raise NotKnownError(f"the size of a dimension is not known ({shown})")
     return shape
 

@@ -47,7 +47,7 @@ from snapviewer.report.model.quantities import (
     format_quantity,
     si_prefix,
 )
-from snapviewer.text.units import count_of, format_bytes
+from snapviewer.text.units import count_of, format_bytes, format_shape
 
 _MAX_ROWS = 40
 _MAX_OVERVIEW_ROWS = 5
@@ -203,7 +203,7 @@ def _parameters(analysis: ModelAnalysis) -> Iterator[Block]:
         rows.append(
             (
                 text(code(item.name)),
-                text("×".join(map(str, item.shape)) or "scalar", f" {item.dtype}"),
+                text(format_shape(item.shape) or "scalar", f" {item.dtype}"),
                 text(format_bytes(item.size_bytes)),
                 text("–" if item.sparsity is None else f"{100 * item.sparsity:.2f} %"),
                 text("–" if potential is None else f"{100 * potential:.0f} %"),
