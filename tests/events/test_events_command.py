@@ -1,4 +1,4 @@
-"""`snapviewer events`: what it writes where, what it refuses, and its exit codes."""
+"""`snapviewer events` and `analyze_memory.py`: what they write and refuse, and their exit codes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from snapviewer.cli import analyze_memory_main
 from snapviewer.events import REPORT_FORMAT, to_json
 from support.events_sample import GIB, SAMPLE, Entry, analysis_of, rich_log, write_log
 from support.program import Ran, run, run_here
@@ -31,6 +32,14 @@ class Here:
 
     def __call__(self, *arguments: str | Path) -> Ran:
         return run_here(self.capsys, "events", *arguments)
+
+    def script(self, *arguments: str | Path) -> Ran:
+        try:
+            code = analyze_memory_main([str(argument) for argument in arguments])
+        except SystemExit as end:
+            code = int(str(end.code))
+        captured = self.capsys.readouterr()
+        return Ran(code, captured.out, captured.err)
 
     def json(self, *arguments: str | Path) -> Any:
         ran = self(*arguments, "--json")
@@ -54,31 +63,100 @@ def here(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Here:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    monkeypatch.setenv("COLUMNS", "")
     return Here(tmp_path, capsys)
 
 
 # Where reports go
 
 
+def test_without_an_output_a_screenful_is_printed_and_nothing_is_written(here: Here) -> None:
+    ran = here("log.json")
+
+    assert (ran.code, ran.err) == (0, "")
+    assert "  - The measured peak is 24.1 GiB (first at inference_end).\n" in ran.out
+    assert "Memory grows by 16.0 MiB per step: this looks like a memory leak." in ran.out
+    assert "  1. High priority: T5 encoder: release it after encoding (up to 10.6 GiB)" in ran.out
+    assert ran.out.endswith("Recommended GPU: RTX 5090 (32GB) or A100 (40GB)\n")
+    assert len(ran.out.splitlines()) < 24
+    assert here.files == {"log.json"}
+
+
 def test_the_suffix_decides_what_is_written_and_several_are_written_at_once(here: Here) -> None:
     pytest.importorskip("typst")
+    names = ("a.md", "b.HTML", "c.pdf", "d.txt", "e.json")
 
-    ran = here("log.json", "-o", "a.md", "-o", "b.HTML", "-o", "c.pdf", "-o", "d.txt")
+    ran = here("log.json", *(word for name in names for word in ("-o", name)))
 
-    assert ran.code == 0, ran.err
-    assert Path("a.md").read_text().startswith("# Wan2.1-Enhanced")
+    assert (ran.code, ran.err) == (0, "")
+    assert Path("a.md").read_text().startswith("# GPU memory report\n")
     assert Path("b.HTML").read_text().lower().startswith("<!doctype html>")
     assert Path("c.pdf").read_bytes().startswith(b"%PDF-")
-    assert Path("d.txt").read_text() == Path("a.md").read_text()
-    assert ran.out.splitlines()[-4:] == [
-        f"报告已保存至: {name}" for name in ("a.md", "b.HTML", "c.pdf", "d.txt")
-    ]
+    assert Path("d.txt").read_text().startswith("GPU memory report\n\nOverview\n")
+    assert json.loads(Path("e.json").read_text()) == here.json("log.json")
+    sizes = [f"{name}: {Path(name).stat().st_size:,} bytes" for name in names]
+    assert ran.out.splitlines() == sizes
 
 
-def test_the_format_can_be_chosen_and_names_the_usual_file(here: Here) -> None:
-    assert here("log.json", "--format", "html", "-o", "a.md").code == 0
-    assert here("log.json", "--format", "html").code == 0
-    assert here("log.json").code == 0
+def test_an_existing_report_is_kept_unless_it_is_to_be_replaced(here: Here) -> None:
+    Path("a.md").write_text("mine")
+
+    kept = here("log.json", "-o", "a.md", "-o", "b.md")
+
+    assert kept.code == 1
+    assert "a.md" in kept.err
+    assert "--force" in kept.err
+    assert Path("a.md").read_text() == "mine"
+    assert here.files == {"log.json", "a.md"}
+    assert here("log.json", "-o", "a.md", "--force").code == 0
+    assert Path("a.md").read_text().startswith("# GPU memory report")
+
+
+@pytest.mark.parametrize(
+    ("locale", "language"),
+    [
+        ({"LC_ALL": "zh_CN.UTF-8", "LANG": "en_US.UTF-8"}, "zh"),
+        ({"LC_ALL": "", "LC_MESSAGES": "zh_TW", "LANG": "en_US.UTF-8"}, "zh"),
+        ({"LC_ALL": "", "LC_MESSAGES": "", "LANG": "zh_CN"}, "zh"),
+        ({"LC_ALL": "en_GB.UTF-8", "LC_MESSAGES": "zh_CN", "LANG": "zh_CN"}, "en"),
+        ({"LC_ALL": "", "LC_MESSAGES": "", "LANG": ""}, "en"),
+        ({"LC_ALL": "de_DE.UTF-8"}, "en"),
+    ],
+)
+def test_the_command_speaks_the_language_of_the_locale(
+    here: Here, monkeypatch: pytest.MonkeyPatch, locale: dict[str, str], language: str
+) -> None:
+    for name, value in locale.items():
+        monkeypatch.setenv(name, value)
+
+    told = [here("log.json"), here("log.json", "--json"), here("no.json")]
+    chosen = here("log.json", "--lang", "en" if language == "zh" else "zh")
+
+    assert all(bool(CHINESE.search(ran.out + ran.err)) == (language == "zh") for ran in told)
+    assert bool(CHINESE.search(chosen.out)) == (language == "en")
+
+
+def test_the_script_is_chinese_names_its_model_and_replaces_its_report(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LC_ALL", "en_US.UTF-8")
+    Path("memory_analysis_report.md").write_text("the report of yesterday")
+
+    ran = here.script("--log", "log.json")
+
+    assert ran.code == 0
+    assert ran.out.endswith("报告已保存至: memory_analysis_report.md\n")
+    assert "24.12 GB" in ran.out
+    report = Path("memory_analysis_report.md").read_text()
+    assert report.startswith("# Wan2.1-Enhanced 显存消耗分析报告\n")
+    assert "GiB" not in report.replace("1 GB = 1 GiB", "")
+
+
+def test_the_format_of_the_script_can_be_chosen_and_names_the_usual_file(here: Here) -> None:
+    assert here.script("log.json", "--format", "html", "-o", "a.md").code == 0
+    assert here.script("log.json", "--format", "html").code == 0
+    assert here.script("log.json").code == 0
 
     assert Path("a.md").read_text().lower().startswith("<!doctype html>")
     assert here.files == {
@@ -89,19 +167,21 @@ def test_the_format_can_be_chosen_and_names_the_usual_file(here: Here) -> None:
     }
 
 
-def test_a_dash_is_standard_output_and_nothing_else_is_printed(here: Here) -> None:
-    ran = here("log.json", "-o", "-", "-o", "a.md")
+def test_a_dash_is_standard_output_of_the_script_and_nothing_else_is_printed(here: Here) -> None:
+    ran = here.script("log.json", "-o", "-", "-o", "a.md")
 
     assert ran.out == Path("a.md").read_text()
     assert ran.err == ""
 
 
-def test_what_matters_most_is_told_where_the_report_is(here: Here) -> None:
-    ran = here("log.json", "--lang", "en")
+def test_the_command_never_invents_the_name_of_a_model(here: Here) -> None:
+    write_log(here.folder / "rich.json", rich_log())
 
-    assert "- The measured peak is 24.12 GB (first at inference_end)." in ran.out
-    assert "Memory grows by 16.0 MiB per step" in ran.out
-    assert ran.out.endswith("report written: memory_analysis_report.md\n")
+    for language in ("en", "zh"):
+        for arguments in (["log.json"], ["rich.json"], ["log.json", "rich.json"]):
+            for name in ("a.md", "a.html", "a.txt", "a.json"):
+                assert here(*arguments, "--lang", language, "-o", name, "--force").code == 0
+                assert "Wan2.1" not in Path(name).read_text()
 
 
 @pytest.mark.parametrize("logged", [list(SAMPLE), rich_log(), [{"event": "odd"}, 5]])
@@ -109,42 +189,48 @@ def test_in_english_no_letter_is_chinese(here: Here, logged: list[Entry]) -> Non
     write_log(here.log, logged)
     other = here.peak("other.json", GIB)
 
-    one = here("log.json", "--lang", "en", "-o", "-", "--baseline", other)
-    many = here("log.json", other, "--lang", "en", "-o", "-")
-    page = here("log.json", "--lang", "en", "-o", "-", "--format", "html")
-    told = here("log.json", "--lang", "en")
-    record = here("log.json", "--lang", "en", "--json")
+    one = here.script("log.json", "--lang", "en", "-o", "-", "--baseline", other)
+    many = here.script("log.json", other, "--lang", "en", "-o", "-")
+    page = here.script("log.json", "--lang", "en", "-o", "-", "--format", "html")
+    told = here("log.json")
+    record = here("log.json", "--json")
 
     for ran in (one, many, page, told, record):
         assert ran.code == 0
         assert CHINESE.findall(ran.out) == []
 
 
-@pytest.mark.parametrize("name", ["log.json", "link.json", "log2.json"])
+@pytest.mark.parametrize("name", ["log.md", "link.md", "log2.md"])
 def test_a_log_is_never_written_over(here: Here, name: str) -> None:
-    Path("link.json").symlink_to("log.json")
-    os.link("log.json", "log2.json")
-    before = here.log.read_bytes()
+    log = here.log.rename("log.md")
+    Path("link.md").symlink_to("log.md")
+    os.link("log.md", "log2.md")
+    before = log.read_bytes()
+    other = here.peak("other.json", 5)
 
-    ran = here("log.json", "-o", name)
-    as_baseline = here(here.peak("other.json", 5), "--baseline", "log.json", "-o", name)
+    for program, force in ((here, ["--force"]), (here.script, [])):
+        ran = program("log.md", "-o", name, *force)
+        as_baseline = program(other, "--baseline", "log.md", "-o", name, *force)
 
-    assert (ran.code, as_baseline.code) == (1, 1)
-    assert "输出会覆盖日志" in ran.err
-    assert here.log.read_bytes() == before
-    assert Path("link.json").is_symlink()
+        assert (ran.code, as_baseline.code) == (1, 1)
+        assert "the output is the input itself" in ran.err
+    assert log.read_bytes() == before
+    assert Path("link.md").is_symlink()
 
 
 def test_what_is_no_file_is_not_replaced(here: Here) -> None:
-    Path("folder").mkdir()
-    os.mkfifo("pipe")
-    Path("null").symlink_to("/dev/null")
+    Path("folder.md").mkdir()
+    os.mkfifo("pipe.md")
+    Path("null.md").symlink_to("/dev/null")
+    names = ("folder.md", "pipe.md", "null.md")
 
-    codes = [here("log.json", "-o", name).code for name in ("folder", "pipe", "null", "/dev/null")]
+    by_script = [here.script("log.json", "-o", name).code for name in (*names, "/dev/null")]
+    by_command = [here("log.json", "-o", name, "--force").code for name in names]
 
-    assert codes == [1, 1, 1, 0], "the last is how to ask for no report"
+    assert by_script == [1, 1, 1, 0], "the last is how to ask for no report"
+    assert by_command == [1, 1, 1]
     assert Path("/dev/null").is_char_device()
-    assert here.files == {"log.json", "folder", "pipe", "null"}
+    assert here.files == {"log.json", *names}
 
 
 def test_a_directory_that_is_not_there_is_an_error_in_a_sentence(here: Here) -> None:
@@ -163,8 +249,8 @@ def test_a_log_that_cannot_be_read_makes_no_report_and_leaves_nothing(
     Path("a.md").write_text("the report of yesterday")
 
     options = [word for output in outputs for word in ("-o", output)]
-    ran = here("log.json", "bad.json", *options)
-    english = here("bad.json", "--lang", "en", *options)
+    ran = here.script("log.json", "bad.json", *options)
+    english = here("bad.json", "--force", *options)
 
     assert (ran.code, english.code) == (1, 1)
     assert "无法读取或解析文件 bad.json" in ran.err
@@ -192,13 +278,14 @@ def test_without_what_a_pdf_takes_a_sentence_says_so_and_nothing_is_written(
 def test_a_baseline_is_compared_figure_by_figure(here: Here) -> None:
     write_log(here.folder / "rich.json", rich_log())
 
-    report = here("rich.json", "--baseline", "log.json", "-o", "-", "--lang", "en").out
+    assert here("rich.json", "--baseline", "log.json", "-o", "a.md").code == 0
 
+    report = Path("a.md").read_text()
     table = re.sub(" +", " ", report.partition("### Compared with the baseline")[2])
-    assert "the peak changed by −2.12 GB (−8.8 %)." in table
-    assert "\n| T5 encoder | 10.58 GB | 10.00 GB | −0.58 GB (−5.5 %) |\n" in table
+    assert "the peak changed by −2.12 GiB (−8.8 %)." in table
+    assert "\n| T5 encoder | 10.6 GiB | 10.0 GiB | −596 MiB (−5.5 %) |\n" in table
     assert "\n| Growth per step | 16.0 MiB | 0 B | −16.0 MiB (−100.0 %) |\n" in table
-    assert "\n| CLIP | not recorded | 1.00 GB | – |\n" in table
+    assert "\n| CLIP | not recorded | 1.00 GiB | – |\n" in table
 
 
 def test_many_logs_make_one_report_in_which_each_has_its_name(here: Here) -> None:
@@ -206,19 +293,21 @@ def test_many_logs_make_one_report_in_which_each_has_its_name(here: Here) -> Non
     for number, name in enumerate(names):
         here.peak(name, (number + 1) * GIB)
 
-    ran = here("--log", *names, "-o", "-", "--lang", "en")
+    report = here.script("--log", *names, "-o", "-", "--lang", "en").out
+    screen = here(*names).out
 
-    assert ran.out.startswith("# Memory comparison\n")
+    assert report.startswith("# Memory comparison\n")
     for number, name in enumerate(names):
-        assert f"**{name}**: peak {number + 1}.00 GB" in ran.out
-    assert "(+800.0 %)" in ran.out
+        assert f"**{name}**: peak {number + 1}.00 GB" in report
+        assert f"  - {name}: peak {number + 1}.00 GiB" in screen
+    assert "(+800.0 %)" in report
 
 
 def test_the_same_log_twice_is_compared_with_itself(here: Here) -> None:
-    ran = here("log.json", "log.json", "-o", "-")
+    ran = here("log.json", "log.json")
 
-    assert "**1. log.json**" in ran.out
-    assert "**2. log.json**" in ran.out
+    assert "  - 1. log.json: peak" in ran.out
+    assert "  - 2. log.json: peak" in ran.out
     assert here.json("log.json", "log.json")["comparison"][0]["changes"] == [0, 0]
 
 
@@ -227,23 +316,23 @@ def test_the_same_log_twice_is_compared_with_itself(here: Here) -> None:
 
 @pytest.mark.parametrize(
     ("limit", "code"),
-    [("25GB", 0), (str(PEAK), 0), (str(PEAK - 1), 1), ("24GB", 1), ("0", 1), ("24.2 GiB", 0)],
+    [("25GB", 0), (str(PEAK), 0), (str(PEAK - 1), 3), ("24GB", 3), ("0", 3), ("24.2 GiB", 0)],
 )
 def test_a_peak_over_the_limit_fails_and_one_at_it_does_not(
     here: Here, limit: str, code: int
 ) -> None:
     ran = here("log.json", "--fail-over", limit, "-o", "a.md")
 
-    assert ran.code == code
+    assert (ran.code, here.script("log.json", "--fail-over", limit).code) == (code, code)
     assert bool(ran.err) == bool(code)
     assert Path("a.md").exists(), "the report is written all the same"
 
 
 def test_the_sentence_of_a_failed_check_has_both_numbers(here: Here) -> None:
-    over = here("log.json", "--fail-over", "24GB", "--lang", "en")
-    by_a_byte = here("log.json", "--fail-over", str(PEAK - 1), "--lang", "en")
+    over = here("log.json", "--fail-over", "24GB")
+    by_a_byte = here("log.json", "--fail-over", str(PEAK - 1))
 
-    assert "the peak of 24.12 GB is over 24.00 GB: log.json" in over.err
+    assert over.err == "snapviewer: the peak of 24.1 GiB is over 24.0 GiB: log.json\n"
     assert "25,893,642,240 B is over 25,893,642,239 B" in by_a_byte.err
 
 
@@ -251,15 +340,15 @@ def test_the_sentence_of_a_failed_check_has_both_numbers(here: Here) -> None:
     ("before", "after", "allowed", "code"),
     [
         (100, 102, "2%", 0),
-        (100, 103, "2%", 1),
+        (100, 103, "2%", 3),
         (100, 115, "15", 0),
-        (100, 116, "15", 1),
+        (100, 116, "15", 3),
         (1000, 1007, "0.7 %", 0),
-        (1000, 1008, "0.7 %", 1),
+        (1000, 1008, "0.7 %", 3),
         (100, 100, "0%", 0),
-        (100, 101, "0%", 1),
+        (100, 101, "0%", 3),
         (100, 5, "0", 0),
-        (0, 1, "100%", 1),
+        (0, 1, "100%", 3),
     ],
 )
 def test_a_regression_fails_above_what_is_allowed_and_not_at_it(
@@ -276,9 +365,9 @@ def test_a_regression_fails_above_what_is_allowed_and_not_at_it(
 def test_a_log_without_a_peak_keeps_to_no_limit(here: Here) -> None:
     write_log(here.folder / "none.json", SAMPLE[1:4])
 
-    assert here("none.json", "--fail-over", "1TB").code == 1
-    assert here("none.json", "--baseline", "log.json", "--fail-regression", "5%").code == 1
-    assert here("log.json", "--baseline", "none.json", "--fail-regression", "5%").code == 1
+    assert here("none.json", "--fail-over", "1TB").code == 3
+    assert here("none.json", "--baseline", "log.json", "--fail-regression", "5%").code == 3
+    assert here("log.json", "--baseline", "none.json", "--fail-regression", "5%").code == 3
 
 
 # Usage
@@ -295,14 +384,24 @@ def test_a_log_without_a_peak_keeps_to_no_limit(here: Here) -> None:
         "log.json --fail-over 99999999999EB",
         "log.json --baseline log.json --fail-regression=-1%",
         "log.json --baseline log.json --fail-regression nan",
-        "log.json --format docx",
+        "log.json -o report.docx",
+        "log.json -o report",
         "log.json --lang fr",
         "log.json --steps both",
-        "log.json --json -o -",
+        "log.json --log loud",
     ],
 )
 def test_wrong_usage_is_exit_code_2_and_writes_nothing(here: Here, line: str) -> None:
     ran = here(*shlex.split(line))
+
+    assert ran.code == 2
+    assert "usage:" in ran.err
+    assert here.files == {"log.json"}
+
+
+@pytest.mark.parametrize("line", ["", "log.json --format docx", "log.json --json -o -"])
+def test_wrong_usage_of_the_script_is_exit_code_2(here: Here, line: str) -> None:
+    ran = here.script(*shlex.split(line))
 
     assert ran.code == 2
     assert "usage:" in ran.err
@@ -315,7 +414,7 @@ def test_wrong_usage_is_exit_code_2_and_writes_nothing(here: Here, line: str) ->
 def test_json_is_the_analysis_that_the_report_renders(here: Here) -> None:
     record = here.json("log.json")
 
-    assert record == json.loads(json.dumps(to_json(analysis_of(SAMPLE), compat=True))) | {
+    assert record == json.loads(json.dumps(to_json(analysis_of(SAMPLE), language="en"))) | {
         "file": "log.json"
     }
     assert record["report_format"] == REPORT_FORMAT
@@ -344,7 +443,7 @@ def test_json_of_several_logs_has_each_the_comparison_and_the_checks(here: Here)
 def test_json_goes_with_reports_and_a_failed_check(here: Here) -> None:
     ran = here("log.json", "--json", "-o", "a.md", "--fail-over", "1GB")
 
-    assert ran.code == 1
+    assert ran.code == 3
     assert json.loads(ran.out)["checks"][0]["passed"] is False
     assert here.files == {"log.json", "a.md"}
 
@@ -363,7 +462,7 @@ def test_odd_numbers_make_strict_json(here: Here) -> None:
 
 
 def test_debug_goes_beside_the_json(here: Here) -> None:
-    ran = here("log.json", "--json", "--debug")
+    ran = here.script("log.json", "--json", "--debug")
 
     assert json.loads(ran.out)["events"]["count"] == 11
     assert ran.err.startswith("解析到的事件数量: 11\n")
@@ -404,7 +503,7 @@ def test_names_that_terminals_obey_are_not_printed(here: Here) -> None:
     failed = run("no\x1b[31m", program=("-m", "snapviewer.events"), directory=here.folder)
     over = run(name, "--fail-over", "1", program=("-m", "snapviewer.events"), directory=here.folder)
 
-    assert [said.code, failed.code, over.code] == [0, 1, 1]
+    assert [said.code, failed.code, over.code] == [0, 1, 3]
     for ran in (said, failed, over):
         assert "\x1b" not in ran.out + ran.err
         assert "\u202e" not in ran.out + ran.err

@@ -11,6 +11,7 @@ import pytest
 
 import snapviewer
 from snapviewer import _core
+from support.events_sample import write_log
 
 SOURCE = Path(__file__).resolve().parents[2] / "python"
 
@@ -61,6 +62,26 @@ print(json.dumps(names))
     assert {f"{name}.__init__" for name in modules} | set(modules) >= {
         name for name in names if not name.endswith(("events.__init__", ".__main__"))
     }
+
+
+def test_the_command_runs_with_the_standard_library_alone(tmp_path: Path) -> None:
+    log = write_log(tmp_path / "log.json")
+    outputs = [word for suffix in ("md", "html", "txt", "json") for word in ("-o", f"a.{suffix}")]
+
+    told = run_alone(
+        """
+import os
+from snapviewer.cli import main
+os.chdir(sys.argv[2])
+print(main(["events", *sys.argv[3:]]))
+""",
+        str(tmp_path),
+        log.name,
+        *outputs,
+    )
+
+    assert told.endswith("\n0\n")
+    assert len(list(tmp_path.glob("a.*"))) == 4
 
 
 def test_importing_events_loads_neither_torch_nor_the_native_module() -> None:

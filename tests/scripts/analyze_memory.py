@@ -11,6 +11,7 @@ if sys.version_info < (3, 10):  # noqa: UP036 - older ones should say more than 
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 
+from snapviewer.cli import analyze_memory_main
 from snapviewer.events import (
     add_custom_analysis,
     analyze_log_file,
@@ -19,7 +20,6 @@ from snapviewer.events import (
     generate_pdf_report,
     generate_report,
 )
-from snapviewer.events.__main__ import main
 
 __all__ = [
     "add_custom_analysis",
@@ -31,4 +31,4 @@ __all__ = [
 ]
 
 if __name__ == "__main__":
-    sys.exit(main(program="analyze_memory.py"))
+    sys.exit(analyze_memory_main())

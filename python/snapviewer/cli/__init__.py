@@ -132,6 +132,15 @@ def parser_main(arguments: Sequence[str] | None = None) -> int:
     return run(lambda: _execute(_module("model").pytorch_parser(), arguments), mark="[ERROR] ")
 
 
+def analyze_memory_main(
+    arguments: Sequence[str] | None = None, *, program: str = "analyze_memory.py"
+) -> int:
+    """Run `events` as `analyze_memory.py` promises: in Chinese, and it always writes its report."""
+    return run(
+        lambda: _execute(_module("events").analyze_memory(program), arguments), mark="错误: "
+    )
+
+
 def run(work: Callable[[], None], *, mark: str = "snapviewer: ") -> int:
     """Do something, and return the exit code; a failure is one sentence on stderr, after `mark`."""
     ready_streams()

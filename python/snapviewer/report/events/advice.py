@@ -49,28 +49,15 @@ def advice(analysis: Analysis, say: Words) -> Iterator[blocks.Block]:
             )
 
 
-def priorities(analysis: Analysis, say: Words) -> Iterator[blocks.Block]:
+def priorities(analysis: Analysis, say: Words) -> Iterator[blocks.Text]:
     """Yield the recommendations of all terms, the largest savings first."""
-    if not analysis.advice:
-        has_numbers = analysis.peak and (analysis.steps or analysis.components_bytes is not None)
-        yield (
-            say.paragraph("这些数值没有指出值得做的事。", "No recommendations.")
-            if has_numbers
-            else say.paragraph(
-                "没有可依据的数值：请记录组件加载、峰值和步骤事件后再分析。",
-                "No recommendations without numbers: record components, peaks and steps.",
-            )
-        )
-        return
-    items = []
     for item in analysis.advice[:_MAX_SHOWN]:
         is_leak = item.kind == "fix-leak"  # it has no end
         priority = _priority(analysis, sys.maxsize if is_leak else item.saved_bytes, say)
         title = f"{advice_title(item, say)} ({_saved(item, analysis, say)})"
         # What a leak adds later is not in the measured peak.
         result = "" if is_leak else _projected(analysis, item, say)
-        items.append(say.labelled(priority, title, result))
-    yield blocks.Listing(tuple(items), is_ordered=True)
+        yield say.labelled(priority, title, result)
 
 
 def _priority(analysis: Analysis, saved_bytes: int, say: Words) -> str:

@@ -107,22 +107,7 @@ def _comparison(analyses: Sequence[Analysis], say: Words) -> Iterator[blocks.Blo
     names = _names(analyses)
     named = list(zip(names, analyses, strict=True))
     yield say.heading(2, "概述", "Overview")
-    if len({analysis.environment.source for analysis in analyses}) > 1:
-        yield say.paragraph(
-            "注意：有的日志是显存，有的是进程内存，两者不能直接比较。",
-            "Note: some logs are of GPU memory, some of process memory, which cannot be compared.",
-            "warning",
-        )
-    yield blocks.Paragraph(
-        say.around(
-            code(names[0]),
-            f"{len(analyses)} 个日志，与第一个 {{}} 比较。",
-            f"{len(analyses)} logs, compared with the first, {{}}.",
-        )
-    )
-    yield blocks.Listing(
-        tuple(say.labelled(name, *_summary(analyses[0], analysis, say)) for name, analysis in named)
-    )
+    yield from comparison_summary(analyses, say)
     peaks = [
         blocks.Bar(name, say.scaled(analysis.peak.size_bytes), say.size(analysis.peak.size_bytes))
         for name, analysis in named
@@ -150,6 +135,30 @@ def _comparison(analyses: Sequence[Analysis], say: Words) -> Iterator[blocks.Blo
     )
 
 
+def comparison_summary(analyses: Sequence[Analysis], say: Words) -> Iterator[blocks.Block]:
+    """Yield a screenful: the peak of each log, compared with the first."""
+    names = _names(analyses)
+    if len({analysis.environment.source for analysis in analyses}) > 1:
+        yield say.paragraph(
+            "注意：有的日志是显存，有的是进程内存，两者不能直接比较。",
+            "Note: some logs are of GPU memory, some of process memory, which cannot be compared.",
+            "warning",
+        )
+    yield blocks.Paragraph(
+        say.around(
+            code(names[0]),
+            f"{len(analyses)} 个日志，与第一个 {{}} 比较。",
+            f"{len(analyses)} logs, compared with the first, {{}}.",
+        )
+    )
+    yield blocks.Listing(
+        tuple(
+            say.labelled(name, *_summary(analyses[0], analysis, say))
+            for name, analysis in zip(names, analyses, strict=True)
+        )
+    )
+
+
 def _summary(first: Analysis, analysis: Analysis, say: Words) -> Iterator[str]:
     if analysis.peak is None:
         yield say("没有记录峰值", "no peak was recorded")
@@ -158,7 +167,10 @@ def _summary(first: Analysis, analysis: Analysis, say: Words) -> Iterator[str]:
     if analysis is not first and first.peak:
         before = first.peak.size_bytes
         yield _share(analysis.peak.size_bytes - before, before)
-    if analysis.steps and analysis.steps.growth.verdict in LEAKS:
+    verdict = analysis.steps.growth.verdict if analysis.steps else None
+    if verdict == "leak-signature":
+        yield say("，可能有显存泄漏", ", may leak memory")
+    elif verdict in LEAKS:
         yield say("，显存泄漏", ", leaks memory")
     card = smallest(analysis.need) if analysis.need else None
     if card:

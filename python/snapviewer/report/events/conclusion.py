@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from snapviewer.events.analysis import Analysis
-from snapviewer.events.cards import CARDS, HEADROOM, Card, Fit, fit_of, need_of, smallest
+from snapviewer.events.cards import CARDS, HEADROOM, Card, Fit, Need, fit_of, need_of, smallest
 from snapviewer.report import blocks
 from snapviewer.report.blocks import code, strong, text
 
@@ -14,6 +14,8 @@ from .comparison import against
 from .steps import growth_text
 from .usage import failure_text, is_much_unaccounted, unaccounted_text
 from .words import GIB, Words, columns, row
+
+_MAX_IN_SUMMARY = 3
 
 
 def conclusion(
@@ -24,9 +26,29 @@ def conclusion(
     yield say.heading(3, "主要发现", "Findings")
     yield blocks.Listing(tuple(findings(analysis, say, baseline)), is_ordered=True)
     yield say.heading(3, "优先级建议", "Priorities")
-    yield from priorities(analysis, say)
+    if analysis.advice:
+        yield blocks.Listing(tuple(priorities(analysis, say)), is_ordered=True)
+    elif analysis.peak and (analysis.steps or analysis.components_bytes is not None):
+        yield say.paragraph("这些数值没有指出值得做的事。", "No recommendations.")
+    else:
+        yield say.paragraph(
+            "没有可依据的数值：请记录组件加载、峰值和步骤事件后再分析。",
+            "No recommendations without numbers: record components, peaks and steps.",
+        )
     yield say.heading(3, "部署建议", "Deployment")
     yield from _deployment(analysis, say)
+
+
+def summary(
+    analysis: Analysis, say: Words, baseline: Analysis | None = None
+) -> Iterator[blocks.Block]:
+    """Yield a screenful: the findings, the first recommendations, and which GPU to use."""
+    yield blocks.Listing(tuple(findings(analysis, say, baseline)))
+    if analysis.advice:
+        yield say.heading(2, "优先级建议", "Recommendations")
+        yield blocks.Listing(tuple(priorities(analysis, say))[:_MAX_IN_SUMMARY], is_ordered=True)
+    if analysis.need:
+        yield blocks.Paragraph(_recommended(analysis.need, say))
 
 
 def findings(
@@ -123,16 +145,7 @@ def _deployment(analysis: Analysis, say: Words) -> Iterator[blocks.Block]:
             ),
         )
     )
-    best = smallest(need)
-    server = smallest(need, (card for card in CARDS if card.is_datacenter))
-    names = [card.name for card in dict.fromkeys((best, server)) if card is not None]
-    items = [
-        say.labelled(
-            say("推荐 GPU", "Recommended GPU"),
-            say(" 或 ", " or ").join(names)
-            or say("没有单张卡足够，需要多卡切分", "no single GPU is enough; shard over several"),
-        )
-    ]
+    items = [_recommended(need, say)]
     tight = [card.name for card in CARDS if fit_of(card, need) == "tight"]
     if tight:
         label = say("勉强可用（余量不足）", "Fits without headroom")
@@ -150,8 +163,18 @@ def _deployment(analysis: Analysis, say: Words) -> Iterator[blocks.Block]:
         columns("GPU", f"#{memory}", say("是否够用", "Fits")),
         tuple(
             row(card.name, f"{card.memory_bytes / GIB:.1f}", fits[fit_of(card, need)])
-            for card in _around(best)
+            for card in _around(smallest(need))
         ),
+    )
+
+
+def _recommended(need: Need, say: Words) -> blocks.Text:
+    server = smallest(need, (card for card in CARDS if card.is_datacenter))
+    cards = [card.name for card in dict.fromkeys((smallest(need), server)) if card is not None]
+    return say.labelled(
+        say("推荐 GPU", "Recommended GPU"),
+        say(" 或 ", " or ").join(cards)
+        or say("没有单张卡足够，需要多卡切分", "no single GPU is enough; shard over several"),
     )
 
 
