@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 
 from snapviewer import CancelledError, SnapshotError
 from snapviewer.model.graph import Graph, Node, TensorSpec, Unknown, Value
-from snapviewer.model.inference.allocations import Change, summarized
-from snapviewer.model.inference.matching import matched
-from snapviewer.model.inference.settings import read_settings
-from snapviewer.model.inference.threads import counts_up_to
+from snapviewer.model.inference.environment import read_environment
+from snapviewer.model.inference.memory import Change, summarize
+from snapviewer.model.inference.result import matched
 from snapviewer.model.inference.timing import timing_of
+from snapviewer.model.inference.trials import thread_counts
 from snapviewer.model.quantity import Quantity, unavailable
 from snapviewer.model.work import totals_of
 from snapviewer.report.model.console import performance
@@ -38,7 +38,6 @@ from torch.nn.modules import module as torch_module  # noqa: E402
 from snapviewer.model.inference import (  # noqa: E402
     Profile,
     example_inputs,
-    gathering,
     load_pt2,
     load_torchscript,
     loading,
@@ -46,7 +45,8 @@ from snapviewer.model.inference import (  # noqa: E402
     running,
     torch_profiler,
 )
-from snapviewer.model.inference.listening import recorded, timed_by_listener  # noqa: E402
+from snapviewer.model.inference import result as result_module  # noqa: E402
+from snapviewer.model.inference.dispatch import record_run, time_by_dispatch  # noqa: E402
 from snapviewer.model.live import record  # noqa: E402
 from snapviewer.model.live.inputs import Inputs  # noqa: E402
 from snapviewer.model.torchscript import read_torchscript  # noqa: E402
@@ -100,7 +100,7 @@ def ticks(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(running, "clock_ns", look)
     # The profiler of torch has a clock of its own.
-    monkeypatch.setattr(torch_profiler, "timed_by_profiler", timed_by_listener)
+    monkeypatch.setattr(torch_profiler, "time_by_profiler", time_by_dispatch)
 
 
 def run(module: Any, inputs: Any = IMAGE, **options: Any) -> Profile:
@@ -213,8 +213,8 @@ def test_the_profiler_and_the_listener_see_the_same_operations() -> None:
     runner = running.Runner(module, Inputs((torch.ones(2, 3, 8, 8),), {}), "cpu", lambda: None)
 
     with torch.inference_mode():
-        like = recorded(runner, has_lines=False)
-        runs = [way(runner, like) for way in (torch_profiler.timed_by_profiler, timed_by_listener)]
+        like = record_run(runner, has_lines=False)
+        runs = [way(runner, like) for way in (torch_profiler.time_by_profiler, time_by_dispatch)]
 
     assert [run.is_like for run in runs] == [True, True]
     for one in runs:
@@ -228,7 +228,7 @@ def test_where_the_profiler_fails_the_listener_takes_the_time(
     def fail(*_: Any, **__: Any) -> None:
         raise RuntimeError("there is a profiler already")
 
-    monkeypatch.setattr(torch_profiler, "profiled", fail)
+    monkeypatch.setattr(torch_profiler, "run_profiled", fail)
 
     result = run(Small())
 
@@ -253,7 +253,9 @@ class Breaks(nn.Module):  # type: ignore[misc] # its base is torch's
         return x.relu()
 
 
-@pytest.mark.parametrize(("runs", "sentence"), [(0, "did not run"), (1, "not again")])
+@pytest.mark.parametrize(
+    ("runs", "sentence"), [(0, "failed with these inputs"), (1, "but failed later")]
+)
 @pytest.mark.parametrize("error", [AttributeError, SystemExit])
 def test_a_module_that_breaks_is_told_of_in_a_sentence(
     runs: int, sentence: str, error: type[BaseException]
@@ -323,7 +325,7 @@ def test_a_model_that_refuses_its_inputs_is_quoted_and_left_as_it_was() -> None:
     module = Small()
     threads = torch.get_num_threads()
 
-    with pytest.raises(SnapshotError, match=r"did not run with these inputs; it said: .*channels"):
+    with pytest.raises(SnapshotError, match=r"failed with these inputs: .*channels"):
         run(module, TensorSpec((2, 7, 8, 8), "float32"), threads=2)
 
     assert module.training
@@ -340,7 +342,7 @@ def test_profiling_that_costs_less_than_runs_differ_has_no_cost_below_zero(
 ) -> None:
     plain = Quantity(1.0, "s", "measured", "clock")
 
-    found = gathering._overhead(plain, replace(plain, value=profiled))
+    found = result_module._overhead(plain, replace(plain, value=profiled))
 
     assert found.value == (None if expected is None else pytest.approx(expected))
     assert (found.status == "unavailable") == (expected is None)
@@ -443,7 +445,7 @@ def test_less_than_one_is_refused(options: dict[str, int]) -> None:
 
 @given(st.integers(1, 300))
 def test_thread_counts_go_from_one_to_the_most(most: int) -> None:
-    counts = counts_up_to(most)
+    counts = thread_counts(most)
 
     assert (counts[0], counts[-1]) == (1, most)
     assert list(counts) == sorted(set(counts))
@@ -515,9 +517,9 @@ def test_level_1_gives_nodes_without_memory_and_lines(monkeypatch: pytest.Monkey
     ],
 )
 def test_a_setting_that_makes_no_sense_is_left_out_and_noted(name: str, text: str) -> None:
-    settings = read_settings({name: text})
+    settings = read_environment({name: text})
 
-    assert (settings.level, settings.most_threads, settings.memory_fraction) == (2, None, None)
+    assert (settings.level, settings.max_threads, settings.memory_fraction) == (2, None, None)
     assert len(settings.notes) == 1
     assert settings.notes[0].startswith(name)
     assert settings.notes[0].isprintable()
@@ -545,7 +547,7 @@ def test_the_share_of_a_gpus_memory_is_limited_as_the_environment_says() -> None
         SimpleNamespace(cuda=cuda, device=str),
         Small(),
         "cuda:1",
-        read_settings({"PYTORCH_CUDA_MEMORY_FRACTION": "0.25"}),
+        read_environment({"PYTORCH_CUDA_MEMORY_FRACTION": "0.25"}),
         notes,
     )
 
@@ -576,7 +578,7 @@ def test_on_a_gpu_its_own_events_take_the_time(monkeypatch: pytest.MonkeyPatch) 
     )
 
     with torch.inference_mode():
-        result = torch_profiler.timed(runner, recorded(runner, has_lines=False))
+        result = torch_profiler.time_run(runner, record_run(runner, has_lines=False))
 
     assert result.node_ns == (1_000_000, 1_000_000)
     assert len(waits) == 2
@@ -637,7 +639,7 @@ def changes(draw: st.DrawFn) -> list[Change]:
 def test_memory_is_followed_as_a_slow_count_does(made: list[Change]) -> None:
     numbers = [0, None, 1, 2, None, 3]
 
-    memory, by_node = summarized(made, numbers, unavailable("B", "made up"))
+    memory, by_node = summarize(made, numbers, unavailable("B", "made up"))
 
     taken = [change for change in made if change.size_bytes > 0]
     alive_bytes = [
@@ -823,9 +825,9 @@ def test_example_indices_fit_the_smallest_embedding() -> None:
     ("value", "said"),
     [
         (TensorSpec((None, 3), "float32"), "all of its sizes"),
-        (TensorSpec((2**40, 3), "float32"), "is not made"),
-        (TensorSpec((-1,), "float32"), "is not made"),
-        (TensorSpec((3,), "float31"), "no type of torch"),
+        (TensorSpec((2**40, 3), "float32"), "has a bad shape"),
+        (TensorSpec((-1,), "float32"), "has a bad shape"),
+        (TensorSpec((3,), "float31"), "not a dtype of torch"),
         (Unknown("it comes from\x1b afar"), "it comes from. afar"),
     ],
 )

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from snapviewer.model import ModelAnalysis, analyze_file
 from snapviewer.model.energy import Attempt, Energy, Range, Term, carbon_of
-from snapviewer.model.inference import Batches, BatchRun, Layouts, Memory, Profile, ThreadRun
-from snapviewer.model.inference.gathering import Runs, gathered_profile
-from snapviewer.model.inference.listening import Recorded, TimedRun
+from snapviewer.model.inference import Batches, BatchRun, Layouts, Profile, RunMemory, ThreadRun
+from snapviewer.model.inference.dispatch import RecordedRun, TimedRun
+from snapviewer.model.inference.result import Runs, profile_of
 from snapviewer.model.inference.timing import Timing, ratio, timing_of
 from snapviewer.model.nodes import node_details
 from snapviewer.model.quantity import Quantity, unavailable
@@ -50,7 +50,7 @@ def _timing(*milliseconds: float) -> Timing:
 def _profile(found: ModelAnalysis) -> Profile:
     assert found.graph is not None
     nodes = found.graph.nodes
-    recorded = Recorded(
+    recorded = RecordedRun(
         nodes,
         functions=tuple(node.op for node in nodes),
         numbers=tuple(range(len(nodes))),
@@ -67,7 +67,7 @@ def _profile(found: ModelAnalysis) -> Profile:
         recorded=recorded,
         timed=[TimedRun(2_200_000, node_ns, "made-up profiler")] * 3,
         roof=made_up_roof(peak=5e10, bandwidth=1e10),
-        memory=Memory(
+        memory=RunMemory(
             peak=measured(98_304, "B"),
             peak_at=3,
             allocations=measured(12, "1"),
@@ -85,7 +85,7 @@ def _profile(found: ModelAnalysis) -> Profile:
         layouts=_layouts(),
         batches=_batches(),
     )
-    return gathered_profile(runs, found.graph, ["a note on the runs"])
+    return profile_of(runs, found.graph, ["a note on the runs"])
 
 
 def _threads() -> list[ThreadRun]:

@@ -265,7 +265,7 @@ def _run(
     cancel: Event | None,
 ) -> Profile:
     from snapviewer.model import inference
-    from snapviewer.model.inference.settings import MEMORY
+    from snapviewer.model.inference.environment import MEMORY
 
     return inference.profile(
         module,

@@ -1,6 +1,6 @@
-"""Batches of 1, 2, 4, … examples: what each brings, as far as time and memory go.
+"""Timing batches of 1, 2, 4, … examples, within limits of time and memory.
 
-That the first dimension is a batch is not believed but tried: two examples at once must give what
+Whether the first dimension is a batch is tested: two examples at once must give the results that
 each gives alone.
 """
 
@@ -12,29 +12,28 @@ from typing import Any
 
 from snapviewer import SnapshotError
 from snapviewer.model.inference import running
-from snapviewer.model.inference.running import Runner
-from snapviewer.model.inference.steps import said_by
+from snapviewer.model.inference.running import Runner, error_text
 from snapviewer.model.inference.timing import Timing, ratio, timing_of
 from snapviewer.model.live.inputs import Inputs
 from snapviewer.model.quantity import Quantity
 from snapviewer.text.sanitize import sanitize
 
-_MOST = 256
-# Short runs are repeated for a while: one that is interrupted would be most of three.
+_MAX_BATCH = 256
+# Short runs are repeated for a while, so that one interrupted run does not dominate.
 _REPEATS = 3
-_MOST_REPEATS = 50
+_MAX_REPEATS = 50
 _LONG_ENOUGH_NS = 20_000_000
-# Of the memory that is free, so much may go into a trial.
+# The share of the free memory that a trial may use.
 _MEMORY_SHARE = 0.25
-# A larger batch must bring this much more to count, and the smallest that is this good is advised.
-_LEAST_GAIN = 1.03
+# The gain from which a larger batch counts, and the share of the best rate to recommend a batch.
+_MIN_GAIN = 1.03
 _GOOD_ENOUGH = 0.95
 _WITHOUT_GAIN = 2
 
 
 @dataclass(frozen=True, slots=True)
 class BatchRun:
-    """Runs with a batch of one size."""
+    """Runs with one batch size."""
 
     size: int
     time: Timing
@@ -44,7 +43,7 @@ class BatchRun:
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """The sizes that were tried; `advised` is the smallest nearly as good as the best."""
+    """The sizes that were tried; `advised` is the smallest that is nearly as good as the best."""
 
     runs: tuple[BatchRun, ...]
     advised: int
@@ -63,14 +62,14 @@ def time_batches(
     """Time batches of growing sizes.
 
     Args:
-        runner: What to run; its inputs hold the example.
-        run_bytes: What a run with its inputs takes beside the weights, None if not known.
-        free_bytes: The memory that is free, None if not known.
+        runner: The model and its inputs, which contain the example.
+        run_bytes: The memory of a run without the weights, None if unknown.
+        free_bytes: The free memory, None if unknown.
         budget_s: When to stop.
         reach: Called before each run; raises to stop.
 
     Raises:
-        SnapshotError: The model takes no other batch; the message says what it said.
+        SnapshotError: The model accepts no other batch; the message quotes it.
     """
     entries = _entries(runner)
     if not entries:
@@ -79,13 +78,13 @@ def time_batches(
     _check(_batched(runner, entries, 1), _batched(runner, entries, 2))
     end_ns = running.clock_ns() + budget_s * 1e9
     found: list[BatchRun] = []
-    without_gain, size, ended = 0, 1, f"a batch of {_MOST} is the largest that is tried"
-    while size <= _MOST:
+    without_gain, size, ended = 0, 1, f"a batch of {_MAX_BATCH} is the largest that is tried"
+    while size <= _MAX_BATCH:
         if free_bytes and size * example_bytes > _MEMORY_SHARE * free_bytes:
             ended = f"a batch of {size} would take more than a quarter of the free memory"
             break
         if found and running.clock_ns() + 2 * _total_ns(found[-1]) > end_ns:
-            ended = f"a batch of {size} would take longer than the time for it"
+            ended = f"a batch of {size} would exceed the time budget"
             break
         reach()
         try:
@@ -94,11 +93,11 @@ def time_batches(
             ended = f"a batch of {size} failed: {sanitize(str(error), 120)}"
             break
         best = max((_rate(other) for other in found), default=0.0)
-        without_gain = 0 if _rate(run) >= _LEAST_GAIN * best else without_gain + 1
+        without_gain = 0 if _rate(run) >= _MIN_GAIN * best else without_gain + 1
         found.append(run)
         size *= 2
         if without_gain >= _WITHOUT_GAIN:
-            ended = "the last two sizes brought nothing more"
+            ended = "the last two sizes were no faster per example"
             break
     if not found:
         raise SnapshotError(ended)
@@ -112,15 +111,15 @@ def _rate(run: BatchRun) -> float:
 
 
 def _total_ns(run: BatchRun) -> float:
-    """Return what all runs with a batch took, its warm-up too."""
+    """Return the time of all runs with a batch, including its warm-up."""
     return (run.time.median.value or 0.0) * (run.time.runs + 1) * 1e9
 
 
 def _timed(runner: Runner, size: int, reach: Callable[[], None]) -> BatchRun:
-    runner.timed_ns()  # the first chooses kernels for these shapes
+    runner.timed_ns()  # the first selects kernels for these shapes
     times_ns: list[int] = []
     while len(times_ns) < _REPEATS or (
-        len(times_ns) < _MOST_REPEATS and sum(times_ns) < _LONG_ENOUGH_NS
+        len(times_ns) < _MAX_REPEATS and sum(times_ns) < _LONG_ENOUGH_NS
     ):
         reach()
         times_ns.append(runner.timed_ns())
@@ -135,7 +134,7 @@ def _timed(runner: Runner, size: int, reach: Callable[[], None]) -> BatchRun:
 
 
 def _entries(runner: Runner) -> int:
-    """Return how many entries the first input has along its first dimension; 0 without any."""
+    """Return the size of the first dimension of the first input; 0 without any."""
     import torch
     from torch.utils import _pytree
 
@@ -147,7 +146,7 @@ def _entries(runner: Runner) -> int:
 def _batched(runner: Runner, entries: int, size: int) -> Runner:
     """Return a runner with a batch of the first example.
 
-    What has as many entries along its first dimension as the first input is taken for batched.
+    Tensors with the same first dimension as the first input count as batched.
     """
     import torch
     from torch.utils import _pytree
@@ -163,7 +162,7 @@ def _batched(runner: Runner, entries: int, size: int) -> Runner:
 
 
 def _check(one: Runner, two: Runner) -> None:
-    """See whether two examples at once give what each gives alone."""
+    """Check that two examples at once give the results that each gives alone."""
     from torch.utils import _pytree
 
     alone = _pytree.tree_leaves(one())
@@ -171,13 +170,13 @@ def _check(one: Runner, two: Runner) -> None:
         both = _pytree.tree_leaves(two())
     except Exception as error:  # noqa: BLE001 (a model may raise anything at all)
         raise SnapshotError(
-            "the model takes no batch of 2, as if its sizes were traced in; it said: "
-            f"{said_by(error)}"
+            "the model accepts no batch of 2, as if its sizes were fixed by tracing: "
+            f"{error_text(error)}"
         ) from None
     if not all(map(_is_twice, alone, both)):
         raise SnapshotError(
             "two examples at once give other results than each alone: the first dimension of its "
-            "inputs is no batch, or its sizes were traced in"
+            "inputs is no batch, or its sizes were fixed by tracing"
         )
 
 
@@ -191,7 +190,7 @@ def _is_twice(alone: Any, both: Any) -> bool:
     if tuple(both.shape) != (2 * alone.shape[0], *alone.shape[1:]):
         return False
     alone, both = alone.detach(), both.detach()
-    # Kernels for other shapes round otherwise.
+    # Kernels for other shapes round differently.
     scale = float(alone.abs().nan_to_num().max()) if alone.numel() else 0.0
     twice = torch.cat([alone, alone])
     return bool(torch.allclose(both, twice, rtol=1e-2, atol=1e-3 * scale, equal_nan=True))

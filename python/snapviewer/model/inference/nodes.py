@@ -1,4 +1,4 @@
-"""What each operation takes, does and reaches, against what the machine can do."""
+"""The operations of a run: time, work, and the rate against the limits of the machine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import takewhile
 from typing import Any
 
 from snapviewer.model.graph import Node
-from snapviewer.model.inference.listening import Recorded, TimedRun
+from snapviewer.model.inference.dispatch import RecordedRun, TimedRun
 from snapviewer.model.inference.timing import Timing, ratio, timing_of
 from snapviewer.model.quantity import Quantity, unavailable
 from snapviewer.model.roofline import Bound, Roof, bound_of
@@ -21,10 +21,10 @@ _FORMULA = "formula on the shapes of the run"
 class NodeProfile:
     """One operation of a run.
 
-    `module` is the way to the module that runs it; `graph_number` its number in the graph that was
-    given to the profile, None without one; `line` the line of the model's code that calls it.
-    `share` is of the time of all nodes; `of_roof` compares the reached rate with what the roof
-    allows for this intensity.
+    `module` is the path of the module that runs it; `graph_number` its number in the graph that
+    was given to the profile, None without one; `line` the line of the model's code that calls it.
+    `share` is of the time of all nodes; `of_roof` compares its rate with the attainable rate at
+    this intensity.
     """
 
     node: Node
@@ -47,7 +47,7 @@ class NodeProfile:
 
 
 def node_profiles(
-    recorded: Recorded,
+    recorded: RecordedRun,
     runs: Sequence[TimedRun],
     roof: Roof | None,
     *,
@@ -55,16 +55,16 @@ def node_profiles(
     allocations: dict[int, tuple[int, int]] | None,
     source: str,
 ) -> tuple[NodeProfile, ...]:
-    """Put together what is known of each node, in the order in which they ran.
+    """Return the profile of each node, in the order in which they ran.
 
     Args:
         recorded: The nodes.
         runs: Their times.
-        roof: What the machine can do, None if that is not known.
+        roof: The limits of the machine, None if unknown.
         graph_nodes: The same nodes in a graph of the file, None where there is none.
-        allocations: How often each node asked for memory, and for how many bytes; None if that was
-            not watched.
-        source: What timed them.
+        allocations: The number of allocations of each node and their bytes; None if memory was not
+            recorded.
+        source: How they were timed.
     """
     times = [
         timing_of([run.node_ns[i] for run in runs], source) for i in range(len(recorded.nodes))
@@ -91,10 +91,10 @@ def node_profiles(
 
 
 def _owner(node: Node) -> str:
-    """Return the innermost module that holds all parameters of a node; empty without any.
+    """Return the innermost module that contains all parameters of a node; empty without any.
 
-    A ScriptModule says nothing else of an operation that its code has not, such as the attention
-    that torch puts in place of many.
+    In a ScriptModule nothing else is known of an operation that its code does not contain, such as
+    the attention that torch substitutes for several operations.
     """
     paths = [name.split(".")[:-1] for name in node.parameters]
     common = takewhile(lambda parts: len(set(parts)) == 1, zip(*paths, strict=False))
@@ -102,14 +102,14 @@ def _owner(node: Node) -> str:
 
 
 def _work(node: Node, time: Quantity, roof: Roof | None) -> dict[str, Any]:
-    """Return what a node computes and moves, and how fast."""
+    """Return the work and the rates of a node."""
     work = work_of(node)
     if isinstance(work, Uncounted):
         units = {"macs": "MAC", "flops": "FLOP", "read": "B", "written": "B"}
         units |= {"rate": "FLOP/s", "bandwidth": "B/s", "intensity": "FLOP/B", "of_roof": "%"}
         nothing = {name: unavailable(unit, work.why) for name, unit in units.items()}
         return {**nothing, "bound": "unknown"}
-    traffic = _FORMULA if work.is_traffic_exact else f"{_FORMULA}, some types are not known"
+    traffic = _FORMULA if work.is_traffic_exact else f"{_FORMULA}, some types are unknown"
     flops = Quantity(float(work.flops), "FLOP", "computed", _FORMULA)
     moved = Quantity(float(work.read_bytes + work.written_bytes), "B", "computed", traffic)
     rate = ratio(flops, time, "FLOP/s", "FLOPs / median time")
@@ -119,7 +119,7 @@ def _work(node: Node, time: Quantity, roof: Roof | None) -> dict[str, Any]:
         else unavailable("FLOP/B", "it moves no bytes")
     )
     bandwidth = ratio(moved, time, "B/s", "bytes in and out once / median time")
-    # What neither computes nor moves has no pace.
+    # An operation that neither computes nor moves has no bound.
     bound: Bound = "unknown"
     of_roof = unavailable("%", intensity.source if roof else "the machine was not measured")
     if roof is not None and intensity.value is not None:
@@ -139,24 +139,24 @@ def _work(node: Node, time: Quantity, roof: Roof | None) -> dict[str, Any]:
 
 
 def _of_roof(rate: Quantity, bandwidth: Quantity, intensity: float, roof: Roof) -> Quantity:
-    """Compare what an operation reaches with what the machine allows it."""
+    """Compare the rate of an operation with the attainable one."""
     if intensity:
         reachable = roof.attainable(intensity)
-        share = ratio(rate, reachable, "%", "reached rate / rate that the roof allows", 100)
+        share = ratio(rate, reachable, "%", "rate / attainable rate", 100)
     else:
-        share = ratio(bandwidth, roof.bandwidth, "%", "bandwidth / that of the memory", 100)
+        share = ratio(bandwidth, roof.bandwidth, "%", "bandwidth / bandwidth of the memory", 100)
     if share.value is None or share.value <= 100:
         return share
-    why = f"{share.source}; more than all: its operands were still in a cache"
+    why = f"{share.source}; above 100 % because its operands were in a cache"
     return Quantity(share.value, share.unit, share.status, why)
 
 
 def _allocated(number: int, allocations: dict[int, tuple[int, int]] | None) -> dict[str, Any]:
     if allocations is None:
-        why = "memory was not watched"
+        why = "memory was not recorded"
         return {"allocations": unavailable("1", why), "allocated": unavailable("B", why)}
     count, size_bytes = allocations.get(number, (0, 0))
-    source = "torch's profiler, one run"
+    source = "torch profiler, one run"
     return {
         "allocations": Quantity(float(count), "1", "measured", source),
         "allocated": Quantity(float(size_bytes), "B", "measured", source),

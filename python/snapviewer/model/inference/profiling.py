@@ -1,44 +1,94 @@
-"""Runs a model in several ways, one after another, and gathers what they show.
+"""Profiles a model: runs it in several ways, one after another.
 
 # Cost
 
-The warm-ups, and then about twice the time budget: plain and timed runs share the budget, the runs
-with other numbers of threads take up to half of it, those for energy a fifth, and the machine's
-roof two seconds, once in a process. Trials of other layouts and batches take up to four fifths
+The warm-ups, and then about twice the time budget: plain and timed runs share the budget, runs
+with other numbers of threads take up to half of it, those for energy a fifth, and measuring the
+machine two seconds, once per process. Trials of layouts and batch sizes take up to four fifths
 more. Each way runs at least once, however long that takes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Event
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 from snapviewer import CancelledError, SnapshotError
 from snapviewer.model.energy import Energy, EnergyMeter, WorkTotals
 from snapviewer.model.graph import Graph, Node, TensorSpec
 from snapviewer.model.inference import running
-from snapviewer.model.inference.allocations import watch_memory
 from snapviewer.model.inference.batches import Batches, time_batches
-from snapviewer.model.inference.gathering import Runs, gathered_profile
-from snapviewer.model.inference.layouts import Layouts, time_layouts
-from snapviewer.model.inference.listening import Recorded, recorded
+from snapviewer.model.inference.dispatch import RecordedRun, record_run
+from snapviewer.model.inference.environment import MEMORY, NODES, read_environment
 from snapviewer.model.inference.loading import torch_for
-from snapviewer.model.inference.result import Profile
-from snapviewer.model.inference.running import Runner, gradients_off, prepared, thread_count
-from snapviewer.model.inference.settings import MEMORY, NODES, read_settings
-from snapviewer.model.inference.steps import Progress, Steps, said_by
-from snapviewer.model.inference.threads import ThreadRun, counts_up_to, thread_runs
-from snapviewer.model.inference.torch_profiler import timed
+from snapviewer.model.inference.memory import measure_memory
+from snapviewer.model.inference.result import Profile, Runs, profile_of
+from snapviewer.model.inference.running import (
+    Runner,
+    error_text,
+    gradients_off,
+    prepared,
+    thread_count,
+)
+from snapviewer.model.inference.torch_profiler import time_run
+from snapviewer.model.inference.trials import (
+    Layouts,
+    ThreadRun,
+    thread_counts,
+    time_layouts,
+    time_threads,
+)
 from snapviewer.model.roofline import Roof, measure_roof
 from snapviewer.model.system import SystemMonitor, SystemUse, read_memory
 from snapviewer.model.work import MOSTLY_IMAGES, Uncounted, image_share, totals_of, work_of
 from snapviewer.text.sanitize import MAX_NAME_CHARS, sanitize
 
+Progress: TypeAlias = Callable[[int, int], object]
+_Found = TypeVar("_Found")
+
+# Shares of the time budget.
 _THREADS_SHARE, _ENERGY_SHARE, _LAYOUT_SHARE, _BATCH_SHARE = 0.5, 0.2, 0.3, 0.5
+
+
+@dataclass(slots=True)
+class Steps:
+    """Reports progress, collects notes, and stops when cancelled."""
+
+    total: int
+    progress: Progress | None = None
+    cancel: Event | None = None
+    done: int = 0
+    notes: list[str] = field(default_factory=list)
+
+    def reach(self, step: int) -> None:
+        """Report that a step is reached.
+
+        Raises:
+            CancelledError: `cancel` was set.
+        """
+        if self.cancel is not None and self.cancel.is_set():
+            raise CancelledError("the profile was cancelled")
+        self.done = max(self.done, min(step, self.total))
+        if self.progress is not None:
+            self.progress(self.done, self.total)
+
+    def take(self) -> None:
+        """Report that one more step is done."""
+        self.reach(self.done + 1)
+
+    def attempt(self, what: str, work: Callable[[], _Found]) -> _Found | None:
+        """Do a part of the work; if it fails, note why and continue without it."""
+        try:
+            return work()
+        except CancelledError:
+            raise
+        except Exception as error:  # noqa: BLE001 (a model may raise anything at all)
+            self.notes.append(f"{what}: {error_text(error)}")
+            return None
 
 
 def profile(
@@ -64,44 +114,42 @@ def profile(
 ) -> Profile:
     """Run a module and time it, as a whole and each operation.
 
-    The module runs in eval mode and without gradients, and is left as it was. What fails on the
-    way is noted in the result; only a module that does not run at all raises.
+    The module runs in eval mode and without gradients, and is restored afterwards. Failures on the
+    way are notes in the result; only a module that does not run at all raises.
 
     Args:
         module: A `torch.nn.Module`, a loaded ScriptModule, or a `torch.export.ExportedProgram`.
-        inputs: What it is called with: a tuple or list of arguments, a dict of keyword arguments,
-            or one argument alone. Tensors may be anywhere inside; a `TensorSpec` stands for one.
-        keywords: Keyword arguments beside them.
-        graph: The graph of the file that the module is from, which knows the modules of a
-            ScriptModule's operations.
-        warmups: How many runs come first and do not count; at least one.
-        repeats: How many plain and how many timed runs, at most.
+        inputs: A tuple or list of arguments, a dict of keyword arguments, or a single argument.
+            Tensors may be nested in them; a `TensorSpec` stands for a tensor.
+        keywords: Further keyword arguments.
+        graph: The graph of the module's file, which has the modules of a ScriptModule's operations.
+        warmups: The number of first runs that do not count; at least one.
+        repeats: The maximum number of plain and of timed runs.
         budget_s: When to stop repeating.
-        device: `cpu` or `cuda`; where the module is if not given.
-        threads: How many threads compute; as torch is set if not given.
-        roof: What the machine can do, if that is known already.
-        tdp_w: The power that the chip is built for, for an estimate where nothing is measured.
-        carbon_intensity: Grams of CO2 for a kilowatt-hour; the world's average if not given.
-        energy_model: The model of the last rung of the ladder.
-        idle_s: How long to watch the idle machine, to tell what the runs add to it.
-        level: How much to look at, instead of what `PYTORCH_PROFILER_LEVEL` says.
-        has_trials: Whether to try other layouts and batches too.
+        device: `cpu` or `cuda`; by default that of the module.
+        threads: The number of threads; by default the setting of torch.
+        roof: The limits of the machine, if already measured.
+        tdp_w: The thermal design power of the chip, for an estimate if no sensor works.
+        carbon_intensity: Grams of CO2 per kilowatt-hour; the world average by default.
+        energy_model: The energy model, if there is no sensor and no TDP.
+        idle_s: How long to watch the idle machine, to measure what the runs add to it.
+        level: What to record, instead of `PYTORCH_PROFILER_LEVEL`.
+        has_trials: Whether to try other layouts and batch sizes as well.
         progress: Called with (done, total) after each step.
         cancel: Stops it between two runs.
 
     Raises:
-        SnapshotError: torch is not installed, or the model did not run; the message says what the
-            model said.
+        SnapshotError: torch is not installed, or the model did not run; the message quotes it.
         CancelledError: `cancel` was set.
         ValueError: There is less than one thread or repeat.
     """
     if repeats < 1 or (threads is not None and threads < 1):
         raise ValueError("at least one run with at least one thread is needed")
     torch = torch_for("running a model")
-    settings = read_settings()
+    settings = read_environment()
     if level is not None:
         settings = replace(settings, level=level)
-    most_threads = settings.most_threads or max(torch.get_num_threads(), threads or 1)
+    max_threads = settings.max_threads or max(torch.get_num_threads(), threads or 1)
     warmups = max(warmups, 1)
     has_nodes = settings.level >= NODES
     steps = Steps(warmups + repeats + 7, progress, cancel)
@@ -115,16 +163,16 @@ def profile(
         runs.warmups_ns.append(_first(runner, stack, steps))
         for _ in range(warmups - 1):
             steps.take()
-            with _failure_told():
+            with _failure_quoted():
                 runs.warmups_ns.append(runner.timed_ns())
         steps.reach(warmups)
         if has_nodes:
             runs.recorded = steps.attempt(
-                "the operations could not be listened to",
-                lambda: recorded(runner, has_lines=settings.level >= MEMORY),
+                "the operations could not be recorded",
+                lambda: record_run(runner, has_lines=settings.level >= MEMORY),
             )
         steps.take()
-        with _failure_told():
+        with _failure_quoted():
             _repeat(runner, runs, repeats, budget_s, steps)
         steps.reach(warmups + repeats + 1)
         if has_nodes:
@@ -135,7 +183,7 @@ def profile(
         _memory(runner, runs, steps)
         steps.take()
         if has_nodes:
-            runs.thread_runs = _threads(runner, most_threads, repeats, budget_s, steps)
+            runs.thread_runs = _threads(runner, max_threads, repeats, budget_s, steps)
         steps.take()
         used = steps.attempt(
             "energy and the use of the machine were not measured",
@@ -153,7 +201,7 @@ def profile(
         runs.energy, runs.system = used or (None, None)
         if runs.system is not None and runs.system.is_shared:
             steps.notes.append(
-                "other programs kept the machine busy during the runs: alone they would be faster"
+                "other programs used the machine during the runs, which would be faster alone"
             )
         steps.take()
         if has_trials:
@@ -161,24 +209,24 @@ def profile(
             steps.take()
             runs.batches = _batches(runner, runs, budget_s, steps)
     steps.reach(steps.total)
-    return gathered_profile(runs, graph, steps.notes)
+    return profile_of(runs, graph, steps.notes)
 
 
 @contextmanager
-def _failure_told() -> Iterator[None]:
-    """Say in a sentence that a model ran before, and now does not."""
+def _failure_quoted() -> Iterator[None]:
+    """Raise a SnapshotError if a model that ran before fails now."""
     try:
         yield
     except (SnapshotError, CancelledError):
         raise
     except Exception as error:  # noqa: BLE001 (a model may raise anything at all)
-        said = sanitize(f"{type(error).__name__}: {said_by(error)}", MAX_NAME_CHARS)
-        raise SnapshotError(f"the model ran once, and not again; it said: {said}") from None
+        said = sanitize(f"{type(error).__name__}: {error_text(error)}", MAX_NAME_CHARS)
+        raise SnapshotError(f"the model ran once but failed later: {said}") from None
 
 
 def _first(runner: Runner, stack: ExitStack, steps: Steps) -> int:
     """Run for the first time, without gradients if the model allows it."""
-    said = ""
+    failure = ""
     for is_off in (True, False):
         mode = ExitStack()
         mode.enter_context(gradients_off(is_off))
@@ -186,26 +234,24 @@ def _first(runner: Runner, stack: ExitStack, steps: Steps) -> int:
             time_ns = runner.timed_ns()
         except Exception as error:  # noqa: BLE001 (a model may raise anything at all)
             mode.close()
-            said = said or f"{type(error).__name__}: {said_by(error)}"
+            failure = failure or f"{type(error).__name__}: {error_text(error)}"
             continue
         stack.push(mode)
         if not is_off:
-            steps.notes.append("the model runs with gradients only, so that is what was timed")
+            steps.notes.append("the model runs only with gradients, and was timed with them")
         return time_ns
-    raise SnapshotError(
-        f"the model did not run with these inputs; it said: {sanitize(said, MAX_NAME_CHARS)}"
-    )
+    raise SnapshotError(f"the model failed with these inputs: {sanitize(failure, MAX_NAME_CHARS)}")
 
 
 def _repeat(runner: Runner, runs: Runs, repeats: int, budget_s: float, steps: Steps) -> None:
-    """Run plainly and listened to in turn, so that both meet the same disturbances."""
+    """Alternate plain and timed runs, so that both meet the same disturbances."""
     start_ns = running.clock_ns()
     odd = 0
     like = runs.recorded
     for _ in range(repeats):
         runs.plain_ns.append(runner.timed_ns())
         if like is not None:
-            run = steps.attempt("operations could not be timed", partial(timed, runner, like))
+            run = steps.attempt("operations could not be timed", partial(time_run, runner, like))
             if run is None:
                 like = None
             elif run.is_like:
@@ -217,8 +263,8 @@ def _repeat(runner: Runner, runs: Runs, repeats: int, budget_s: float, steps: St
             break
     if odd:
         steps.notes.append(
-            f"{odd} of {len(runs.plain_ns)} runs had other operations than the first: the times of "
-            "operations are without them"
+            f"{odd} of {len(runs.plain_ns)} runs had other operations than the first, and do not "
+            "count in the times of operations"
         )
 
 
@@ -232,7 +278,7 @@ def _roof(runner: Runner, runs: Runs) -> Roof:
 
 
 def _main_dtype(nodes: tuple[Node, ...]) -> str:
-    """Return the type of the numbers with which most is computed."""
+    """Return the dtype with the most FLOPs."""
     flops: dict[str, int] = {}
     for node in nodes:
         work = work_of(node)
@@ -246,26 +292,26 @@ def _memory(runner: Runner, runs: Runs, steps: Steps) -> None:
     like = runs.recorded
     if runs.level < MEMORY or like is None:
         return
-    found = steps.attempt("memory was not watched", lambda: watch_memory(runner, like))
+    found = steps.attempt("memory was not recorded", lambda: measure_memory(runner, like))
     if found is not None:
         runs.memory, runs.allocations = found
 
 
 def _threads(
-    runner: Runner, most: int, repeats: int, budget_s: float, steps: Steps
+    runner: Runner, maximum: int, repeats: int, budget_s: float, steps: Steps
 ) -> tuple[ThreadRun, ...]:
     if runner.device.startswith("cuda"):
-        steps.notes.append("the model ran on a GPU: what more threads bring was not measured")
+        steps.notes.append("the model ran on a GPU: other numbers of threads were not tried")
         return ()
-    each_ns = budget_s * _THREADS_SHARE / len(counts_up_to(most)) * 1e9
+    each_ns = budget_s * _THREADS_SHARE / len(thread_counts(maximum)) * 1e9
 
-    def is_over(_: int, spent_ns: int) -> bool:
+    def is_over(spent_ns: int) -> bool:
         steps.reach(steps.done)
         return spent_ns > each_ns
 
     found = steps.attempt(
         "runs with other numbers of threads failed",
-        lambda: thread_runs(runner, most, repeats=repeats, is_over=is_over),
+        lambda: time_threads(runner, maximum, repeats=repeats, is_over=is_over),
     )
     return found or ()
 
@@ -310,7 +356,7 @@ def _free_bytes(device: str) -> float | None:
     return read_memory().available.value
 
 
-def _work(like: Recorded | None, graph: Graph | None) -> WorkTotals | None:
+def _work(like: RecordedRun | None, graph: Graph | None) -> WorkTotals | None:
     nodes = like.nodes if like is not None else graph.nodes if graph is not None else None
     return None if nodes is None else totals_of(nodes).work
 
@@ -318,17 +364,17 @@ def _work(like: Recorded | None, graph: Graph | None) -> WorkTotals | None:
 def _energy(
     runner: Runner,
     work: WorkTotals | None,
-    least_s: float,
+    duration_s: float,
     steps: Steps,
     *,
     meter: EnergyMeter,
     carbon_intensity: float | None,
 ) -> tuple[Energy, SystemUse]:
-    """Run for a while and watch the machine; these runs are not among the timed ones."""
+    """Run for a while and measure energy and machine; these runs are not timed."""
     count = 0
     with meter, SystemMonitor() as monitor:
         start_ns = running.clock_ns()
-        while count == 0 or running.clock_ns() - start_ns < least_s * 1e9:
+        while count == 0 or running.clock_ns() - start_ns < duration_s * 1e9:
             runner()
             count += 1
             steps.reach(steps.done)

@@ -1,4 +1,4 @@
-"""A module made ready to run again and again, and left as it was afterwards."""
+"""A module prepared to run repeatedly, and restored afterwards."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from snapviewer import SnapshotError
+from snapviewer.model.inference.environment import ProfilerSettings
 from snapviewer.model.inference.loading import torch_for
-from snapviewer.model.inference.settings import Settings
 from snapviewer.model.live.copies import buffers_kept, copied, in_eval_mode, is_lazy
 from snapviewer.model.live.inputs import Inputs, gathered, made_for
 from snapviewer.model.live.process import settings_kept
@@ -25,7 +25,7 @@ clock_ns: Callable[[], int] = time.perf_counter_ns
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """A module with its inputs; `wait` returns when the device has done all its work."""
+    """A module with its inputs; `wait` returns when the device has finished."""
 
     module: Any
     inputs: Inputs
@@ -37,16 +37,16 @@ class Runner:
         try:
             return self.module(*self.inputs.positional, **self.inputs.named)
         except SystemExit as error:
-            raise RuntimeError(f"it would leave the program ({error})") from None
+            raise RuntimeError(f"it would exit the program ({error})") from None
 
     def timed_ns(self) -> int:
-        """Run once with nothing but a clock, and tell the time."""
+        """Run once with only a clock around it, and return the time."""
         was_collecting = gc.isenabled()
         gc.disable()
         try:
             self.wait()
             start_ns = clock_ns()
-            # What the model returns is freed after the clock has stopped.
+            # The result is freed after the clock has stopped.
             result = self()
             self.wait()
             time_ns = clock_ns() - start_ns
@@ -64,20 +64,20 @@ def prepared(
     keywords: Mapping[str, Any] | None,
     *,
     device: str | None,
-    settings: Settings,
+    settings: ProfilerSettings,
     notes: list[str],
 ) -> Iterator[Runner]:
-    """Make a module ready: in eval and inference mode, on a device, with inputs of its own.
+    """Prepare a module: in eval mode, on a device, with inputs of its own.
 
-    Afterwards its mode, its buffers and the random numbers are as they were. A module that is to
-    run on another device is copied to it.
+    Afterwards its mode, its buffers and the state of the random numbers are restored. A module that
+    is to run on another device is copied to it.
 
     Raises:
-        SnapshotError: torch is not installed, or this is nothing that can run.
+        SnapshotError: torch is not installed, or the module cannot be run.
     """
     torch = torch_for("running a model")
     if getattr(module, "_orig_mod", None) is not None:
-        notes.append("what is timed is the module without torch.compile")
+        notes.append("the module is timed without torch.compile")
     module = runnable(module)
     device = device_for(torch, module, device, settings, notes)
     is_gpu = device.startswith("cuda")
@@ -90,7 +90,7 @@ def prepared(
             arguments = _on_device(torch, arguments, device)
         except (RuntimeError, MemoryError) as error:
             raise SnapshotError(
-                f"the model could not be made ready to run: {sanitize(str(error), MAX_NAME_CHARS)}"
+                f"the model could not be prepared: {sanitize(str(error), MAX_NAME_CHARS)}"
             ) from None
         stack.enter_context(settings_kept())
         stack.enter_context(in_eval_mode(module))
@@ -111,7 +111,7 @@ def gradients_off(is_off: bool) -> Iterator[None]:
 
 @contextmanager
 def thread_count(count: int | None) -> Iterator[None]:
-    """Let torch compute with a number of threads, and then with as many as before."""
+    """Set the number of threads of torch for a `with` block."""
     import torch
 
     before = torch.get_num_threads()
@@ -124,9 +124,9 @@ def thread_count(count: int | None) -> Iterator[None]:
 
 
 def device_for(
-    torch: Any, module: Any, wanted: str | None, settings: Settings, notes: list[str]
+    torch: Any, module: Any, wanted: str | None, settings: ProfilerSettings, notes: list[str]
 ) -> str:
-    """Choose where to run; say it if that is not where it was wanted."""
+    """Choose the device to run on; note it if that is not the requested one."""
     own = [tensor.device for tensor in (*module.parameters(), *module.buffers())]
     if any(device.type == "meta" for device in own):
         raise SnapshotError("the module is on the meta device: it has no weights to run with")
@@ -135,32 +135,32 @@ def device_for(
     if not wanted.startswith(("cpu", "cuda")):
         raise SnapshotError(f"a model is profiled on 'cpu' or 'cuda', not {sanitize(wanted, 40)!r}")
     if wanted.startswith("cuda") and not torch.cuda.is_available():
-        why = "CUDA_VISIBLE_DEVICES hides the GPUs" if settings.hides_gpus else "torch sees no GPU"
+        why = "CUDA_VISIBLE_DEVICES hides the GPUs" if settings.hides_gpus else "torch finds no GPU"
         notes.append(f"{why}: the model ran on the processor")
         return "cpu"
     if wanted.startswith("cuda") and settings.memory_fraction is not None:
         torch.cuda.set_per_process_memory_fraction(settings.memory_fraction, torch.device(wanted))
         notes.append(
-            f"PYTORCH_CUDA_MEMORY_FRACTION: at most {settings.memory_fraction:.0%} of the GPU's "
-            "memory are used"
+            f"PYTORCH_CUDA_MEMORY_FRACTION: at most {settings.memory_fraction:.0%} of the "
+            "GPU's memory is used"
         )
     return wanted
 
 
 def _moved(torch: Any, module: Any, device: str) -> Any:
-    """Return a module on a device: itself if it is there and has all of its parameters."""
+    """Return a module on a device: itself if it is there and has no lazy parameters."""
     tensors = (*module.parameters(), *module.buffers())
     kind = torch.device(device).type
     if any(tensor.device.type != kind for tensor in tensors):
         return copy.deepcopy(module).to(device)
     if any(is_lazy(tensor) for tensor in tensors):
-        # The first run gives them their shapes, which must not happen to the module itself.
+        # The first run sets their shapes, which must not happen to the module itself.
         return copied(module, "cpu", None)
     return module
 
 
 def _on_device(torch: Any, inputs: Inputs, device: str) -> Inputs:
-    """Move tensors to a device, for a module that has none by which to tell where it is."""
+    """Move tensors to a device, for a module without parameters that would tell its device."""
     from torch.utils import _pytree
 
     def moved(value: Any) -> Any:
@@ -168,3 +168,17 @@ def _on_device(torch: Any, inputs: Inputs, device: str) -> Inputs:
 
     positional, named = _pytree.tree_map(moved, (inputs.positional, inputs.named))
     return Inputs(positional, named)
+
+
+def error_text(error: Exception) -> str:
+    r"""Return the message of an error on one line.
+
+    TorchScript puts the traceback of its code first, and the message at the end.
+
+    >>> error_text(RuntimeError("... the TorchScript interpreter.\nTraceback ..\nE: no batch of 2"))
+    'E: no batch of 2'
+    """
+    text = str(error).strip()
+    if "TorchScript" in text:
+        text = text.rpartition("\n")[2]
+    return sanitize(text, MAX_NAME_CHARS) or type(error).__name__

@@ -1,4 +1,4 @@
-"""The times of repeated runs, as a median and how far they lie apart."""
+"""The times of repeated runs: median, deviation, fastest and slowest."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from snapviewer.model.quantity import Quantity, unavailable
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How long something took in some runs, in seconds.
+    """The times of some runs, in seconds.
 
-    `deviation` is the median absolute deviation: half of the runs lie closer to the median.
+    `deviation` is the median absolute deviation: half of the runs are closer to the median.
     """
 
     median: Quantity
@@ -34,26 +34,26 @@ def timing_of(times_ns: Sequence[int], source: str) -> Timing:
     median = statistics.median(times_ns)
     deviation = statistics.median(abs(time - median) for time in times_ns)
 
-    def told(value_ns: float, word: str) -> Quantity:
+    def measured(value_ns: float, word: str) -> Quantity:
         return Quantity(value_ns / 1e9, "s", "measured", f"{source}, {word} of {len(times_ns)}")
 
     return Timing(
-        told(median, "median"),
-        told(deviation, "median absolute deviation"),
-        told(min(times_ns), "fastest"),
-        told(max(times_ns), "slowest"),
+        measured(median, "median"),
+        measured(deviation, "median absolute deviation"),
+        measured(min(times_ns), "fastest"),
+        measured(max(times_ns), "slowest"),
         len(times_ns),
     )
 
 
 def no_timing(why: str) -> Timing:
-    """Return times that are not there."""
+    """Return unavailable times."""
     nothing = unavailable("s", why)
     return Timing(nothing, nothing, nothing, nothing, 0)
 
 
 def ratio(part: Quantity, whole: Quantity, unit: str, source: str, scale: float = 1.0) -> Quantity:
-    """Divide one number by another, if both are there.
+    """Divide one quantity by another, if both have values.
 
     >>> half = Quantity(1.0, "s", "measured", "clock")
     >>> ratio(half, Quantity(2.0, "s", "measured", "clock"), "%", "half / all", 100).value
@@ -63,5 +63,5 @@ def ratio(part: Quantity, whole: Quantity, unit: str, source: str, scale: float 
         if number.value is None:
             return unavailable(unit, number.source)
     if part.value is None or not whole.value:
-        return unavailable(unit, "it took no time that the clock can tell")
+        return unavailable(unit, "it took less time than the clock resolves")
     return Quantity(part.value / whole.value * scale, unit, "computed", source)

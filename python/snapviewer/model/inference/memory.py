@@ -1,4 +1,4 @@
-"""The memory that a run asks for, operation by operation, from torch's profiler."""
+"""The memory that a run allocates, operation by operation, from the profiler of torch."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from snapviewer.model.inference.listening import Recorded, marked
+from snapviewer.model.inference.dispatch import RecordedRun, run_marked
 from snapviewer.model.inference.running import Runner
-from snapviewer.model.inference.torch_profiler import profiled
+from snapviewer.model.inference.torch_profiler import run_profiled
 from snapviewer.model.quantity import Quantity, unavailable
 
 _MARK = "snapviewer operation "
 
 
 class Change(NamedTuple):
-    """Memory taken (positive) or given back (negative), and the call of torch that did it."""
+    """Memory allocated (positive) or freed (negative), and the call of torch that did it."""
 
     time_ns: int
     address: int
@@ -24,18 +24,18 @@ class Change(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
-    """How a run uses memory.
+class RunMemory:
+    """The memory of a run.
 
-    `peak` is the most that was alive at once of what the run itself took: activations and scratch,
-    without parameters and inputs. `reused` are allocations at an address that the run had given
-    back before; `sizes` tells how many were of at least a power of two bytes. `device_peak` is all
-    that a GPU held, parameters too.
+    `peak` is the highest total of live allocations of the run itself: activations and scratch,
+    without parameters and inputs. `reused` counts allocations at an address that the run had
+    freed; `sizes` counts allocations by the power of two that their size reaches. `device_peak` is
+    the peak of a GPU, with parameters.
     """
 
     peak: Quantity
     peak_at: int | None
-    """The node that ran then; None between nodes."""
+    """The node that ran at the peak; None between nodes."""
     allocations: Quantity
     total: Quantity
     largest: Quantity
@@ -45,11 +45,13 @@ class Memory:
     sizes: tuple[tuple[int, int], ...]
 
 
-def watch_memory(runner: Runner, recorded: Recorded) -> tuple[Memory, dict[int, tuple[int, int]]]:
-    """Run once under torch's profiler, which is slow, so this run is not timed.
+def measure_memory(
+    runner: Runner, recorded: RecordedRun
+) -> tuple[RunMemory, dict[int, tuple[int, int]]]:
+    """Run once under the profiler of torch, which is slow, so this run is not timed.
 
     Returns:
-        The memory, and for each node how often it asked for some and for how many bytes.
+        The memory, and for each node its number of allocations and their bytes.
     """
     import torch
 
@@ -58,11 +60,11 @@ def watch_memory(runner: Runner, recorded: Recorded) -> tuple[Memory, dict[int, 
         torch.cuda.reset_peak_memory_stats(runner.device)
 
     def run() -> int:
-        marked(runner, lambda number: torch.profiler.record_function(f"{_MARK}{number}"))
+        run_marked(runner, lambda number: torch.profiler.record_function(f"{_MARK}{number}"))
         runner.wait()
         return 0
 
-    _, tree = profiled(run, has_memory=True)
+    _, tree = run_profiled(run, has_memory=True)
     kind = "cuda" if is_gpu else "cpu"
     changes = sorted(_changes(tree, kind), key=lambda change: change.time_ns)
     device_peak = (
@@ -75,31 +77,31 @@ def watch_memory(runner: Runner, recorded: Recorded) -> tuple[Memory, dict[int, 
         if is_gpu
         else unavailable("B", "the model ran on the processor")
     )
-    return summarized(changes, recorded.numbers, device_peak)
+    return summarize(changes, recorded.numbers, device_peak)
 
 
-def summarized(
+def summarize(
     changes: Sequence[Change], numbers: Sequence[int | None], device_peak: Quantity
-) -> tuple[Memory, dict[int, tuple[int, int]]]:
-    """Follow what was taken and given back, in the order of time.
+) -> tuple[RunMemory, dict[int, tuple[int, int]]]:
+    """Replay allocations and frees.
 
     Args:
         changes: In the order in which they happened.
-        numbers: The node that each call of torch is.
-        device_peak: What a GPU says.
+        numbers: The node of each call of torch.
+        device_peak: The peak of a GPU.
     """
     live: dict[int, int] = {}
-    given_back: set[int] = set()
+    freed: set[int] = set()
     by_node: dict[int, tuple[int, int]] = {}
     sizes: dict[int, int] = {}
     count = total = largest = reused = live_bytes = peak = 0
     peak_at: int | None = None
     for _, address, size_bytes, call in changes:
         if size_bytes < 0:
-            # What was there before the run, such as a cache, is not the run's.
+            # What was allocated before the run, such as a cache, does not count.
             if address in live:
                 live_bytes -= live.pop(address)
-                given_back.add(address)
+                freed.add(address)
             continue
         if size_bytes == 0:
             continue
@@ -107,7 +109,7 @@ def summarized(
         live_bytes += size_bytes - live.pop(address, 0)
         live[address] = size_bytes
         count, total, largest = count + 1, total + size_bytes, max(largest, size_bytes)
-        reused += address in given_back
+        reused += address in freed
         power = 1 << (size_bytes.bit_length() - 1)
         sizes[power] = sizes.get(power, 0) + 1
         if number is not None:
@@ -116,17 +118,17 @@ def summarized(
         if live_bytes > peak:
             peak, peak_at = live_bytes, number
 
-    def told(value: float, unit: str, what: str) -> Quantity:
-        return Quantity(float(value), unit, "measured", f"torch's profiler, one run: {what}")
+    def measured(value: float, unit: str, what: str) -> Quantity:
+        return Quantity(float(value), unit, "measured", f"torch profiler, one run: {what}")
 
-    memory = Memory(
-        peak=told(peak, "B", "most alive at once, without parameters and inputs"),
+    memory = RunMemory(
+        peak=measured(peak, "B", "peak of live allocations, without parameters and inputs"),
         peak_at=peak_at,
-        allocations=told(count, "1", "allocations"),
-        total=told(total, "B", "all allocations together"),
-        largest=told(largest, "B", "largest allocation"),
-        reused=told(reused, "1", "allocations at an address given back before"),
-        kept=told(live_bytes, "B", "still alive at the end, such as caches of the model"),
+        allocations=measured(count, "1", "allocations"),
+        total=measured(total, "B", "all allocations"),
+        largest=measured(largest, "B", "largest allocation"),
+        reused=measured(reused, "1", "allocations at a freed address"),
+        kept=measured(live_bytes, "B", "not freed at the end, such as caches of the model"),
         device_peak=device_peak,
         sizes=tuple(sorted(sizes.items())),
     )
@@ -134,13 +136,13 @@ def summarized(
 
 
 def _changes(events: Iterable[Any], kind: str) -> Iterator[Change]:
-    """Walk through the profiler's tree; a deep one must not end in recursion."""
+    """Walk through the tree of the profiler, without recursion."""
     waiting: list[tuple[Any, int | None]] = [(event, None) for event in events]
     while waiting:
         event, call = waiting.pop()
         if event.tag.name == "Allocation":
             memory = event.typed[1]
-            # A CUDA device is an "hip" one for some builds; whatever is no processor counts.
+            # Some builds call a CUDA device "hip": everything but a processor counts.
             if (memory.device.type == "cpu") == (kind == "cpu"):
                 yield Change(event.start_time_ns, memory.ptr, memory.alloc_size, call)
             continue

@@ -1,8 +1,8 @@
-"""Listening to the operations of a run.
+"""The operations of a run, recorded and timed with a dispatch mode of torch.
 
-The listener stands where torch hands operations from Python or TorchScript to its kernels, and
-sees them as they were called: what an operation calls in turn is part of it, so nothing counts
-twice. A first run is recorded with its shapes; later ones keep two moments for each operation.
+A dispatch mode sees operations as Python or TorchScript calls them: what an operation calls in
+turn is part of it, so nothing counts twice. A first run is recorded with its shapes; later ones
+keep two timestamps per operation.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _OURS = f"{Path(__file__).parents[1]}{os.sep}"
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedRun:
     """The operations of a run.
 
-    `functions` are all that torch called, and `numbers` the nodes that they are: None for what is
+    `functions` are all functions that torch called, and `numbers` their nodes: None for
     bookkeeping. `lines` are the lines of the model's code that called the nodes.
     """
 
@@ -40,9 +40,9 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class TimedRun:
-    """A run: its whole time, that of each node, and what told them.
+    """The times of a run, in total and of each node, and how they were measured.
 
-    A run that is not like the recorded one has no times of nodes.
+    A run whose operations differ from the recorded one has no times of nodes.
     """
 
     total_ns: int
@@ -51,15 +51,15 @@ class TimedRun:
     is_like: bool = True
 
 
-def recorded(runner: Runner, *, has_lines: bool) -> Recorded:
-    """Run once and keep the operations with their shapes."""
+def record_run(runner: Runner, *, has_lines: bool) -> RecordedRun:
+    """Run once and return the operations with their shapes."""
     functions: list[Any] = []
     numbers: list[int | None] = []
     lines: list[str] = []
     with recording(runner.module) as nodes:
 
         def call(function: Any, args: Any, kwargs: Any) -> Any:
-            # The recorder is asked next, and adds a node if it takes the operation for one.
+            # The recorder runs next, and adds a node unless the operation is bookkeeping.
             count = len(nodes)
             result = function(*args, **kwargs)
             functions.append(function)
@@ -70,11 +70,11 @@ def recorded(runner: Runner, *, has_lines: bool) -> Recorded:
 
         with _mode(call):
             runner()
-    return Recorded(tuple(nodes), tuple(functions), tuple(numbers), tuple(lines))
+    return RecordedRun(tuple(nodes), tuple(functions), tuple(numbers), tuple(lines))
 
 
-def timed_by_listener(runner: Runner, like: Recorded) -> TimedRun:
-    """Run once and time each node, and tell whether the run was like the recorded one."""
+def time_by_dispatch(runner: Runner, like: RecordedRun) -> TimedRun:
+    """Run once and time each node, if the run is like the recorded one."""
     mark, elapsed_ns, source = _marks(runner.device)
     seen: list[tuple[Any, Any, Any]] = []
 
@@ -96,8 +96,8 @@ def timed_by_listener(runner: Runner, like: Recorded) -> TimedRun:
     return TimedRun(total_ns, node_ns, source)
 
 
-def marked(runner: Runner, around: Callable[[int], Any]) -> None:
-    """Run once with a context around each of torch's calls, which it gets the number of."""
+def run_marked(runner: Runner, around: Callable[[int], Any]) -> None:
+    """Run once with a context around each call of torch; `around` gets the number of the call."""
     count = 0
 
     def call(function: Any, args: Any, kwargs: Any) -> Any:
@@ -117,22 +117,22 @@ def op_of(function: Any) -> str:
 
 
 def _mode(call: Callable[[Any, Any, Any], Any]) -> Any:
-    return _listener()(call)
+    return _mode_class()(call)
 
 
 @cache
-def _listener() -> Any:
-    """Return the class of listeners; it is made when torch is there."""
+def _mode_class() -> Any:
+    """Return the class of dispatch modes; torch is imported here, not before."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    class Listener(TorchDispatchMode):  # type: ignore[misc] # its base is torch's
+    class CallMode(TorchDispatchMode):  # type: ignore[misc] # its base is torch's
         def __init__(self, call: Callable[[Any, Any, Any], Any]) -> None:
             super().__init__()
             self.call = call
 
         @classmethod
         def _should_skip_dynamo(cls) -> bool:
-            # Else each operation goes through a wrapper against compiling, which nobody does here.
+            # Otherwise each operation goes through a wrapper that disables compilation.
             return False
 
         def __torch_dispatch__(
@@ -140,34 +140,34 @@ def _listener() -> Any:
         ) -> Any:
             return self.call(function, args, kwargs or {})
 
-    return Listener
+    return CallMode
 
 
 def _marks(device: str) -> tuple[Callable[[], Any], Callable[[Any, Any], int], str]:
-    """Return how to mark a moment, how to tell the time between two, and what that is."""
+    """Return how to take a timestamp, how to subtract two, and the name of the clock."""
     if not device.startswith("cuda"):
         return running.clock_ns, lambda before, after: int(after - before), "clock"
     import torch
 
     def mark() -> Any:
-        # The GPU works behind the processor's back: it is the one to take the time.
+        # The GPU runs asynchronously, so it has to take the timestamps.
         event = torch.cuda.Event(enable_timing=True)
         event.record()
         return event
 
-    return mark, lambda before, after: int(before.elapsed_time(after) * 1e6), "events of the GPU"
+    return mark, lambda before, after: int(before.elapsed_time(after) * 1e6), "GPU events"
 
 
 def _line() -> str:
-    """Return the line of the model's own code that is running; empty if it is all torch's."""
+    """Return the line of the model's own code that is running; empty if all frames are torch's."""
     import torch
 
     torchs = f"{Path(torch.__file__).parent}{os.sep}"
-    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 (the way to look at callers)
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 (inspects callers)
     while frame is not None:
         name = frame.f_code.co_filename
         if name == running.__file__:
-            return ""  # back at our own call of the model
+            return ""  # reached our own call of the model
         if not name.startswith((_OURS, torchs, "<")):
             return f"{name}:{frame.f_lineno} in {frame.f_code.co_name}"
         frame = frame.f_back
