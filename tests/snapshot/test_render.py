@@ -389,8 +389,8 @@ def _assert_refused(ran: Ran, render: Renderer, *words: str) -> None:
     ("options", "words"),
     [
         (("--device", "3"), ("no device 3", "0, 1, -1")),
-        (("--range", "3000", "4000"), ("nothing in that range", "3,000 events")),
-        (("--axis", "time", "--range", "3h", "4h"), ("nothing in that range", " long")),
+        (("--range", "3000", "4000"), ("the range is empty", "3,000 events")),
+        (("--axis", "time", "--range", "3h", "4h"), ("the range is empty", " long")),
         (("--filter", "("), ("filter: ",)),
         (("--filter", "size>=many"), ("filter: ", "size>=1.5MiB")),
     ],

@@ -150,7 +150,7 @@ def allocation_details(
         rounded_bytes=device.rounded_size(allocation),
         address=int(a.address[allocation]),
         stream=int(a.stream[allocation]),
-        pool=_pool(device, allocation),
+        pool=pool_name(device.pools, int(a.pool[allocation])),
         device=device.index,
         category=CATEGORIES[category - 1] if category else None,
         allocated=_when(made, events, clock),
@@ -182,11 +182,11 @@ def _name(device: Device, allocation: int) -> str:
     return f"b{int(a.address[allocation]):x}_{before}"
 
 
-def _pool(device: Device, allocation: int) -> str:
-    place = int(device.allocations.pool[allocation])
-    if place == 0:
-        return "not known"
-    pool = device.pools[place - 1]
+def pool_name(pools: Sequence[tuple[int, int]], index: int) -> str:
+    """Return the name of a memory pool, as numbered in `Allocations.pool`."""
+    if index == 0:
+        return "unknown pool"
+    pool = pools[index - 1]
     return "default pool" if pool == (0, 0) else f"private pool {pool[0]}, {pool[1]}"
 
 

@@ -1,5 +1,5 @@
-"""Draws a device's timeline as a picture for a report: title, facts, axes, legend.
+"""A device's timeline as a picture with a title, facts, axes and a legend.
 
-`options` says what to show, `drawing` draws and writes it. The timeline itself is the engine's
-(`Timeline.image`), pixel by pixel; everything else is around it or over its background.
+`options` has the options, `drawing` draws and writes it. The timeline itself is drawn by the core
+(`Timeline.image`); everything else is around it or over its background.
 """

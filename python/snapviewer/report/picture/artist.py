@@ -1,4 +1,4 @@
-"""Draws the parts of a picture: words, axes, marks, legend; all as large as its scale says."""
+"""Draws the parts of a picture: texts, axes, marks and legend, at its scale."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from snapviewer.report.theme import THEMES, Color
 from snapviewer.report.ticks import Ticks
 
 from . import words
-from .canvas import Align, Canvas, shortened, text_width, wrapped
+from .canvas import Align, Canvas, shorten_to_width, text_width, wrap_facts
 from .layout import (
     GAP,
     LABEL_SIZE,
@@ -26,20 +26,20 @@ from .layout import (
     TICK,
     TITLE_SIZE,
     Box,
-    most_fact_lines,
+    max_fact_lines,
 )
 from .legend import Entry
 from .options import PictureOptions
 from .view import PictureView
 
 _BYTE_TICK_DISTANCE = 36
-_ENTRY = SWATCH + 8 + 12  # what a line of the legend has beside its words
+_ENTRY = SWATCH + 8 + 12  # beside the texts of a line of the legend
 _MAX_OOM_LINES = 12  # more would hide what they point to
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """The plot, and what its pixels stand for."""
+    """The plot, and the events and bytes of its pixels."""
 
     device: Device
     view: PictureView
@@ -57,12 +57,12 @@ class Scene:
         return int((value - low) * self.plot.width / (high - low))
 
     def peak_row(self) -> int | None:
-        """Return the row just above the highest point; None if that is not in the plot."""
+        """Return the row just above the highest point, or None if that is not in the plot."""
         low, high = self.byte_span
         if not low < self.view.peak_bytes < high:
             return None
         height = self.plot.height
-        # As the engine does: a row shows the byte in its middle.
+        # As in the core: a row shows the byte in its middle.
         filled = bisect_left(
             range(height),
             self.view.peak_bytes,
@@ -80,7 +80,7 @@ class Scene:
 
 
 class Artist:
-    """Draws the parts of a picture, everything as large as its scale says."""
+    """Draws the parts of a picture at its scale."""
 
     def __init__(self, options: PictureOptions) -> None:
         self.options = options
@@ -89,7 +89,7 @@ class Artist:
         width, height = options.size_px
         self.canvas = Canvas(Image.new("RGB", (width, height), self.theme.background))
 
-    # How much has room
+    # Sizes
 
     def label_width(self, label: str) -> int:
         return text_width(label, LABEL_SIZE * self.scale)
@@ -97,13 +97,13 @@ class Artist:
     def fact_lines(self, facts: list[str]) -> list[str]:
         width, height = self.options.size
         room = (width - 2 * MARGIN) * self.scale
-        return wrapped(facts, TEXT_SIZE * self.scale, room)[: most_fact_lines(height)]
+        return wrap_facts(facts, TEXT_SIZE * self.scale, room)[: max_fact_lines(height)]
 
-    def most_byte_ticks(self, height_px: int) -> int:
+    def max_byte_ticks(self, height_px: int) -> int:
         return max(2, height_px // (_BYTE_TICK_DISTANCE * self.scale))
 
     def beside_labels(self, outer: Box, ticks: Ticks) -> Box:
-        """Return what a plot has left of a box beside the labels of bytes."""
+        """Return the plot in a box, beside the labels of bytes."""
         labels = [tick.label for tick in ticks.marks] + [ticks.unit]
         margin = max(self.label_width(label) for label in labels) + (TICK + 6) * self.scale
         return Box(outer.left + margin, outer.top, outer.width - margin, outer.height)
@@ -113,14 +113,14 @@ class Artist:
     def title(self, title: str, fact_lines: list[str]) -> None:
         scale, theme = self.scale, self.theme
         left, base = MARGIN * scale, (MARGIN + TITLE_SIZE - 4) * scale
-        title = shortened(title, TITLE_SIZE * scale, self.canvas.image.width - 2 * left)
+        title = shorten_to_width(title, TITLE_SIZE * scale, self.canvas.image.width - 2 * left)
         self.canvas.text((left, base), title, size_px=TITLE_SIZE * scale, color=theme.text)
         for number, line in enumerate(fact_lines, 1):
             place = (left, base + (number * LINE + 2) * scale)
             self.canvas.text(place, line, size_px=TEXT_SIZE * scale, color=theme.secondary)
 
     def paste(self, scene: Scene, image: TimelineImage, x_ticks: Ticks, y_ticks: Ticks) -> None:
-        """Put the plot's pixels in, with grid and lines."""
+        """Paste the pixels of the plot, with grid and lines."""
         scale, theme, plot = self.scale, self.theme, scene.plot
         size = (plot.width, plot.height)
         rows = [scene.row(int(tick.value)) - scale for tick in y_ticks.marks]
@@ -153,7 +153,7 @@ class Artist:
             x = min(x, self.canvas.image.width - 4 * scale - half)
             self._label((x, base), tick.label, align="middle")
         text = words.axis_text(scene.view, ticks.unit)
-        text = shortened(text, LABEL_SIZE * scale, self.canvas.image.width - plot.left)
+        text = shorten_to_width(text, LABEL_SIZE * scale, self.canvas.image.width - plot.left)
         self._label((plot.left, base + LINE * scale), text)
         self._breaks(scene)
 
@@ -175,7 +175,7 @@ class Artist:
                 self.canvas.line(start, end, scale, self.theme.secondary)
 
     def marks(self, scene: Scene) -> None:
-        """Name the peak, and point to where memory ran out."""
+        """Label the peak, and point to where memory ran out."""
         scale, theme, plot = self.scale, self.theme, scene.plot
         for column in scene.ooms():
             x, y = plot.left + column, plot.top - scale
@@ -195,14 +195,14 @@ class Artist:
         self._note((x, plot.top + row - 6 * scale), text, theme.peak)
 
     def _note(self, place: tuple[int, int], text: str, color: Color) -> None:
-        """Write into the plot, over the lines that pass there."""
+        """Draw a text in the plot, over the lines there."""
         scale, (x, base) = self.scale, place
         width = self.label_width(text) + 6 * scale
         self.canvas.box(x - 3 * scale, base - 11 * scale, width, 15 * scale, self.theme.background)
         self.canvas.text(place, text, size_px=LABEL_SIZE * scale, color=color)
 
     def legend_width(self, legend: Sequence[Entry]) -> int:
-        """Return how wide a legend wants to be, in points."""
+        """Return the width of a legend in points."""
         widths = (
             self.label_width(entry.text)
             if entry.is_heading
@@ -235,7 +235,7 @@ class Artist:
             self.canvas.box(start, top, end - start, height, color)
         text_left = left + width + 8 * scale
         room = right - text_left - (self.label_width(entry.amount) + 10 * scale)
-        text = shortened(entry.text, LABEL_SIZE * scale, room)
+        text = shorten_to_width(entry.text, LABEL_SIZE * scale, room)
         self.canvas.text((text_left, base), text, size_px=LABEL_SIZE * scale, color=theme.text)
         self._label((right, base), entry.amount, align="right")
 

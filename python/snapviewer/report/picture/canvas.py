@@ -1,7 +1,7 @@
-"""The few things that a picture is drawn with, at whole pixels: text, lines, swatches.
+"""Text, lines and boxes of a picture, at whole pixels.
 
-Pillow's own font makes a picture the same on every machine. It has the letters of ASCII and few
-more, and its figures all have one width.
+Pillow's own font makes a picture the same on every machine. It has ASCII and few other characters,
+and all its digits have one width.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from snapviewer.report.theme import Color
 Align = Literal["left", "middle", "right"]
 _ANCHORS: dict[Align, str] = {"left": "ls", "middle": "ms", "right": "rs"}
 _BEYOND_ASCII = "…·°±"
-_TAIL = 8  # letters of a text that is cut which stay at its end
+_TAIL = 8  # characters at the end of a shortened text
 _INSTEAD = str.maketrans({"µ": "u", "×": "x", "–": "-", "—": "-", "−": "-", "’": "'", "ß": "ss"})
 
 
@@ -32,12 +32,12 @@ def _font(size_px: int) -> ImageFont.FreeTypeFont:
 
 
 def text_width(text: str, size_px: int) -> int:
-    """Return how wide a text is."""
+    """Return the width of a text."""
     return round(_font(size_px).getlength(printable(text)))
 
 
 def printable(text: str) -> str:
-    r"""Write a text with the letters that the font has.
+    r"""Replace the characters that the font lacks.
 
     >>> printable("é 雪\n3 µs")
     'e ? 3 us'
@@ -49,12 +49,12 @@ def printable(text: str) -> str:
     )
 
 
-def shortened(text: str, size_px: int, room_px: int) -> str:
-    """Cut a text that has no room, near its end: names that begin alike often end differently."""
+def shorten_to_width(text: str, size_px: int, room_px: int) -> str:
+    """Shorten a text near its end, which stays: names that begin alike often differ there."""
     if len(text) <= room_px and text_width(text, size_px) <= room_px:
         return text
     tail = text[-_TAIL:] if len(text) > 3 * _TAIL else ""
-    # No letter is narrower than a pixel: a text without end must not take time without end.
+    # No character is narrower than a pixel, so that a huge text takes no longer.
     text = text[: len(text) - len(tail)][:room_px]
     fits = bisect_right(
         range(1, len(text) + 1),
@@ -64,20 +64,20 @@ def shortened(text: str, size_px: int, room_px: int) -> str:
     return f"{text[:fits].rstrip()}…{tail}" if fits else ""
 
 
-def wrapped(facts: Sequence[str], size_px: int, room_px: int) -> list[str]:
-    """Put facts into lines, with a dot between two on the same line."""
+def wrap_facts(facts: Sequence[str], size_px: int, room_px: int) -> list[str]:
+    """Join facts to lines, with a dot between two on the same line."""
     lines: list[str] = []
     for fact in facts:
         longer = f"{lines[-1]}  ·  {fact}" if lines else fact
         if lines and text_width(longer, size_px) <= room_px:
             lines[-1] = longer
         else:
-            lines.append(shortened(fact, size_px, room_px))
+            lines.append(shorten_to_width(fact, size_px, room_px))
     return lines
 
 
 class Canvas:
-    """A picture in the making. Places are in pixels, from the left and from the top."""
+    """A picture to draw on. Places are in pixels, from the left and from the top."""
 
     def __init__(self, image: Image.Image) -> None:
         self.image = image
@@ -92,7 +92,7 @@ class Canvas:
         color: Color,
         align: Align = "left",
     ) -> None:
-        """Write a line; `place` is where its base line begins, has its middle, or ends."""
+        """Draw a line of text; `place` is the start, the middle or the end of its baseline."""
         x, y = place
         if align == "middle":  # at a whole pixel, so that equal texts look equal
             x -= text_width(text, size_px) // 2

@@ -1,4 +1,4 @@
-"""Puts a picture together: what `view`, `words` and `legend` found, where `layout` says."""
+"""Draws a picture: the results of `view`, `words` and `legend` in the places of `layout`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BACKGROUND = 2**32 - 1  # among ids
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture, and what is in it."""
+    """A picture, and the part of a timeline in it."""
 
     image: Image.Image
     title: str
@@ -60,13 +60,13 @@ def to_json(picture: Picture) -> dict[str, Any]:
 
 
 def write(picture: Picture, path: Path) -> None:
-    """Write a picture as a PNG; the file is complete or as it was before.
+    """Write a picture as a PNG, atomically.
 
     Raises:
         OSError: The directory cannot be written to.
     """
     about = PngImagePlugin.PngInfo()
-    # A file's name need not be text.
+    # The name of a file need not be text.
     about.add_itxt("Title", picture.title.encode(errors="replace").decode())
     about.add_text("Software", "snapviewer")
     dpi = 96 * picture.scale
@@ -78,14 +78,14 @@ def draw(snapshot: Snapshot, device: Device, options: PictureOptions, *, file: s
     """Draw a picture.
 
     Args:
-        snapshot: What was loaded.
+        snapshot: The file.
         device: One of its devices.
-        options: What to show.
-        file: The name to show.
+        options: The options of the picture.
+        file: The name of the file in the title.
 
     Raises:
-        SnapshotError: There is nothing to draw as asked; the message says why.
-        ValueError: A filter is not understood.
+        SnapshotError: There is nothing to draw; the message says why.
+        ValueError: A filter has a wrong syntax.
     """
     matching = device.timeline(order=options.order, where=options.where)
     dim = options.where if options.dim else None
@@ -101,7 +101,7 @@ def draw(snapshot: Snapshot, device: Device, options: PictureOptions, *, file: s
         whole = (0, max(view.peak_bytes, 1))
         ids = view.image(options.byte_span or whole, options.size, **how).ids
         shown = Shown(snapshot, device, view, *_visible(ids, len(device.allocations)))
-        legend = legend_of(shown, most=room.entries, **how) if len(shown.visible) else ()
+        legend = legend_of(shown, max_entries=room.entries, **how) if len(shown.visible) else ()
     layout = layout_of(
         options.size,
         fact_lines=len(fact_lines),
@@ -112,10 +112,10 @@ def draw(snapshot: Snapshot, device: Device, options: PictureOptions, *, file: s
 
     outer = layout.plot.scaled(options.scale)
     byte_span = options.byte_span or (0, _above(view.peak_bytes, outer.height, options.scale))
-    y_ticks = byte_ticks(*byte_span, max_ticks=artist.most_byte_ticks(outer.height))
+    y_ticks = byte_ticks(*byte_span, max_ticks=artist.max_byte_ticks(outer.height))
     plot = artist.beside_labels(outer, y_ticks)
     image = view.image(byte_span, (plot.width, plot.height), dim=dim, **how)
-    # After the picture, which refuses a range that is too long to be marked.
+    # After the image, which refuses a range that is too long for ticks.
     x_ticks = view.ticks(plot.width, artist.label_width)
 
     scene = Scene(device, view, plot, byte_span)
@@ -130,7 +130,7 @@ def draw(snapshot: Snapshot, device: Device, options: PictureOptions, *, file: s
 
 
 def _above(peak_bytes: int, height_px: int, scale: int) -> int:
-    """Return where an axis of bytes ends so that the label of its peak has room."""
+    """Return the end of an axis of bytes, with room for the label of the peak."""
     above = max(peak_bytes, 1) * height_px // (height_px - _HEADROOM * scale) + 1
     return min(above, _MAX_BYTES)
 
@@ -138,7 +138,7 @@ def _above(peak_bytes: int, height_px: int, scale: int) -> int:
 def _visible(
     ids: npt.NDArray[np.uint32], allocations: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the allocations that have pixels, and how many."""
+    """Return the allocations that have pixels, and their numbers of pixels."""
     pixels = np.bincount(ids[ids != BACKGROUND], minlength=allocations)
     visible = np.flatnonzero(pixels)
     return visible, pixels[visible]

@@ -1,7 +1,7 @@
-"""Where everything in a picture goes, in whole pixels.
+"""The layout of a picture, in whole pixels.
 
-From top to bottom: title, facts, plot, axis, and a legend to the right of the plot or below it, as
-there is room. What has no room is left out: the plot comes first.
+From top to bottom: title, facts, plot, axis, and a legend to the right of the plot or below it.
+What has no room is left out: the plot comes first.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ MARGIN = 16
 TITLE_SIZE = 18
 TEXT_SIZE = 13
 LABEL_SIZE = 12
-LINE = 19  # from one base line to the next
+LINE = 19  # from one baseline to the next
 TICK = 5
 SWATCH = 12
 GAP = 24  # between columns
 
-_UNIT = 30  # above the plot, where the unit of bytes stands
+_UNIT = 30  # above the plot, for the unit of bytes
 _AXIS = 44  # below it, for the labels and a line that says what they are
 _MIN_BESIDE = 900  # wide pictures have the legend on the right
 _MIN_PLOT = 150
@@ -44,13 +44,13 @@ class Box:
         return self.top + self.height
 
     def scaled(self, scale: int) -> Box:
-        """Return it from points in pixels."""
+        """Return it in pixels."""
         return Box(self.left * scale, self.top * scale, self.width * scale, self.height * scale)
 
 
 @dataclass(frozen=True, slots=True)
 class LegendRoom:
-    """How many columns and rows of entries a legend may have, and how wide each column may be."""
+    """The columns and rows that a legend may have, and the width of a column."""
 
     is_beside: bool
     columns: int
@@ -70,8 +70,8 @@ class Layout:
     legend: Box | None
 
 
-def most_fact_lines(height: int) -> int:
-    """Return how many lines of facts a picture of this height has room for."""
+def max_fact_lines(height: int) -> int:
+    """Return the number of lines of facts in a picture of this height."""
     return 1 if height < 400 else 2 if height < 600 else 3
 
 
@@ -79,8 +79,8 @@ def legend_room(size: tuple[int, int], *, fact_lines: int) -> LegendRoom | None:
     """Find room for a legend: beside the plot, below it, or none.
 
     Args:
-        size: The picture's, in points.
-        fact_lines: How many lines stand below the title.
+        size: The size of the picture, in points.
+        fact_lines: The number of lines below the title.
     """
     width, height = size
     plot = layout_of(size, fact_lines=fact_lines).plot
@@ -101,14 +101,14 @@ def layout_of(
     entries: int = 0,
     entry_width: int = 0,
 ) -> Layout:
-    """Divide a picture, in points.
+    """Lay out a picture, in points.
 
     Args:
-        size: The picture's.
-        fact_lines: How many lines stand below the title.
-        room: What the legend may have.
-        entries: How many entries it has.
-        entry_width: How wide the widest of them, or the heading, is.
+        size: The size of the picture.
+        fact_lines: The number of lines below the title.
+        room: The room for a legend.
+        entries: The number of its entries.
+        entry_width: The width of the widest entry or heading.
     """
     width, height = size
     top = MARGIN + TITLE_SIZE + fact_lines * LINE + _UNIT

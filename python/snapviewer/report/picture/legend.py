@@ -1,4 +1,4 @@
-"""What the colours of a picture mean."""
+"""The legend of a picture."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from snapviewer import Device, Snapshot, _core
 from snapviewer.report.theme import Color
+from snapviewer.snapshot.allocation_details import pool_name
 from snapviewer.snapshot.frames import line_of
 from snapviewer.text.units import BYTE_UNITS, count_of
 
@@ -31,10 +32,10 @@ _FEWEST_HOLDERS = 4
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A line of the legend: the colours it explains, what they mean, and how much that is.
+    """A line of the legend: colours, their meaning, and an amount.
 
-    A line without colours is a heading, or what had no line of its own. `is_step` says that it is
-    part of a scale, and joins its neighbours.
+    A line without colours is a heading, or the rest. `is_step` marks a part of a scale, which joins
+    its neighbours.
     """
 
     text: str
@@ -46,7 +47,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What is in a picture: the allocations that have pixels, and how many each."""
+    """The allocations that have pixels in a picture, and their numbers of pixels."""
 
     snapshot: Snapshot
     device: Device
@@ -55,37 +56,37 @@ class Shown:
     pixels: Ids
 
 
-def legend_of(shown: Shown, *, color: str, theme: str, most: int) -> tuple[Entry, ...]:
-    """Explain the colours of a picture.
+def legend_of(shown: Shown, *, color: str, theme: str, max_entries: int) -> tuple[Entry, ...]:
+    """Return the legend of a picture.
 
     Args:
-        shown: What is in it.
-        color: What the colours tell.
-        theme: The colours.
-        most: For how many lines there is room.
+        shown: The shown allocations.
+        color: What allocations are coloured by.
+        theme: The theme.
+        max_entries: The number of lines.
     """
     colors, scale = shown.device.colors(color, theme), shown.device.scale(color, theme)
     a = shown.device.allocations
     if color == "size":
-        return _scale("size", a.size[shown.visible], scale, _sizes, most)
+        return _scale("size", a.size[shown.visible], scale, _sizes, max_entries)
     if color == "age":
         lives = (a.free_event - a.alloc_event)[shown.visible]
-        return _scale("lives for", lives, scale, _lifetimes, most)
+        return _scale("lifetime", lives, scale, _lifetimes, max_entries)
     if color == "stack":
-        return _stacks(shown, colors, most)
+        return _stacks(shown, colors, max_entries)
     if color == "stream":
         heading, groups = "stream", _groups(shown, a.stream, _stream_text)
     elif color == "pool":
         pools = shown.device.pools
-        heading, groups = "memory pool", _groups(shown, a.pool, lambda one: _pool_text(pools, one))
+        heading, groups = "memory pool", _groups(shown, a.pool, lambda one: pool_name(pools, one))
     else:
         heading, groups = "category", _groups(shown, a.category, _category_text)
-    lines = _held(groups, colors, most - 1)
+    lines = _held(groups, colors, max_entries - 1)
     return (Entry(f"{heading}  (share of the peak)", is_heading=True), *lines)
 
 
-def _stacks(shown: Shown, colors: Rgb, most: int) -> tuple[Entry, ...]:
-    """Explain what holds the peak, and then what else takes most of the picture."""
+def _stacks(shown: Shown, colors: Rgb, max_entries: int) -> tuple[Entry, ...]:
+    """Return what holds the peak, then what else covers most of the picture."""
     groups = _groups(
         shown, shown.device.allocations.stack, lambda stack: line_of(shown.snapshot, stack)
     )
@@ -98,11 +99,11 @@ def _stacks(shown: Shown, colors: Rgb, most: int) -> tuple[Entry, ...]:
         if group.pixels * 100 >= area > 0 and group.held_bytes * 100 < total
     ]
     others = sorted(others, key=lambda group: -group.pixels)[:_MAX_OTHERS]
-    # Two lines more for a heading and the gap above it. What takes most of the picture is not left
+    # Two lines more for a heading and the gap above it. What covers most of the picture is not left
     # out for what holds a percent of the peak.
-    room = most - 1 - (len(others) + 2 if others else 0)
+    room = max_entries - 1 - (len(others) + 2 if others else 0)
     if room < _FEWEST_HOLDERS:
-        others, room = [], most - 1
+        others, room = [], max_entries - 1
     heading = Entry("allocated at  (share of the peak)", is_heading=True)
     at_peak = _held(groups, colors, min(len(holders) + 1, room))
     if not others:
@@ -118,7 +119,7 @@ def _stacks(shown: Shown, colors: Rgb, most: int) -> tuple[Entry, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Allocations of one name: of each key the pixels and the largest; all bytes at the peak."""
+    """Allocations of one name: pixels and largest allocation of each key, bytes at the peak."""
 
     text: str
     largest: tuple[tuple[int, int], ...]
@@ -137,7 +138,7 @@ class _Group:
 def _groups(
     shown: Shown, keys: npt.NDArray[np.generic], text_of: Callable[[int], str]
 ) -> list[_Group]:
-    """Group what is visible or alive at the peak by what its key is called, the most held first."""
+    """Group visible allocations and those at the peak by name, the most bytes first."""
     size = shown.device.allocations.size
     at_peak = shown.view.timeline.stack(shown.view.peak_event)[0].astype(np.int64)
     # Neither `union1d` nor `unique`: they import numpy.ma, which takes as long as all the rest.
@@ -156,7 +157,7 @@ def _groups(
 
     groups: dict[str, _Group] = {}
     by_held = np.lexsort((found, np.iinfo(np.uint64).max - held))
-    # A file may have any number of stacks, each of any length; only these are ever named.
+    # A file may have any number of stacks, each of any length: only these are named.
     named = {*by_held[:_MAX_NAMED].tolist(), *np.argsort(-pixels)[:_MAX_NAMED].tolist()}
     for place in by_held.tolist():
         text = text_of(int(found[place])) if place in named else f"#{found[place]}"
@@ -166,10 +167,10 @@ def _groups(
     return sorted(groups.values(), key=lambda group: -group.held_bytes)
 
 
-def _held(groups: Sequence[_Group], colors: Rgb, most: int) -> list[Entry]:
-    """Make a line of each group, and one of those that have no room."""
+def _held(groups: Sequence[_Group], colors: Rgb, max_entries: int) -> list[Entry]:
+    """Return a line for each group, and one for those that have no room."""
     total = sum(group.held_bytes for group in groups)
-    named = groups if len(groups) <= most else groups[: most - 1]
+    named = groups if len(groups) <= max_entries else groups[: max_entries - 1]
     entries = [
         Entry(group.text, _swatches(group, colors), _percent(group.held_bytes, total))
         for group in named
@@ -181,7 +182,7 @@ def _held(groups: Sequence[_Group], colors: Rgb, most: int) -> list[Entry]:
 
 
 def _swatches(group: _Group, colors: Rgb) -> tuple[Color, ...]:
-    """Return the colours that most of a group's pixels have."""
+    """Return the colours of most pixels of a group."""
     by_area = sorted(group.largest, reverse=True)
     least = by_area[0][0] // _MAX_SWATCHES
     different = dict.fromkeys(_color(colors[one]) for area, one in by_area if area >= least)
@@ -193,13 +194,13 @@ def _scale(
     visible: npt.NDArray[np.generic],
     scale: tuple[int, int, Rgb] | None,
     steps_of: Callable[[float, float, int], list[tuple[float, str]]],
-    most: int,
+    max_entries: int,
 ) -> tuple[Entry, ...]:
-    """Explain a scale of logarithms at round numbers, the largest on top."""
+    """Return a logarithmic scale at round numbers, the largest on top."""
     if len(visible) == 0 or scale is None:
         return ()
     first, last = _log(visible.min()), _log(visible.max())
-    steps = steps_of(first, last, min(most - 1, _MAX_STEPS))
+    steps = steps_of(first, last, min(max_entries - 1, _MAX_STEPS))
     least, greatest, colors = _log(scale[0]), _log(scale[1]), scale[2]
     lines = [Entry(heading, is_heading=True)]
     for value, text in reversed(steps):
@@ -212,13 +213,13 @@ def _log(number: int) -> float:
     return math.log2(max(int(number), 1))
 
 
-def _sizes(least: float, most: float, count: int) -> list[tuple[float, str]]:
+def _sizes(low: float, high: float, count: int) -> list[tuple[float, str]]:
     """Choose powers of two between two logarithms.
 
     >>> [text for _, text in _sizes(9.0, 21.2, 4)]
     ['512 B', '8 KiB', '128 KiB', '2 MiB']
     """
-    first, last = math.floor(least), math.ceil(most)
+    first, last = math.floor(low), math.ceil(high)
     step = next(step for step in (1, 2, 3, 4, 5, 10, 20, 64) if (last - first) // step < count)
     return [
         (power, f"{2 ** (power % 10)} {BYTE_UNITS[power // 10]}")
@@ -226,25 +227,25 @@ def _sizes(least: float, most: float, count: int) -> list[tuple[float, str]]:
     ]
 
 
-def _lifetimes(least: float, most: float, count: int) -> list[tuple[float, str]]:
+def _lifetimes(low: float, high: float, count: int) -> list[tuple[float, str]]:
     """Choose powers of ten between two logarithms to base 2.
 
     >>> [text for _, text in _lifetimes(0.0, 10.0, 5)]
     ['1 event', '10 events', '100 events', '1,000 events']
     """
-    first, last = math.floor(least / math.log2(10)), math.floor(most / math.log2(10))
+    first, last = math.floor(low / math.log2(10)), math.floor(high / math.log2(10))
     step = -(-(last - first + 1) // count)
     powers = range(first, last + 1, step)
     return [(power * math.log2(10), count_of(10**power, "event")) for power in powers]
 
 
 def color_text(device: Device, color: str, allocation: int) -> str:
-    """Say what the colour of an allocation stands for, unless that is its stack, size or life."""
+    """Return what the colour of an allocation stands for, unless its stack, size or lifetime."""
     a = device.allocations
     if color == "stream":
         return _stream_text(int(a.stream[allocation]))
     if color == "pool":
-        return _pool_text(device.pools, int(a.pool[allocation]))
+        return pool_name(device.pools, int(a.pool[allocation]))
     if color == "category":
         return _category_text(int(a.category[allocation]))
     return ""
@@ -256,19 +257,12 @@ def _stream_text(stream: int) -> str:
     return f"stream {stream}" if abs(stream) < 10_000 else f"stream {stream:#x}"
 
 
-def _pool_text(pools: Sequence[tuple[int, int]], pool: int) -> str:
-    if pool == 0:
-        return "pool not known"
-    first, second = pools[pool - 1]
-    return "default pool" if (first, second) == (0, 0) else f"private pool {first}, {second}"
-
-
 def _category_text(category: int) -> str:
-    return _core.CATEGORIES[category - 1].replace("_", " ") if category else "category not recorded"
+    return _core.CATEGORIES[category - 1].replace("_", " ") if category else "no category recorded"
 
 
 def _percent(part: int, whole: int) -> str:
-    """Say a share in whole percents.
+    """Format a share in whole percents.
 
     >>> _percent(0, 7), _percent(1, 1000), _percent(2, 3)
     ('0 %', '< 1 %', '67 %')

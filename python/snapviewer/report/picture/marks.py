@@ -1,7 +1,6 @@
-"""What is painted onto a timeline's picture: grid, peak and where memory ran out.
+"""Marks on the image of a timeline: grid, peak line and out-of-memory lines.
 
-By themselves marks are painted on the background only, so that every pixel of an allocation is the
-engine's.
+By default marks are painted on the background only, so that allocations keep all their pixels.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from snapviewer.report.theme import Color, Theme
 
 
 class PixelMark(NamedTuple):
-    """A rectangle, in pixels from the picture's top left; what lies outside is cut off."""
+    """A rectangle in pixels from the top left of the image; what is outside is cut off."""
 
     x: int
     y: int
@@ -21,9 +20,9 @@ class PixelMark(NamedTuple):
     height: int
     color: Color
     alpha: int = 255
-    """Up to 255, which hides what is below."""
+    """Up to 255, which is opaque."""
     over: bool = False
-    """Whether it is painted on allocations, too."""
+    """Whether it also covers allocations."""
 
 
 Size = tuple[int, int]
@@ -32,7 +31,7 @@ Size = tuple[int, int]
 def grid(
     size: Size, rows: Iterable[int], columns: Iterable[int], width: int, theme: Theme
 ) -> list[PixelMark]:
-    """Return the grid's lines in a picture of a size.
+    """Return the lines of a grid.
 
     >>> from snapviewer.report.theme import THEMES
     >>> [mark[:4] for mark in grid((200, 100), [10], [30, 60], 1, THEMES["light"])]
@@ -49,5 +48,5 @@ def peak_line(size: Size, row: int, width: int, theme: Theme) -> list[PixelMark]
 
 
 def oom_lines(size: Size, columns: Iterable[int], width: int, theme: Theme) -> list[PixelMark]:
-    """Return lines from the top down to the timeline."""
+    """Return vertical lines where memory ran out."""
     return [PixelMark(column, 0, width, size[1], theme.oom) for column in columns]

@@ -1,4 +1,4 @@
-"""What a picture should show, as somebody asks for it."""
+"""The options of a picture."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ LARGEST = (8000, 4000)
 
 @dataclass(frozen=True, slots=True)
 class PictureOptions:
-    """What to show of a device, and how.
+    """The options of a picture.
 
     Args:
         size: Width and height of the whole picture, before scaling.
-        scale: 2 doubles the pixels in each direction, and everything with them.
-        axis: What goes from left to right.
-        shorten_idle: Whether long idle times take little room on an axis of time.
+        scale: 2 doubles the pixels in each direction, and the size of everything.
+        axis: The horizontal axis.
+        shorten_idle: Whether long idle times are shortened on an axis of time.
         span: The part of the axis to show: events, or microseconds since the first event. None is
             all of it.
         byte_span: The bytes to show. None is from 0 to a little above the peak.
-        color: What the colour of an allocation tells.
-        order: In what order they lie on each other.
-        filters: Which allocations to show; each has to hold.
-        dim: Whether what the filters leave out is drawn faintly rather than left out.
-        theme: Dark on light, or light on dark.
-        title: Instead of the file's name and the device.
+        color: What allocations are coloured by.
+        order: The stacking order.
+        filters: Filters, all of which a shown allocation matches.
+        dim: Whether allocations that do not match are drawn faintly instead of left out.
+        theme: Light or dark.
+        title: The title instead of the name of the file and the device.
 
     Raises:
-        ValueError: The size cannot be drawn; the message says why.
+        ValueError: The size is too small or too large.
     """
 
     size: tuple[int, int] = (1600, 900)
@@ -54,11 +54,11 @@ class PictureOptions:
         width, height = self.size
         if width < SMALLEST[0] or height < SMALLEST[1]:
             least = "{} × {}".format(*SMALLEST)
-            raise ValueError(f"a picture has at least {least} pixels, not {width} × {height}")
+            raise ValueError(f"the size must be at least {least} pixels, not {width} × {height}")
         width, height = self.size_px
         if width > LARGEST[0] or height > LARGEST[1]:
             most = "{} × {}".format(*LARGEST)
-            raise ValueError(f"a picture has at most {most} pixels, not {width} × {height}")
+            raise ValueError(f"the size must be at most {most} pixels, not {width} × {height}")
 
     @property
     def size_px(self) -> tuple[int, int]:
@@ -67,5 +67,5 @@ class PictureOptions:
 
     @property
     def where(self) -> str | None:
-        """The filters as one text for the core: words of a filter have to hold together."""
+        """The filters as one text for the core, which matches all words of it."""
         return " ".join(self.filters) or None

@@ -1,4 +1,4 @@
-"""Which part of a device's timeline a picture shows, in events or time, and in bytes."""
+"""The part of a timeline that a picture shows."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class PictureView:
     """A part of a timeline.
 
     `low` and `high` are events, or with a clock microseconds on it; `first` and `last` the events
-    in there, `last` excluded; `peak_event` the one of them with the largest total, -1 if there are
-    no events.
+    in between, `last` excluded; `peak_event` the one of them with the largest total, -1 if there
+    are no events.
     """
 
     timeline: Timeline
@@ -42,7 +42,7 @@ class PictureView:
         return self.timeline.image(time=span, clock=self.clock, bytes=byte_span, size=size, **how)
 
     def share_of(self, event: int) -> float:
-        """Tell how far from the left an event is: 0 is the left end of the axis, 1 the right."""
+        """Return how far along the axis an event is: 0 at its left end, 1 at its right."""
         place = event if self.clock is None else self.clock.at(event)
         return (place - self.low) / (self.high - self.low)
 
@@ -54,7 +54,7 @@ class PictureView:
         return time_ticks(self.low, self.high, length_px, width_of, pieces=pieces)
 
     def breaks(self) -> list[float]:
-        """Return how far from the left the idle times are that were shortened."""
+        """Return how far along the axis the shortened idle times are."""
         if self.clock is None:
             return []
         middles = ((start + end) / 2 for _, start, end, _ in self.clock.gaps)
@@ -66,14 +66,14 @@ class PictureView:
 
 
 def view_of(device: Device, timeline: Timeline, options: PictureOptions) -> PictureView:
-    """Find out what to show.
+    """Return the part of a timeline that options choose.
 
     Raises:
-        SnapshotError: There is nothing there; the message says why.
+        SnapshotError: It is empty; the message says why.
     """
     events = int(device.events)
     if events == 0 and options.span is not None:
-        raise SnapshotError("the device has no events, only a state: it has no range to show")
+        raise SnapshotError("the device has no events, so it has no range to show")
     if options.axis == "event":
         clock = None
         low, high = _cut(options.span, max(events, 1), f"the trace has {events:,} events")
@@ -92,12 +92,12 @@ def view_of(device: Device, timeline: Timeline, options: PictureOptions) -> Pict
 def _time_span(device: Device, options: PictureOptions) -> tuple[Clock, float, float]:
     clock = device.clock(compress=options.shorten_idle)
     if clock is None:
-        raise SnapshotError("this file has no times for that device; show events instead")
+        raise SnapshotError("this device has no times; use the axis of events")
     span = options.span
     if span is not None:
         low, high = shown_us(clock, span)
         span = (float(low), float(high))
-    # One more microsecond, so that what happened in the last one is seen.
+    # One more microsecond, so that the last event is visible.
     whole = f"the trace is {format_duration(clock.real(clock.length_us))} long"
     return (clock, *_cut(span, clock.length_us + 1, whole))
 
@@ -105,12 +105,12 @@ def _time_span(device: Device, options: PictureOptions) -> tuple[Clock, float, f
 def _cut(span: tuple[float, float] | None, end: int, whole: str) -> tuple[float, float]:
     low, high = span or (0, end)
     if low >= end:
-        raise SnapshotError(f"there is nothing in that range: {whole}")
+        raise SnapshotError(f"the range is empty: {whole}")
     return max(low, 0), min(high, end)
 
 
 def pieces_of(clock: Clock) -> list[Piece]:
-    """Return the parts of a clock's time between those that it shortens."""
+    """Return the parts of a clock's time between the shortened ones."""
     pieces = []
     start = real = 0.0
     for _, gap_start, gap_end, gap_us in clock.gaps:
