@@ -17,10 +17,10 @@ import pytest
 import snapviewer
 from snapviewer import cli
 from snapviewer.cli.errors import CheckFailed, CommandError
+from support.events_sample import write_log
 from support.program import Ran, run_here
 from support.pth_writer import T, write_pth
 
-# And `events`, which has tests of its own.
 COMMANDS = (
     "open",
     "render",
@@ -32,6 +32,7 @@ COMMANDS = (
     "pth",
     "model",
     "explore",
+    "events",
 )
 
 
@@ -42,6 +43,7 @@ def folder(small: Path, demo: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     os.symlink(demo, "demo.pickle")
     write_pth(Path("a.pth"), {"layer.weight": T("float32", (1024, 8)), "old": T("float32", (3,))})
     write_pth(Path("b.pth"), {"layer.weight": T("float32", (1024, 8)), "new": T("float32", (4,))})
+    write_log(small.parent / "log.json")
     return small.parent
 
 
@@ -134,6 +136,7 @@ WRITERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "pth": (("a.pth",), ("1.txt", "2.json")),
     "model": (("a.pth",), ("1.html", "2.json", "3.xml", "4.md", "5.txt")),
     "explore": (("a.pth",), ("1.txt", "2.json", "3.html", "4.svg")),
+    "events": (("log.json",), ("1.txt", "2.json", "3.html", "4.md")),
 }
 
 
@@ -178,7 +181,7 @@ def test_an_output_that_exists_is_kept_unless_forced(command: str, program: Prog
 
 
 @pytest.mark.parametrize(
-    "command", ["info", "report", "query", "render", "pth", "model", "explore"]
+    "command", ["info", "report", "query", "render", "pth", "model", "explore", "events"]
 )
 def test_the_input_is_never_an_output(command: str, program: Program) -> None:
     arguments, names = WRITERS[command]
@@ -192,7 +195,7 @@ def test_the_input_is_never_an_output(command: str, program: Program) -> None:
     assert Path(arguments[0]).read_bytes() == content
 
 
-@pytest.mark.parametrize("command", ["info", "report", "query", "pth", "explore"])
+@pytest.mark.parametrize("command", ["info", "report", "query", "pth", "explore", "events"])
 def test_a_suffix_that_is_no_format_is_wrong_usage(command: str, program: Program) -> None:
     ran = program(command, *WRITERS[command][0], "-o", "out.docx")
 

@@ -1,8 +1,4 @@
-"""The functions that scripts of this format know by name.
-
-`analyze_log_file` returns what they expect: two dicts of event names to MB (1024² bytes) with what
-is not zero, and the events as they stand in the file. The reports take it from there.
-"""
+"""The promised functions on logs of memory events: dicts in MB of 1024² bytes, Chinese reports."""
 
 from __future__ import annotations
 
@@ -37,12 +33,12 @@ def format_b_to_mb(size_bytes: float) -> float:
 
 
 def analyze_log_file(file_path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read a log as scripts of this format expect it.
+    """Read a log.
 
     Returns:
-        `peak_memory` and `incremental_memory`, dicts of names to MB without zeros, and
-        `raw_events`, the events as they stand in the file. An empty dict if it cannot be read or
-        has no events, as of an empty file or one that was cut; why is logged as an error.
+        `peak_memory` and `incremental_memory`, dicts of event names to MB without zeros, and
+        `raw_events`, the events as they are in the file. An empty dict if it cannot be read or has
+        no events; the reason is logged as an error.
     """
     entries: list[object] = []
 
@@ -74,7 +70,7 @@ def analyze_log_file(file_path: str | os.PathLike[str]) -> dict[str, Any]:
 def generate_report(
     analysis_data: Mapping[str, Any], log_path: str | os.PathLike[str], *, language: Language = "zh"
 ) -> str:
-    """Return the report as Markdown, with the sections that were registered."""
+    """Return the report as Markdown, with the registered sections."""
     return as_markdown(document_of(analysis_data, log_path, language=language))
 
 
@@ -91,32 +87,32 @@ def generate_pdf_report(
     """Return the report as a PDF.
 
     Raises:
-        PdfUnavailable: What it takes is not installed; it says how to install it.
+        PdfUnavailable: Something is not installed; the message says how to install it.
     """
     return as_pdf(document_of(analysis_data, log_path, language=language))
 
 
 def register_section(section: Section) -> Section:
-    """Add a section of your own to every report from now on; also a decorator.
+    """Add a section of your own to every later report; also a decorator.
 
     Args:
         section: Takes what `analyze_log_file` returned. It returns blocks of
             `snapviewer.report.blocks`, or text: lines that begin with `#` are headings, those
-            with `- ` points of a list, all others paragraphs.
+            with `- ` list items, all others paragraphs.
     """
     _sections.append(section)
     return section
 
 
 def unregister_section(section: Section) -> None:
-    """Take a section out again."""
+    """Remove a section."""
     _sections.remove(section)
 
 
 def add_custom_analysis(report: str, analysis_data: Mapping[str, Any]) -> str:
     """Return a Markdown report with the registered sections at its end."""
     sections = blocks_as_markdown(list(_custom_blocks(analysis_data))).strip()
-    if not sections or sections in report:  # `generate_report` has put them there
+    if not sections or sections in report:  # `generate_report` has added them
         return report
     return f"{report.rstrip()}\n\n{sections}\n"
 
@@ -127,7 +123,7 @@ def document_of(
     """Return the report as a document, with the registered sections at its end.
 
     Raises:
-        LogError: There are no events in it.
+        LogError: There are no events.
     """
     document = report_on(analysis_of(analysis_data, log_path), language=language, compat=True)
     return with_sections(document, analysis_data)
@@ -140,12 +136,12 @@ def with_sections(document: Document, analysis_data: Mapping[str, Any]) -> Docum
 
 
 def has_sections() -> bool:
-    """Tell whether any section was registered."""
+    """Return whether any section is registered."""
     return bool(_sections)
 
 
 def analysis_of(analysis_data: Mapping[str, Any], log_path: str | os.PathLike[str]) -> Analysis:
-    """Analyze what `analyze_log_file` returned, or a dict like it that was made by hand."""
+    """Analyze what `analyze_log_file` returned, or a similar dict."""
     entries = analysis_data.get("raw_events") or [
         {"event": name, key: round(size * MIB)}
         for key in ("peak_memory", "incremental_memory")
@@ -161,7 +157,7 @@ def _custom_blocks(analysis_data: Mapping[str, Any]) -> Iterator[Block]:
 
 
 def _blocks_of(words: str) -> Iterator[Block]:
-    """Read the little Markdown that sections are written in."""
+    """Parse the simple Markdown of a section."""
     for line in filter(None, map(str.strip, words.splitlines())):
         level = len(line) - len(line.lstrip("#"))
         if level and line[level:].startswith(" "):

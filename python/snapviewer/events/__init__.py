@@ -1,4 +1,4 @@
-"""Memory events: records what a run does to memory, and reports on such logs.
+"""Memory events: record the memory of a run, and report on such logs.
 
 Only the standard library is needed; PDF needs the extra `pdf`.
 

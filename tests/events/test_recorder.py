@@ -516,7 +516,7 @@ def test_an_event_before_the_recording_is_a_mistake_and_one_after_it_is_told(
         pass
 
 
-# What strangers say
+# Untrusted values
 
 
 class Odd:
