@@ -65,16 +65,7 @@ def pytorch_parser() -> argparse.ArgumentParser:
     """Return the parser of `pytorch_parser`, which prints everything and replaces its reports."""
     parser = _MarkedParser(prog="pytorch_parser", description=description_of("model"))
     _add_analysis_options(parser, "MODEL")
-    parser.add_argument(
-        "-o",
-        "--output",
-        dest="outputs",
-        action="append",
-        type=Path,
-        default=[],
-        metavar="FILE",
-        help=f"another report: {', '.join(suffixes())}; may be repeated",
-    )
+    add_output(parser, f"another report: {', '.join(suffixes())}", has_force=False)
     parser.set_defaults(run=_pytorch_parser)
     return parser
 

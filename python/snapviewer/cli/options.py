@@ -31,9 +31,14 @@ def add_file(parser: argparse.ArgumentParser, about: str = SNAPSHOT) -> None:
 
 
 def add_output(
-    parser: argparse.ArgumentParser, about: str, *, is_required: bool = False, metavar: str = "FILE"
+    parser: argparse.ArgumentParser,
+    about: str,
+    *,
+    is_required: bool = False,
+    metavar: str = "FILE",
+    has_force: bool = True,
 ) -> None:
-    """Add `-o`, which may be repeated, and `--force`."""
+    """Add `-o`, which may be repeated, and `--force`, unless outputs are always replaced."""
     parser.add_argument(
         "-o",
         "--output",
@@ -45,7 +50,8 @@ def add_output(
         metavar=metavar,
         help=f"{about}; may be repeated",
     )
-    parser.add_argument("--force", action="store_true", help="replace outputs that exist")
+    if has_force:
+        parser.add_argument("--force", action="store_true", help="replace outputs that exist")
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
