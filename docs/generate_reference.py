@@ -195,10 +195,11 @@ JSON_COMMANDS = {
     "report": ["report", "@snap.pickle", "--top", "3", "--json"],
     "query": ["query", "@snap.pickle", "select device, peak_bytes from devices", "--json"],
     "render": ["render", "@snap.pickle", "-o", "@snap.png", "--json"],
-    "convert": ["convert", "-i", "@snap.pickle", "-o", "@snap.zip", "--json"],
+    "convert": ["convert", "@snap.pickle", "-o", "@snap.zip", "--json"],
     "demo": ["demo", "-o", "@demo.pickle", "--events", "200", "--json"],
     "pth": ["pth", "@state.pth", "--stats", "--json"],
     "model": ["model", "@network.pt", "--json"],
+    "explore": ["explore", "@state.pth", "--json"],
     "events": ["events", "@memory_events.json", "--lang", "en", "--json"],
 }
 
