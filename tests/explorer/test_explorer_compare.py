@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import snapviewer
 from snapviewer.explorer.checkpoint import tree_of_checkpoint
 from snapviewer.explorer.compare import TreeComparison, compare_trees, value_changes
-from snapviewer.explorer.tree import ModuleNode, Tree
+from snapviewer.explorer.tree import ModuleNode, Tree, walk
 from snapviewer.report.tree.comparison import as_text
 from support.explorer_trees import linear, module, tensor
 from support.pth_writer import T, write_pth
@@ -25,7 +25,7 @@ def tree(*children: ModuleNode, name: str = "Net") -> Tree:
 
 
 def verdicts(comparison: TreeComparison) -> dict[str, str]:
-    return {item.node.path: item.verdict for item in comparison.root.walk()}
+    return {item.node.path: item.verdict for item in walk(comparison.root)}
 
 
 def test_modules_go_together_by_path() -> None:

@@ -426,7 +426,7 @@ def test_what_is_computed_again_is_backward_time(clock: Clock, use_reentrant: bo
     assert backward_times(stats) == (
         {"": (55, 5), "inner": (50, 50)} if use_reentrant else {"": (55, 0), "inner": (55, 55)}
     )
-    assert any(note.startswith("1 call made again by a backward pass") for note in stats.notes)
+    assert any(note.startswith("1 call recomputed by a backward pass") for note in stats.notes)
 
 
 def test_a_backward_pass_that_fails_has_no_times(clock: Clock) -> None:
@@ -506,4 +506,4 @@ def test_published_networks_run_as_without_recording(name: str) -> None:
     assert sum(ns(one.own) for one in timings) == pytest.approx(ns(whole.total), abs=len(timings))
     backward = sum(own for _, own in backward_times(stats).values())
     assert backward == pytest.approx(ns(whole.backward), abs=len(timings))
-    assert stats.notes == ("the memory that calls allocate is not known: only CUDA counts it",)
+    assert stats.notes == ("the memory that calls allocate is unknown: only CUDA counts it",)

@@ -240,7 +240,7 @@ def test_the_flow_is_that_of_the_last_run_and_bounded(monkeypatch: pytest.Monkey
     assert [step.path for step in short.flow] == ["", "a"]
     assert len(long.flow) == 5
     assert long.timings["a"].calls == 50
-    assert "the flow has the first calls of the last run, not all" in long.notes
+    assert "the flow contains only the first calls of the last run" in long.notes
 
 
 def test_a_long_loop_keeps_nothing_of_the_tensors_that_went_through() -> None:
@@ -373,7 +373,7 @@ def test_a_script_is_recorded_from_outside_and_the_notes_say_so() -> None:
     stats = recorded(model, torch.zeros(1, 2))
 
     assert list(stats.timings) == ["", "0", "1"]
-    assert "0 is TorchScript: the modules that it runs inside are not seen" in stats.notes
+    assert "0 is TorchScript: its inner modules are not seen" in stats.notes
 
 
 def test_a_model_can_be_compiled_while_it_is_recorded_and_afterwards() -> None:
@@ -390,9 +390,9 @@ def test_a_model_can_be_compiled_while_it_is_recorded_and_afterwards() -> None:
     assert torch.equal(afterwards(x), expected)
     assert torch.equal(during(x), expected)
     assert list(stats.timings) == [""]
-    assert "the model is compiled: the modules that it runs inside are not seen" in stats.notes
+    assert "the model is compiled: its inner modules are not seen" in stats.notes
     note = get_forward_stats(model).notes[0]
-    assert note.startswith("no call of the model came to its end")
+    assert note.startswith("no call of the model completed")
 
 
 def test_a_module_that_compiled_itself_is_timed() -> None:
@@ -402,7 +402,7 @@ def test_a_module_that_compiled_itself_is_timed() -> None:
     stats = recorded(model, torch.ones(1, 2))
 
     assert stats.timings["0"].calls == 1
-    assert "0 is compiled: the modules that it runs inside are not seen" in stats.notes
+    assert "0 is compiled: its inner modules are not seen" in stats.notes
 
 
 def test_modules_that_were_imported_meanwhile_have_the_function_of_torch() -> None:
@@ -460,7 +460,7 @@ def test_the_fast_path_of_transformers_is_taken_as_without_recording() -> None:
 def test_a_generator_is_told_of() -> None:
     stats = recorded(Does(lambda _: (n for n in range(3))))
 
-    note = "the model returns a generator or coroutine: what that does later is not timed"
+    note = "the model returns a generator or coroutine, whose later work is not timed"
     assert note in stats.notes
 
 
@@ -546,7 +546,7 @@ def test_peaks_are_left_alone_if_that_is_wished(gpu: FakeGpu) -> None:
     stats = get_forward_stats(model)
     assert gpu.peak() == 1_500
     assert stats.timings[""].allocated_bytes is None
-    assert any("was not counted: that resets the peaks" in note for note in stats.notes)
+    assert any("was not counted: that would reset the peaks" in note for note in stats.notes)
 
 
 def test_the_clock_is_read_when_the_device_is_done(

@@ -86,10 +86,6 @@ class ModuleComparison:
         """How many more bytes its parameters and buffers take than before."""
         return _bytes_of(self.after) - _bytes_of(self.before)
 
-    def walk(self) -> Iterator[ModuleComparison]:
-        """Yield this comparison and everything below it, parents first, in order."""
-        return walk(self)
-
 
 @dataclass(frozen=True, slots=True)
 class TreeComparison:
@@ -122,7 +118,7 @@ def compare_trees(
     root = _compared(before.root, after.root, values or {})
     modules: dict[Verdict, int] = dict.fromkeys(DIFF_SIGNS, 0)
     tensors: dict[Verdict, int] = dict.fromkeys(DIFF_SIGNS, 0)
-    for item in root.walk():
+    for item in walk(root):
         modules[item.verdict] += 1
         for tensor in item.tensors:
             tensors[tensor.verdict] += 1

@@ -19,7 +19,7 @@ from .compare import ModuleComparison, TreeComparison, compare_trees
 from .live import is_module, modules_in, tree_of_module
 from .safe_call import CallFailure, safe_call
 from .timing import ForwardStats, ModuleTiming
-from .tree import ModuleNode, TensorEntry, Tree
+from .tree import ModuleNode, TensorEntry, Tree, walk
 
 if TYPE_CHECKING:
     from snapviewer._core import Tensor
@@ -81,7 +81,7 @@ class ExploredModel:
     @cached_property
     def compared(self) -> Mapping[str, ModuleComparison]:
         """The compared modules of both trees by path."""
-        modules = self.comparison.root.walk() if self.comparison else ()
+        modules = walk(self.comparison.root) if self.comparison else ()
         return {module.node.path: module for module in modules}
 
     def module_of(self, node: ModuleNode) -> Any:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import inspect
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from snapviewer import SnapshotError
 from snapviewer.checkpoint.code import archive_of
@@ -31,8 +31,7 @@ _MAX_LINE_CHARS = 1000
 _MAX_ITEMS = 2000  # of a value that are searched for a name
 
 
-@dataclass(frozen=True, slots=True)
-class SourceExcerpt:
+class SourceExcerpt(NamedTuple):
     """An excerpt of source code: its name, its place, its lines, and how many were cut off."""
 
     name: str

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from rich.table import Table
 from rich.text import Text
 from textual.app import ComposeResult
-from textual.binding import Binding
+from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical, VerticalScroll
 from textual.events import Click
 from textual.screen import ModalScreen
@@ -25,6 +25,12 @@ DIALOG_CSS = """
 """
 
 
+def hidden_bindings(keys: str) -> list[BindingType]:
+    """Return bindings that the footer does not show, from `keys|action` pairs."""
+    pairs = (pair.split("|") for pair in keys.split())
+    return [Binding(key, action, show=False) for key, action in pairs]
+
+
 class HelpScreen(ModalScreen[None]):
     """Lists every key and what it does."""
 
@@ -38,13 +44,10 @@ class HelpScreen(ModalScreen[None]):
     HelpScreen.-slim #groups { layout: vertical; }
     """
     )
-    BINDINGS = [  # noqa: RUF012 (Textual's own type)
-        Binding("escape,q,question_mark,enter", "dismiss", show=False),
-        Binding("down,j", "scroll(1)", show=False),
-        Binding("up,k", "scroll(-1)", show=False),
-        Binding("pagedown,space", "scroll(10)", show=False),
-        Binding("pageup", "scroll(-10)", show=False),
-    ]
+    BINDINGS = hidden_bindings(
+        "escape,q,question_mark,enter|dismiss  down,j|scroll(1)  up,k|scroll(-1)"
+        "  pagedown,space|scroll(10)  pageup|scroll(-10)"
+    )
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(can_focus=False) as box:
@@ -86,14 +89,10 @@ class LabelScreen(ModalScreen[None]):
     """Chooses the labels of rows and their order."""
 
     DEFAULT_CSS = DIALOG_CSS.format(name="LabelScreen")
-    BINDINGS = [  # noqa: RUF012 (Textual's own type)
-        Binding("escape,q,L", "dismiss", show=False),
-        Binding("down,j", "move(1)", show=False),
-        Binding("up,k", "move(-1)", show=False),
-        Binding("space,enter", "switch", show=False),
-        Binding("J,shift+down", "shift(1)", show=False),
-        Binding("K,shift+up", "shift(-1)", show=False),
-    ]
+    BINDINGS = hidden_bindings(
+        "escape,q,L|dismiss  down,j|move(1)  up,k|move(-1)  space,enter|switch"
+        "  J,shift+down|shift(1)  K,shift+up|shift(-1)"
+    )
 
     def __init__(
         self,

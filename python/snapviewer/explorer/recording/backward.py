@@ -1,4 +1,4 @@
-"""How long the backward passes of modules take.
+"""The backward times of modules.
 
 Autograd makes a node for each operation of a forward pass and runs it in the backward pass. The
 backward time of a call is the time of the nodes that were made during the call. So it needs no
@@ -7,11 +7,11 @@ and it holds where the graph does not follow the modules, as with residual conne
 
 Nodes are numbered in the order in which a thread makes them, so a call has those between two
 numbers. When the outermost call ends, the nodes that its outputs reach are each given two hooks,
-which read the clock before and after it; the hooks die with the graph. Adding gradients to those of
-parameters is not in these times: that belongs to no call.
+which read the clock before and after it; the hooks die with the graph. Accumulating
+the gradients of parameters is not in these times: it belongs to no call.
 
-What runs again for a backward pass, as checkpointing does, is time of the node that needs it. Where
-a node runs a backward pass of its own, the time of its nodes is theirs, and not that node's.
+What is recomputed for a backward pass (checkpointing) counts for the node that needs it. If a node
+runs a backward pass of its own, the time of the inner nodes is theirs, not that node's.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from snapviewer.explorer.recording import calls
 
 
 class Call:
-    """A call of a module, as the nodes that it made know it: `numbers` are theirs."""
+    """A call of a module; the nodes that it made have the numbers from `start` to before `end`."""
 
     __slots__ = ("end", "owner", "parent", "start")
 
@@ -36,7 +36,7 @@ class Call:
 
 
 class _Running:
-    """A node that runs, of the backward pass with the number `task`."""
+    """A running node of the backward pass with the number `task`."""
 
     __slots__ = ("began_ns", "inner_ns", "overhead_before_ns", "task")
 
@@ -52,8 +52,8 @@ class _Thread(threading.local):
         self.running: list[_Running] = []
 
 
-class Share:
-    """What a backward pass took of a call: by its own nodes, by passes within them, and by all."""
+class BackwardTime:
+    """The time of a call in a backward pass: of its own nodes, of passes within them, in total."""
 
     __slots__ = ("inner_ns", "own_ns", "total_ns")
 
@@ -61,22 +61,22 @@ class Share:
         self.own_ns = self.inner_ns = self.total_ns = 0
 
 
-Finished = Callable[[dict[Call, Share]], None]
+Finished = Callable[[dict[Call, BackwardTime]], None]
 
 
 class Backward:
     """Times the nodes of graphs.
 
     Args:
-        waits: What to do before the clock is read.
-        finished: Who is told what a backward pass took.
+        waits: Called before the clock is read.
+        finished: Called with the times of a backward pass.
     """
 
     def __init__(self, waits: Sequence[Callable[[], None]], finished: Finished) -> None:
         import torch
 
-        # Private names, with no public ones in their place: torch's own checkpoints ask for the
-        # first, its distributed training for the last.
+        # Private names without public replacements: torch's own checkpointing uses the first, its
+        # distributed training the last.
         self.current_task: Callable[[], int] = torch._C._current_graph_task_id  # noqa: SLF001
         """The number of the backward pass that runs on this thread, -1 if there is none."""
         self.next_number: Callable[[], int] = torch._C._autograd._get_sequence_nr  # noqa: SLF001
@@ -87,19 +87,19 @@ class Backward:
         self._finished = finished
         self._thread = _Thread()
         self._lock = threading.RLock()
-        self._tasks: dict[int, dict[Call, Share]] = {}
+        self._tasks: dict[int, dict[Call, BackwardTime]] = {}
         self.is_on = True
 
     def follow(self, outputs: Iterable[Any], made: Sequence[Call]) -> None:
-        """Listen to the nodes that outputs come from.
+        """Time the nodes that outputs come from.
 
         Args:
             outputs: Tensors that the outermost call returned.
-            made: It, and all calls in it that made nodes, in the order in which they ended.
+            made: That call and all inner calls that made nodes, in the order in which they ended.
         """
         if not made:
             return
-        # Of two that made the same nodes, the one that ended last is around the other.
+        # Of two calls that made the same nodes, the one that ended last is the outer one.
         outer_first = made[::-1]
         in_order = sorted(outer_first, key=lambda call: (call.start, -call.end))
         starts = [call.start for call in in_order]
@@ -121,7 +121,7 @@ class Backward:
             waiting.extend(after for after, _ in node.next_functions if after is not None)
 
     def forget(self) -> None:
-        """Stop listening: what hooks are still on graphs do nothing."""
+        """Stop timing: hooks that remain on graphs do nothing."""
         self.is_on = False
         self._tasks.clear()
 
@@ -130,7 +130,7 @@ class Backward:
             wait()
         asked_ns = calls.clock_ns()
         task, running = self.current_task(), self._thread.running
-        # Nodes of one pass follow each other: what is still there was left by an error.
+        # The nodes of one pass run one after another: what is still here was left by an error.
         while running and running[-1].task >= task:
             running.pop()
         with self._lock:
@@ -153,7 +153,7 @@ class Backward:
         with self._lock:
             shares = self._tasks.get(node.task)
             if shares is not None:
-                share = shares.setdefault(call, Share())
+                share = shares.setdefault(call, BackwardTime())
                 share.own_ns += time_ns - node.inner_ns
                 share.inner_ns += node.inner_ns
         if running:
@@ -185,12 +185,12 @@ class _Timer:
             self._backward.end_node(self._call)
 
 
-def _summed(shares: dict[Call, Share]) -> dict[Call, Share]:
-    """Add what calls took to the calls around them."""
+def _summed(shares: dict[Call, BackwardTime]) -> dict[Call, BackwardTime]:
+    """Add the times of calls to the calls around them."""
     for call, share in list(shares.items()):
         taken = share.own_ns + share.inner_ns
         around: Call | None = call
         while around is not None:
-            shares.setdefault(around, Share()).total_ns += taken
+            shares.setdefault(around, BackwardTime()).total_ns += taken
             around = around.parent
     return shares

@@ -1,14 +1,14 @@
-"""Stands in for `torch.nn.Module.__call__` while someone records, and keeps the time.
+"""Replaces `torch.nn.Module.__call__` while something is recorded, and takes the time.
 
-One place in torch is changed, the class, and changed back at the end: nothing is put on modules, so
-they can be saved, copied and compiled meanwhile, and take the ways that they take without us (some
-of torch's go another way if they have hooks). Hooks of the user are part of the call.
+One place in torch is changed, the class, and restored at the end. Nothing is put on modules, so
+they can be saved, copied and compiled meanwhile, and take the same code paths as without recording
+(some of torch's differ if there are hooks). Hooks of the user are part of the call.
 
-The clock stands still for what recording itself does: the time of it is taken away from the calls
-around it. Waiting for a device is not: what was waited for is work of the module that runs.
+The overhead of recording is subtracted from the calls around it. Waiting for a device is not: it is
+work of the running module.
 
-Listeners are asked in turn, those who came first around those who came later. What is compiled,
-traced or run by TorchScript is not seen from within.
+Listeners are nested, the first one outermost. The insides of compiled, traced and TorchScript
+modules are not seen.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ clock_ns = time.perf_counter_ns
 
 
 class Listener(Protocol):
-    """Who is told of calls. Nothing of it may raise, but for waiting."""
+    """Receives calls. Nothing may raise, except for waiting."""
 
     @property
     def waits(self) -> Sequence[Callable[[], None]]: ...
@@ -35,7 +35,7 @@ class Listener(Protocol):
 
 
 class Overhead(threading.local):
-    """What recording itself took on this thread so far."""
+    """The time that recording itself took on this thread so far."""
 
     ns = 0
 
@@ -50,13 +50,13 @@ _is_tracing: Callable[[], Any] = bool
 
 
 def listen(listener: Listener) -> None:
-    """Tell someone of all calls of modules from now on."""
+    """Notify a listener of all module calls from now on."""
     global _listeners, _torchs_call, _modules_before, _is_compiling, _is_tracing  # noqa: PLW0603
     import torch
 
     with _lock:
         _is_compiling = torch.compiler.is_compiling
-        _is_tracing = torch._C._get_tracing_state  # noqa: SLF001 (`_call_impl` asks the same)
+        _is_tracing = torch._C._get_tracing_state  # noqa: SLF001 (as `_call_impl` does)
         _listeners = (*_listeners, listener)
         if torch.nn.Module.__call__ is not _call:
             _modules_before = frozenset(sys.modules)
@@ -65,20 +65,20 @@ def listen(listener: Listener) -> None:
 
 
 def stop(listener: Listener) -> None:
-    """Tell no more."""
+    """Stop notifying a listener."""
     global _listeners  # noqa: PLW0603
     import torch
 
     with _lock:
         _listeners = tuple(one for one in _listeners if one is not listener)
-        # If it is another one, someone stands in for us, who will call us and find nobody.
+        # Otherwise someone else replaced it meanwhile; they will call us, without listeners.
         if not _listeners and torch.nn.Module.__call__ is _call:
             torch.nn.Module.__call__ = _torchs_call
-            _put_right()
+            _restore_copies()
 
 
-def _put_right() -> None:
-    """Give torch's function to the modules of torch that were imported meanwhile and took ours."""
+def _restore_copies() -> None:
+    """Restore torch's function in its modules that were imported meanwhile and copied ours."""
     for name in set(sys.modules) - _modules_before:
         module = sys.modules.get(name)
         if name.startswith("torch.") and module is not None:
@@ -88,30 +88,30 @@ def _put_right() -> None:
 
 
 def _call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-    # First: torch.compile takes this for a constant, and leaves out the rest.
+    # First: torch.compile treats this as a constant and drops the rest.
     if _is_compiling():
         return _torchs_call(self, *args, **kwargs)
-    asked_ns = clock_ns()
-    asked = [(one, known) for one in _listeners if (known := one.find(self)) is not None]
-    overhead.ns += clock_ns() - asked_ns
-    if not asked or _is_tracing():
+    entered_ns = clock_ns()
+    active = [(one, known) for one in _listeners if (known := one.find(self)) is not None]
+    overhead.ns += clock_ns() - entered_ns
+    if not active or _is_tracing():
         return _torchs_call(self, *args, **kwargs)
-    return _timed(asked, self, args, kwargs)
+    return _timed(active, self, args, kwargs)
 
 
-def _timed(asked: list[tuple[Listener, KnownModule]], module: Any, args: Any, kwargs: Any) -> Any:
-    for one, _ in asked:
+def _timed(active: list[tuple[Listener, KnownModule]], module: Any, args: Any, kwargs: Any) -> Any:
+    for one, _ in active:
         for wait in one.waits:
             wait()
-    asked_ns = clock_ns()
-    frames = [(one, one.enter(known, module, args, kwargs)) for one, known in asked]
+    entered_ns = clock_ns()
+    frames = [(one, one.enter(known, module, args, kwargs)) for one, known in active]
     began_ns = clock_ns()
-    overhead.ns += began_ns - asked_ns
+    overhead.ns += began_ns - entered_ns
     overhead_before_ns = overhead.ns
     result, has_failed = None, True
     try:
         result = _torchs_call(module, *args, **kwargs)
-        for one, _ in asked:
+        for one, _ in active:
             for wait in one.waits:
                 wait()
         has_failed = False

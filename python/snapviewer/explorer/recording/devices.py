@@ -1,13 +1,12 @@
-"""Waiting for the devices that a model is on, and how much of their memory a call takes.
+"""Waits for the devices of a model, and counts the memory that a call allocates on them.
 
-A GPU works behind the processor's back, so each reading of the clock waits for it. While a CUDA
-graph is being captured there is nothing to wait for, and waiting would break the capture.
+A GPU runs asynchronously, so each reading of the clock waits for it. While a CUDA graph is being
+captured there is nothing to wait for, and waiting would break the capture.
 
-PyTorch counts the most that was allocated since its counter was last reset, so the most of one call
-can only be had by resetting it when the call begins. Others who look at
-`torch.cuda.max_memory_allocated()` then see the most since the last call began; what they would
-have seen is kept, and told. Calls on several threads at once share the counter: each is given the
-most of all.
+PyTorch counts the peak since its counter was last reset, so the peak of one call needs a reset when
+the call begins. `torch.cuda.max_memory_allocated()` then returns the peak since the last call
+began; the value without resets is kept and noted. Calls on several threads share the counter: each
+gets the peak of all.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import Any, Protocol
 
 
 class MemoryCounter(Protocol):
-    """What a device says of its memory, in bytes."""
+    """The memory counters of a device, in bytes."""
 
     def allocated(self) -> int: ...
     def peak(self) -> int: ...
@@ -26,7 +25,7 @@ class MemoryCounter(Protocol):
 
 
 class Peak:
-    """The memory of a call: what there was at its beginning, and the most so far, by device."""
+    """The memory of a call by device: at its beginning, and the peak so far."""
 
     __slots__ = ("most", "start")
 
@@ -35,7 +34,7 @@ class Peak:
         self.most: dict[str, int] = {}
 
     def grown(self) -> int | None:
-        """Return how far memory went above the beginning at most; None if nothing counted."""
+        """Return the peak growth since the beginning; None if nothing counted."""
         if not self.start:
             return None
         return sum(self.most[name] - start for name, start in self.start.items())
@@ -52,7 +51,7 @@ class Devices:
         self._resets_peak = resets_peak
 
     def see(self, device: Any) -> None:
-        """Take a device into account from now on."""
+        """Wait for a device, and count its memory, from now on."""
         name = str(device)
         if device.type in ("cpu", "meta") or name in self._names:
             return
@@ -66,17 +65,17 @@ class Devices:
         return tuple(self._names)
 
     def begin(self) -> Peak | None:
-        """Begin to count the memory of a call; None if nothing counts it."""
+        """Start counting the memory of a call; None if nothing counts it."""
         if not self._counters:
             return None
         return _shared.begin(self._counters)
 
     def end(self, peak: Peak | None) -> int | None:
-        """Return how much memory grew during a call at most."""
+        """Return the peak growth of memory during a call."""
         return None if peak is None else _shared.end(peak, self._counters)
 
     def peaks(self) -> dict[str, int]:
-        """Return the most that each device held, as its counter would say had nobody reset it."""
+        """Return the peak of each device, as its counter would be without resets."""
         return {name: _shared.highest[name] for name in self._counters if name in _shared.highest}
 
 
@@ -86,7 +85,7 @@ class _Shared:
     def __init__(self) -> None:
         self.highest: dict[str, int] = {}
         self._open: list[Peak] = []
-        # Whatever is collected meanwhile may call modules when it dies.
+        # Reentrant: garbage that is collected meanwhile may call modules.
         self._lock = threading.RLock()
 
     def begin(self, counters: dict[str, MemoryCounter]) -> Peak:
@@ -134,7 +133,7 @@ class _Cuda:
 
 
 def _wait_of(device: Any) -> Callable[[], None]:
-    """Return what waits for a device: nothing, if torch has no way to."""
+    """Return a function that waits for a device; it does nothing if torch cannot wait."""
     import torch
 
     kind = getattr(torch, device.type, None)

@@ -1,10 +1,10 @@
-"""Which module's output goes into which module.
+"""Finds which module's output goes into which module.
 
 A tensor comes from the module that returned it last: the same object, or one that shares its
-storage, as views do. What functions between modules compute is a new tensor. Where there are
-gradients, autograd's graph tells what it was computed from; where there are none, its source is not
-known. Tensors are not kept alive: a storage is only compared while the tensor that was returned is
-there, since another one may get its place afterwards.
+storage, as views do. Functions between modules compute new tensors. With gradients,
+autograd's graph shows what these were computed from; without, their source is unknown. Tensors are
+not kept alive: a storage is only compared while the returned tensor exists, since another one may
+get its address afterwards.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from snapviewer.explorer.recording.values import Named, storage_of
 
 _SWEPT_AT = 4096
 _MAX_NODES = 256
-"""Of functions between modules: enough for those of a layer."""
+"""Nodes that are searched between two modules: enough for the functions of a layer."""
 
 
 class Producers:
-    """The modules that returned the tensors that are alive."""
+    """The modules that returned the live tensors."""
 
     def __init__(self) -> None:
         self._by_tensor: dict[int, tuple[Any, str]] = {}
@@ -49,7 +49,7 @@ class Producers:
         return tuple(found)
 
     def returned(self, path: str, tensors: Sequence[Named]) -> None:
-        """Take note of what a module returned."""
+        """Note the outputs of a module."""
         for _, tensor in tensors:
             entry = (weakref.ref(tensor), path)
             self._by_tensor[id(tensor)] = entry
@@ -73,12 +73,12 @@ class Producers:
         for table in (self._by_tensor, self._by_storage):
             for key in [key for key, (reference, _) in list(table.items()) if reference() is None]:
                 table.pop(key, None)
-        # What is left is in use; look again when there is twice as much.
+        # The rest is in use; sweep again at twice the size.
         self._swept_at = max(_SWEPT_AT, 2 * (len(self._by_tensor) + len(self._by_storage)))
 
 
 def _computed_from(node: Any, done: Sequence[Sequence[Call]]) -> list[str]:
-    """Return the modules whose nodes come first on the ways back from a node."""
+    """Return the modules whose nodes are first on the paths back from a node."""
     found: dict[Call, None] = {}
     seen, waiting = {node}, [node]
     while waiting and len(seen) <= _MAX_NODES:
@@ -94,7 +94,7 @@ def _computed_from(node: Any, done: Sequence[Sequence[Call]]) -> list[str]:
 
 
 def _maker(node: Any, done: Sequence[Sequence[Call]]) -> Call | None:
-    """Return the outermost call that made a node and has ended."""
+    """Return the outermost ended call that made a node."""
     number = node._sequence_nr()  # noqa: SLF001 (what autograd orders nodes by)
     for ended in done:
         place = bisect_right(ended, number, key=lambda call: call.start) - 1

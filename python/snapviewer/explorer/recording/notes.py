@@ -1,4 +1,4 @@
-"""What a reader of recorded times must know, in sentences."""
+"""Notes on the limits of recorded times, in sentences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _T = TypeVar("_T")
 
 
 class Notes:
-    """What came up while a model was recorded."""
+    """Notes on one recording."""
 
     def __init__(self, *, counts_memory: bool) -> None:
         self.failed = 0
@@ -30,10 +30,10 @@ class Notes:
         self._peaks: dict[str, int] = {}
 
     def attempt(self, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T | None:
-        """Do what must not end the run that is recorded; keep what went wrong for a sentence."""
+        """Call something that must not end the recorded run; keep its error for a note."""
         try:
             return work(*args, **kwargs)
-        # Values of the user may raise anything.
+        # The user's values may raise anything.
         except (Exception, SystemExit) as error:  # noqa: BLE001
             message = describe_error(error)
             if message in self._errors or len(self._errors) < 10:
@@ -41,7 +41,7 @@ class Notes:
             return None
 
     def of_module(self, path: str, module: Any) -> None:
-        """Look whether a module calls others in a way that is not seen."""
+        """Note a module whose inner calls are not seen."""
         import torch
 
         if isinstance(module, torch.jit.ScriptModule):
@@ -53,55 +53,55 @@ class Notes:
             self._closed[path] = "compiled"
 
     def devices(self, devices: Devices) -> None:
-        """Keep what is to be said of the devices."""
+        """Note the devices."""
         self._waited = tuple(dict.fromkeys((*self._waited, *devices.names())))
         self._peaks.update(devices.peaks())
 
     def sentences(self, *, has_calls: bool) -> tuple[str, ...]:
-        """Say it all."""
-        said: list[str] = []
+        """Return all notes."""
+        notes: list[str] = []
         if not has_calls:
-            said.append(
-                "no call of the model came to its end while it was recorded (a compiled copy of it "
-                "does not call it: record the copy)"
+            notes.append(
+                "no call of the model completed while it was recorded (a compiled copy does not "
+                "call the model: record the copy)"
             )
         for path, kind in self._closed.items():
             name = sanitize(path, MAX_NAME_CHARS) or "the model"
-            said.append(f"{name} is {kind}: the modules that it runs inside are not seen")
+            notes.append(f"{name} is {kind}: its inner modules are not seen")
         for path in sorted(self.later):
             name = sanitize(path, MAX_NAME_CHARS) or "the model"
-            said.append(
-                f"{name} returns a generator or coroutine: what that does later is not timed"
-            )
+            notes.append(f"{name} returns a generator or coroutine, whose later work is not timed")
         if self.failed:
-            said.append(f"{count_of(self.failed, 'call')} not timed: ended with an exception")
+            notes.append(f"{count_of(self.failed, 'call')} not timed: ended with an exception")
         if self.recomputed:
-            said.append(
-                f"{count_of(self.recomputed, 'call')} made again by a backward pass "
+            notes.append(
+                f"{count_of(self.recomputed, 'call')} recomputed by a backward pass "
                 "(checkpointing): in the backward times of the modules that needed it"
             )
         if self.flow_is_cut:
-            said.append("the flow has the first calls of the last run, not all")
+            notes.append("the flow contains only the first calls of the last run")
         if self.no_backward:
-            said.append(f"backward passes are not timed: {self.no_backward}")
-        said += self._memory()
+            notes.append(f"backward passes are not timed: {self.no_backward}")
+        notes += self._memory()
         for error, count in self._errors.items():
-            said.append(f"{count_of(count, 'call')} could not be described: {error}")
-        return tuple(said)
+            notes.append(f"{count_of(count, 'call')} could not be described: {error}")
+        return tuple(notes)
 
     def _memory(self) -> list[str]:
         if not self._waited:
-            return ["the memory that calls allocate is not known: only CUDA counts it"]
-        said = [
-            f"each call waited for {', '.join(self._waited)} before and after it, so the devices "
-            "and the processor did not work at the same time"
+            return ["the memory that calls allocate is unknown: only CUDA counts it"]
+        notes = [
+            f"each call waited for {', '.join(self._waited)} before and after it, so devices "
+            "and CPU did not run at the same time"
         ]
         if not self._counts_memory:
-            said.append("the memory that calls allocate was not counted: that resets the peaks")
+            notes.append(
+                "the memory that calls allocate was not counted: that would reset the peaks"
+            )
         elif self._peaks:
             most = ", ".join(f"{name} {peak:,} bytes" for name, peak in self._peaks.items())
-            said.append(
-                "torch.cuda.max_memory_allocated() was reset at each call; without that it would "
-                f"be at least: {most}"
+            notes.append(
+                "torch.cuda.max_memory_allocated() was reset at each call; without resets it "
+                f"would be at least: {most}"
             )
-        return said
+        return notes

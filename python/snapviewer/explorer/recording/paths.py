@@ -1,7 +1,7 @@
-"""Which module of a model is called: modules are known by identity, and not kept alive.
+"""Finds the paths of called modules; modules are identified by `id` and not kept alive.
 
-A module that several others share has several paths. A call of it is one of the path that is
-nearest to the caller; of paths that are as near, the first.
+A shared module has several paths. A call counts for the path nearest to the caller; of equally near
+ones, for the first.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 _MAX_PATHS = 8
-"""Of one module: those who share modules that share modules have paths without number."""
+"""Of one module: nested sharing makes the number of paths grow exponentially."""
 
 
 class KnownModule:
-    """A module and its paths, in the order in which `named_modules` would meet them."""
+    """A module and its paths, in the order of `named_modules`."""
 
     __slots__ = ("argument_names", "module", "paths")
 
@@ -26,7 +26,7 @@ class KnownModule:
 
 
 class Paths:
-    """The modules of a model, found by themselves."""
+    """The modules of a model with their paths."""
 
     def __init__(self, parts: Mapping[str, Any]) -> None:
         self._known: dict[int, KnownModule] = {}
@@ -35,22 +35,22 @@ class Paths:
             self._add(path, part)
 
     def find(self, module: Any) -> KnownModule | None:
-        """Return what is known of a module, or None if it is not one of the model's."""
+        """Return the entry of a module; None if it does not belong to the model."""
         known = self._known.get(id(module))
         if known is not None:
-            # Else: another one, at the place of a module that is gone.
+            # Otherwise a new object has the id of a deleted module.
             return known if known.module() is module else None
         if module.__dict__.get("_is_replica"):
-            # DataParallel calls copies, which share the dictionaries of the original.
+            # DataParallel calls replicas, which share the dictionaries of the original.
             return self._by_hooks.get(_hooks_of(module))
         return None
 
     def learn(self, module: Any, callers: Iterable[tuple[str, Any]]) -> KnownModule | None:
-        """Find a module that was added to one of its callers since the model was looked at.
+        """Find a module that was added to one of its callers after the recording began.
 
         Args:
-            module: Who is called.
-            callers: The paths of the modules that are running, and these, the innermost first.
+            module: The called module.
+            callers: The paths of the running modules, and these, the innermost first.
         """
         for path, caller in callers:
             for name, child in children_of(caller):
@@ -86,39 +86,39 @@ class Paths:
 
 
 def children_of(module: Any) -> list[tuple[str, Any]]:
-    """Return the modules that a module holds, with their names."""
+    """Return the children of a module with their names."""
     try:
         held = [(str(name), child) for name, child in module._modules.items()]  # noqa: SLF001
-    except Exception:  # noqa: BLE001 (a module that is not like others may raise anything)
+    except Exception:  # noqa: BLE001 (an unusual module may raise anything)
         return []
     return [(name, child) for name, child in held if is_module(child)]
 
 
 def is_module(value: Any) -> bool:
-    """Tell whether something is a torch module."""
+    """Return whether a value is a torch module."""
     import torch
 
     return isinstance(value, torch.nn.Module)
 
 
-def parts_of(explored: Any) -> dict[str, Any]:
-    """Return the modules to listen to: the explored, or those that it holds.
+def parts_of(model: Any) -> dict[str, Any]:
+    """Return the modules to record: the model, or those that it holds.
 
     Raises:
         TypeError: There are none.
     """
-    if is_module(explored):
-        return {"": explored}
+    if is_module(model):
+        return {"": model}
     held: Iterable[tuple[Any, Any]]
-    if isinstance(explored, Mapping):
-        held = explored.items()
-    elif isinstance(explored, Sequence):
-        held = enumerate(explored)
+    if isinstance(model, Mapping):
+        held = model.items()
+    elif isinstance(model, Sequence):
+        held = enumerate(model)
     else:
-        held = getattr(explored, "__dict__", {}).items()
+        held = getattr(model, "__dict__", {}).items()
     parts = {str(name): value for name, value in held if is_module(value)}
     if not parts:
-        kind = type(explored).__name__
+        kind = type(model).__name__
         raise TypeError(f"a torch module, or an object that holds some, is needed; not {kind}")
     return parts
 
@@ -133,7 +133,7 @@ def joined(path: str, name: str) -> str:
 
 
 def nearest(paths: Sequence[str], caller: str) -> str:
-    """Choose the path that has most of the caller's in common.
+    """Return the path that has most in common with the caller's.
 
     >>> nearest(["encoder.norm", "decoder.norm"], "decoder")
     'decoder.norm'

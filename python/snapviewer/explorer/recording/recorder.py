@@ -1,12 +1,12 @@
-"""Listens to the calls of a model's modules and adds them up.
+"""Records the calls of a model's modules.
 
 # Invariants
 
 A call's own time and the times of the calls that it makes directly add up to its time, to the
 nanosecond, on each thread. A module that is called within a call of itself is part of that: its own
-time is the outer call's, and its time is not counted again.
+time counts for the outer call, and its total is not counted again.
 
-A call that ends with an exception has no times, but those of its caller are right. No tensor and no
+A call that ends with an exception has no times, but those of its caller are right. No tensor or
 module is kept alive.
 """
 
@@ -21,7 +21,7 @@ from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any
 
 from snapviewer.explorer.recording import values
-from snapviewer.explorer.recording.backward import Backward, Call, Share
+from snapviewer.explorer.recording.backward import Backward, BackwardTime, Call
 from snapviewer.explorer.recording.devices import Devices, Peak
 from snapviewer.explorer.recording.flow import Producers
 from snapviewer.explorer.recording.notes import Notes
@@ -36,7 +36,7 @@ _MAX_SHARED = 5
 
 
 class Frame:
-    """A call that runs. `again` is the call of the same module that it is within."""
+    """A running call; `again` is the outermost running call of the same module."""
 
     __slots__ = (
         "again",
@@ -72,7 +72,7 @@ class Frame:
         self.peak: Peak | None = None
         self.call: Call | None = None
         self.done: list[Call] = []
-        # Those of the outermost call.
+        # Shared with the outermost call.
         self.made: list[Call] = [] if parent is None else parent.made
         self.returned: list[weakref.ref[Any]] = [] if parent is None else parent.returned
         self.flow: list[_Step] = [] if parent is None else parent.flow
@@ -80,7 +80,7 @@ class Frame:
 
 
 class _Step:
-    """A call in the flow; what it returned is known at its end."""
+    """A call in the flow; its outputs are known when it ends."""
 
     __slots__ = ("depth", "inputs", "outputs", "sources", "totals")
 
@@ -98,7 +98,7 @@ class _Thread(threading.local):
 
 
 class Recorder:
-    """What one recording, or several that add up, showed of a model."""
+    """One recording of a model, or several that add up."""
 
     def __init__(self, parts: Mapping[str, Any], *, resets_peak: bool) -> None:
         self.paths = Paths(parts)
@@ -118,7 +118,7 @@ class Recorder:
         self.begin(parts)
 
     def begin(self, parts: Mapping[str, Any]) -> None:
-        """Make ready to be told of calls; also of more of them, after an end."""
+        """Start recording, or continue after an end."""
         self.is_listening = True
         self._devices = Devices(resets_peak=self._resets_peak)
         self.waits = self._devices.waits
@@ -128,10 +128,10 @@ class Recorder:
         try:
             self._backward = Backward(self.waits, self._add_backward)
         except AttributeError as error:
-            self._notes.no_backward = f"this version of torch has no way to ({error})"
+            self._notes.no_backward = f"this version of torch does not support it ({error})"
 
     def end(self) -> None:
-        """Let go of everything that is only needed while modules run."""
+        """Release everything that is only needed while modules run."""
         self.is_listening = False
         if self._backward is not None:
             self._backward.forget()
@@ -139,7 +139,7 @@ class Recorder:
         self._notes.devices(self._devices)
 
     def stats(self, path: str = "") -> ForwardStats:
-        """Return what was recorded so far, of the module with a path and those below it."""
+        """Return what was recorded so far of the module at a path and those below it."""
         flow = [step for step in list(self._flow) if is_within(step.totals.path, path)]
         steps = [
             FlowStep(
@@ -168,7 +168,7 @@ class Recorder:
         )
 
     def find(self, module: Any) -> KnownModule | None:
-        """Tell whether a module is one of the model's."""
+        """Return the entry of a module; None if it does not belong to the model."""
         known = self.paths.find(module)
         if known is not None or not self._thread.stack:
             return known
@@ -218,7 +218,7 @@ class Recorder:
             self._notes.attempt(self._follow, backward, frame)
 
     def _follow(self, backward: Backward, frame: Frame) -> None:
-        # Not only of what the outermost call returned: a loss may be kept aside by a module.
+        # Not only the outputs of the outermost call: a module may store a loss elsewhere.
         with _no_overrides():
             alive = [tensor for one in frame.returned if (tensor := one()) is not None]
             backward.follow(alive, frame.made)
@@ -233,7 +233,7 @@ class Recorder:
 
     def _begin_step(self, frame: Frame) -> None:
         if frame.parent is None:
-            # A run is a call of the model; of parts that are called by themselves, all calls.
+            # A run is a call of the model; if only parts are called, all calls.
             if not frame.totals.path:
                 self._flow = []
             frame.flow = self._flow
@@ -300,7 +300,7 @@ class Recorder:
                 frame.step.outputs = outputs
             self._producers.returned(totals.path, tensors)
 
-    def _add_backward(self, shares: dict[Call, Share]) -> None:
+    def _add_backward(self, shares: dict[Call, BackwardTime]) -> None:
         with self._lock:
             repeated: Counter[Call] = Counter()
             outer = {call: _outermost(call) for call in shares}
@@ -316,7 +316,7 @@ _LATER = (GeneratorType, CoroutineType, AsyncGeneratorType)
 
 
 def _done(frame: Frame | None) -> list[list[Call]]:
-    """Return the calls that each running call has made, the innermost first."""
+    """Return the ended calls of each running call, the innermost first."""
     levels = []
     while frame is not None:
         levels.append(frame.done)
@@ -325,7 +325,7 @@ def _done(frame: Frame | None) -> list[list[Call]]:
 
 
 def _outermost(call: Call) -> Call:
-    """Return the outermost call of the same module that a call is within."""
+    """Return the outermost call of the same module around a call."""
     found, around = call, call.parent
     while around is not None:
         if around.owner is call.owner:
@@ -335,7 +335,7 @@ def _outermost(call: Call) -> Call:
 
 
 def _new_bytes(tensors: list[Named], old: frozenset[int], module: Any) -> int:
-    """Return the size of what tensors are in, without what was there before the call."""
+    """Return the bytes of the tensors' storages that did not exist before the call."""
     storages = [one for _, tensor in tensors if (one := storage_of(tensor)) is not None]
     new = {key: size for key, size in storages if key not in old}
     if new:
@@ -349,8 +349,8 @@ def _new_bytes(tensors: list[Named], old: frozenset[int], module: Any) -> int:
 
 def _type_of(module: Any) -> str:
     if module is None:
-        return ""  # a copy of it ran, and it is gone
-    # Of a script, the class that it was made of.
+        return ""  # a replica ran, and the module is gone
+    # Of a ScriptModule, the original class.
     return str(module.__dict__.get("original_name", type(module).__name__))
 
 
@@ -364,7 +364,7 @@ def _of_shared(paths: Paths, totals: Mapping[str, CallTotals]) -> list[str]:
 
 
 def _no_overrides() -> Any:
-    """Look at tensors without their classes or modes, which may be the user's, being told."""
+    """Disable overrides by tensor subclasses and modes while tensors are inspected."""
     return _override_guard()()
 
 

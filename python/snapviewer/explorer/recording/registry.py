@@ -1,6 +1,6 @@
-"""Recordings, kept for as long as the modules that they are of, and not on them.
+"""The recordings of all models; each lives as long as its modules.
 
-Modules are told apart by identity: they may define `==` as they like.
+Modules are identified by `id`, since they may define `==`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from snapviewer.explorer.recording.paths import parts_of
 from snapviewer.explorer.recording.recorder import Recorder
 from snapviewer.explorer.timing import ForwardStats
 
-# By the identity of a module: itself, and what was recorded. The latest are last.
+# By the id of a module: the module, and its recorder. The latest are last.
 _recordings: dict[int, tuple[weakref.ref[Any], Recorder]] = {}
 
 
@@ -23,22 +23,22 @@ _recordings: dict[int, tuple[weakref.ref[Any], Recorder]] = {}
 def record_torch_module_forward_stats(
     model: Any, *, keep: bool = False, resets_peak: bool = True
 ) -> Iterator[None]:
-    """Record how long the modules of a model take, and what goes in and out of them.
+    """Record the times of a model's modules, and their inputs and outputs.
 
         with record_torch_module_forward_stats(model):
             model(images).sum().backward()
         print(get_forward_stats(model).timings["layer1.0.conv1"].total.median_s)
 
-    Calls of all threads are recorded, and backward passes that run inside of the block, of outputs
-    that were made in it. Nothing is put on the modules. Each `with` takes the place of what was
-    recorded of the model before, unless it is to be kept. Recordings may be nested.
+    Calls of all threads are recorded, and backward passes that run inside the block, of outputs
+    that were made in it. Nothing is put on the modules. Each `with` replaces the last recording of
+    the model, unless `keep` is set. Recordings may be nested.
 
     Args:
-        model: A module; or what holds some, such as a pipeline, a mapping or a list, whose names
-            are then the beginnings of the paths.
-        keep: Whether to add to what was recorded of this model before.
-        resets_peak: Whether the memory that calls take on CUDA devices is counted. This resets
-            `torch.cuda.max_memory_allocated()` at each call; the notes say what it would be.
+        model: A module; or an object that holds some, such as a pipeline, a mapping or a list,
+            whose names then begin the paths.
+        keep: Whether to add to the last recording of this model.
+        resets_peak: Whether to count the memory that calls allocate on CUDA devices. This resets
+            `torch.cuda.max_memory_allocated()` at each call; the notes contain its value.
 
     Raises:
         TypeError: It is not a module and holds none.
@@ -46,7 +46,7 @@ def record_torch_module_forward_stats(
     parts = parts_of(model)
     recorder = _earlier(parts) if keep else None
     if recorder is not None and recorder.is_listening:
-        yield  # what is around is adding to the same already
+        yield  # the recording around this one adds to the same
         return
     if recorder is None:
         recorder = Recorder(parts, resets_peak=resets_peak)
@@ -63,10 +63,10 @@ def record_torch_module_forward_stats(
 
 
 def get_forward_stats(model: Any) -> ForwardStats:
-    """Return what was last recorded of a model, of an object that holds modules, or of a module.
+    """Return the last recording of a model, of an object that holds modules, or of a module.
 
-    Of a module inside of a recorded model, paths are its own, and sources outside of it left out.
-    If nothing was recorded, there are no timings.
+    For a module inside a recorded model, paths are relative to it, and sources outside it are left
+    out. If nothing was recorded, there are no timings.
     """
     parts = parts_of(model)
     recorder = _earlier(parts)
@@ -81,7 +81,7 @@ def get_forward_stats(model: Any) -> ForwardStats:
 
 
 def _earlier(parts: Mapping[str, Any]) -> Recorder | None:
-    """Return what was recorded of the same modules under the same names."""
+    """Return the recorder of the same modules under the same names."""
     found = [_recordings.get(id(part)) for part in parts.values()]
     recorders = {id(one[1]): one[1] for one in found if one is not None}
     if len(recorders) != 1 or None in found:

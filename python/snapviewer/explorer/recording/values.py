@@ -1,7 +1,7 @@
-"""The tensors that go into a module and come out of it, as plain data.
+"""The inputs and outputs of modules as plain data.
 
-Nothing here calls an operation of torch or keeps a tensor. What a tensor does not tell, because it
-is nested, lazy or of someone else's class, is left out.
+Nothing here calls an operation of torch or keeps a tensor. Tensors without a readable shape
+(nested, lazy, custom subclasses) are left out.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from snapviewer.explorer.timing import TensorShape
 from snapviewer.text.sanitize import MAX_NAME_CHARS, sanitize
 
 _MAX_TENSORS = 64
-_MAX_ITEMS = 256  # of a list: it may be of a million words
-_DEEPEST = 6
+_MAX_ITEMS = 256  # of a list, which may have a million
+_MAX_DEPTH = 6
 
 Named = tuple[str, Any]
-"""A tensor and its way in the arguments or in the output."""
+"""A tensor and its path in the arguments or the output."""
 
 TensorRecord = tuple[str, Any, Any, Any, int]
-"""What was seen of a tensor: its way, shape, type, device, and size in bytes."""
+"""A described tensor: its path, shape, dtype, device, and size in bytes."""
 
 
-# Of functions that were looked at before: that takes longer than all the rest of a call.
+# Cached by function: a signature takes longer than the rest of a call.
 _names: WeakKeyDictionary[Any, tuple[str, ...]] = WeakKeyDictionary()
 
 
@@ -42,7 +42,7 @@ def argument_names(module: Any) -> tuple[str, ...]:
         names = _names.get(forward)
         if names is None:
             names = _names[forward] = _names_of(forward)[1:]
-    except Exception:  # noqa: BLE001 (of a script or of C, and then it may raise anything)
+    except Exception:  # noqa: BLE001 (scripted and C functions raise anything)
         return ()
     return names
 
@@ -66,14 +66,14 @@ def inputs_of(names: Sequence[str], args: Sequence[Any], kwargs: Mapping[str, An
 
 
 def outputs_of(result: Any) -> list[Named]:
-    """Return the tensors in what a module returned."""
+    """Return the tensors in a module's result."""
     found: list[Named] = []
     _look("output", result, found, 0)
     return found
 
 
 def tensor_records(tensors: Sequence[Named]) -> list[TensorRecord]:
-    """Look at tensors: as little as must be done while they are there."""
+    """Describe tensors; the rest is done later by `shapes_of`."""
     seen: list[TensorRecord] = []
     for name, tensor in tensors:
         try:
@@ -85,7 +85,7 @@ def tensor_records(tensors: Sequence[Named]) -> list[TensorRecord]:
 
 
 def shapes_of(seen: Sequence[TensorRecord]) -> tuple[TensorShape, ...]:
-    """Describe what was seen."""
+    """Turn records into plain data."""
     return tuple(
         TensorShape(
             sanitize(name, MAX_NAME_CHARS),
@@ -99,11 +99,11 @@ def shapes_of(seen: Sequence[TensorRecord]) -> tuple[TensorShape, ...]:
 
 
 def storage_of(tensor: Any) -> tuple[int, int] | None:
-    """Return what tells the storage of a tensor from others, and its size in bytes."""
+    """Return the identity of a tensor's storage, and its size in bytes."""
     try:
         storage = tensor.untyped_storage()
         return int(storage._cdata), int(storage.nbytes())  # noqa: SLF001 (also of meta tensors)
-    except Exception:  # noqa: BLE001 (sparse and wrapped tensors have none, and say so each its way)
+    except Exception:  # noqa: BLE001 (sparse and wrapped tensors have none)
         return None
 
 
@@ -113,8 +113,8 @@ def _look(name: str, value: Any, found: list[Named], depth: int) -> None:
             found.append((name, value))
     elif value is None or isinstance(value, bool | int | float | str | bytes):
         return
-    elif depth < _DEEPEST and len(found) < _MAX_TENSORS:
-        # Before mappings: the outputs of transformers are both, and people use their attributes.
+    elif depth < _MAX_DEPTH and len(found) < _MAX_TENSORS:
+        # Before mappings: outputs of transformers are both, and people use the attributes.
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             for field in dataclasses.fields(value):
                 _look(f"{name}.{field.name}", getattr(value, field.name, None), found, depth + 1)

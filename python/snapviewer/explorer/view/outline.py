@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from snapviewer.explorer.compare import DIFF_SIGNS, ModuleComparison, TreeComparison
 from snapviewer.explorer.explored_model import ExploredModel, Item
-from snapviewer.explorer.tree import ModuleNode, TensorEntry, Tree
+from snapviewer.explorer.tree import ModuleNode, TensorEntry, Tree, walk
 from snapviewer.text.sanitize import MAX_NAME_CHARS, sanitize
 
 
@@ -105,7 +105,7 @@ def merged_outline(comparison: TreeComparison) -> Outline:
     root = comparison.root
     marks: dict[int, DiffMark] = {}
     place = 0
-    for module in root.walk():
+    for module in walk(root):
         if module.has_changes:
             is_inside = module.verdict == "equal"
             sign = "~" if is_inside else DIFF_SIGNS[module.verdict]
@@ -122,7 +122,7 @@ def merged_outline(comparison: TreeComparison) -> Outline:
 def _merged_tree(root: ModuleComparison) -> ModuleNode:
     """Build the tree of both, children first: it may be deeper than Python's stack."""
     made: dict[int, ModuleNode] = {}
-    for module in reversed(list(root.walk())):
+    for module in reversed(list(walk(root))):
         made[id(module)] = replace(
             module.node,
             tensors=tuple(tensor.entry for tensor in module.tensors),

@@ -14,7 +14,7 @@ from snapviewer.explorer.compare import (
 )
 from snapviewer.explorer.formats import format_param_count, shape_or_scalar
 from snapviewer.explorer.labels import label, title
-from snapviewer.explorer.tree import Tree
+from snapviewer.explorer.tree import Tree, walk
 from snapviewer.text.sanitize import sanitize
 from snapviewer.text.units import count_of, format_bytes
 
@@ -45,7 +45,7 @@ def to_json(comparison: TreeComparison) -> dict[str, Any]:
                 if one.verdict != "equal"
             ],
         }
-        for item in comparison.root.walk()
+        for item in walk(comparison.root)
         if item.verdict != "equal"
     ]
     return {

@@ -13,8 +13,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 from snapviewer.explorer import formats
 from snapviewer.explorer.explored_model import tensors_once
@@ -24,13 +23,11 @@ from snapviewer.text.sanitize import MAX_NAME_CHARS, sanitize
 from snapviewer.text.units import count_of
 
 GAP = "   "  # between parts
-_NAME_CELLS = 18
-_VALUE_CELLS = 14
+_NAME_CELLS, _VALUE_CELLS = 18, 14
 _MAX_SHAPES = 4
 
 
-@dataclass(frozen=True, slots=True)
-class OverlayLine:
+class OverlayLine(NamedTuple):
     """A line: its guide, its subject, its value, and further parts."""
 
     guide: str
