@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from typing import get_args
@@ -90,6 +91,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _render(options: argparse.Namespace) -> None:
+    # NumPy would start a thread per core to multiply matrices; here there are none.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from snapviewer.report.picture import drawing  # with NumPy and Pillow
     from snapviewer.report.picture.words import NO_MATCH
 
