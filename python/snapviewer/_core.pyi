@@ -801,38 +801,32 @@ class Channels:
 
 @final
 class Spectrum:
-    """Singular values of a tensor as a matrix: the first dimension by all others."""
+    """The largest singular value of a tensor as a matrix: the first dimension by all others."""
 
     @property
     def shape(self) -> tuple[int, int]:
         """The matrix."""
     @property
     def norm(self) -> float:
-        """The largest singular value, or an estimate of it from below."""
-    @property
-    def upper_bound(self) -> float:
-        """What the norm cannot exceed; `norm` itself if that is no estimate.
+        """The largest singular value, found by iteration; never more than the true one.
 
-        Of an estimate, the lesser of ‖A‖_F and √(‖A‖₁ · ‖A‖_∞).
+        Of a matrix of up to 4 million elements it is exact to about nine digits.
         """
     @property
-    def method(self) -> str:
-        """Either "eigenvalues", which is no estimate, or "iteration"."""
+    def upper_bound(self) -> float:
+        """What the norm cannot exceed: the lesser of ‖A‖_F and √(‖A‖₁ · ‖A‖_∞)."""
     @property
     def iterations(self) -> int:
-        """How often the matrix was read to find the norm; 1 for eigenvalues."""
+        """How often the matrix was read to find the norm."""
     @property
     def change(self) -> float:
-        """How much of the norm the last iteration added; 0 for eigenvalues."""
+        """How much of the norm the last iteration added."""
     @property
     def stable_rank(self) -> float | None:
         """‖A‖_F² ÷ norm²; None if all is 0."""
     @property
-    def effective_rank(self) -> float | None:
-        """The exponential of the entropy of the singular values as shares; None if unavailable."""
-    @property
-    def effective_rank_unavailable(self) -> str | None:
-        """Why `effective_rank` is None, in a sentence."""
+    def captured(self) -> float | None:
+        """The share of ‖A‖_F² that some matrix of rank `iterations` keeps; None if all is 0."""
 
 @final
 class Quality:
@@ -976,7 +970,7 @@ class Checkpoint:
 
         Args:
             index: Which tensor.
-            spectrum: Whether to look for singular values too, which takes far longer than the rest.
+            spectrum: Whether to find the spectral norm too, which takes far longer than the rest.
             progress: Called with (done, total) now and then.
             cancel: Asked now and then whether to stop, such as a `threading.Event`.
 

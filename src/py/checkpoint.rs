@@ -10,8 +10,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use super::calls::{Caller, SnapshotError};
-use super::numbers::{PyDifference, PyStats};
-use super::quality::PyQuality;
+use super::getters::{derefs, getters};
+use super::numbers::{PyDifference, PyQuality, PyStats};
 use super::tensors::{PyStorage, PyTensor};
 use super::values::PyValue;
 use crate::checkpoint::describe::Sizes;
@@ -279,32 +279,10 @@ fn said<T>(result: crate::error::Result<T>) -> crate::error::Result<PyResult<T>>
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct PyLedger(Ledger);
 
-#[pymethods]
-impl PyLedger {
-    #[getter]
-    fn tensors(&self) -> u64 {
-        self.0.tensors
-    }
+derefs!(PyLedger, |this| -> Ledger { &this.0 });
 
-    #[getter]
-    fn unreferenced(&self) -> u64 {
-        self.0.unreferenced
-    }
-
-    #[getter]
-    fn pickle(&self) -> u64 {
-        self.0.pickle
-    }
-
-    #[getter]
-    fn padding(&self) -> u64 {
-        self.0.padding
-    }
-
-    #[getter]
-    fn archive(&self) -> u64 {
-        self.0.archive
-    }
+getters! {
+    PyLedger { tensors: u64, unreferenced: u64, pickle: u64, padding: u64, archive: u64 }
 
     fn __repr__(&self) -> String {
         let Ledger { tensors, unreferenced, pickle, padding, archive } = self.0;

@@ -12,6 +12,7 @@ use super::arguments::{self, choice, subset};
 use super::clock::PyClock;
 use super::columns::lend;
 use super::events::PyEvent;
+use super::getters::{derefs, getters};
 use super::image::color_array;
 use super::recording::PyAllocations;
 use super::timeline::PyTimeline;
@@ -44,8 +45,22 @@ impl PyDevice {
     }
 }
 
-#[pymethods]
-impl PyDevice {
+derefs!(PyDevice, |this| -> Lifetimes { this.lifetimes() });
+
+getters! {
+    PyDevice {
+        /// Live requested bytes before the first event.
+        initial_bytes: u64,
+        /// The most that was live after any event; if there are no events, what is live.
+        peak_bytes: u64,
+        /// The first event with that much; -1 if there are no events.
+        peak_event: i64,
+        /// Bytes got from the device before the first event.
+        reserved_initial_bytes: u64,
+        /// The most bytes that were got from the device.
+        reserved_peak_bytes: u64,
+    }
+
     /// The device's ordinal; -1 for pinned host memory.
     #[getter]
     fn index(&self) -> i32 {
@@ -83,40 +98,10 @@ impl PyDevice {
         lend(slf, slf.get().lifetimes().totals.as_slice().into())
     }
 
-    /// Live requested bytes before the first event.
-    #[getter]
-    fn initial_bytes(&self) -> u64 {
-        self.lifetimes().initial_bytes
-    }
-
-    /// The most that was live after any event; if there are no events, what is live.
-    #[getter]
-    fn peak_bytes(&self) -> u64 {
-        self.lifetimes().peak_bytes
-    }
-
-    /// The first event with that much; -1 if there are no events.
-    #[getter]
-    fn peak_event(&self) -> i64 {
-        self.lifetimes().peak_event
-    }
-
     /// Live requested bytes after the last event.
     #[getter]
     fn final_bytes(&self) -> u64 {
         self.lifetimes().final_bytes()
-    }
-
-    /// Bytes got from the device before the first event.
-    #[getter]
-    fn reserved_initial_bytes(&self) -> u64 {
-        self.lifetimes().reserved_initial_bytes
-    }
-
-    /// The most bytes that were got from the device.
-    #[getter]
-    fn reserved_peak_bytes(&self) -> u64 {
-        self.lifetimes().reserved_peak_bytes
     }
 
     /// How often an allocation failed.

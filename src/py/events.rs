@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use super::getters::{derefs, getters};
 use crate::snapshot::event_text::EventText;
 
 /// One event of a trace, in words.
@@ -13,8 +14,24 @@ pub(super) struct PyEvent {
     pub text: EventText,
 }
 
-#[pymethods]
-impl PyEvent {
+derefs!(PyEvent, |this| -> EventText { &this.text });
+
+getters! {
+    PyEvent {
+        /// The address; 0 if there is none.
+        address: u64,
+        /// Bytes: as requested for allocations and frees, physical for segments.
+        size: u64,
+        /// The stream.
+        stream: i64,
+        /// When, in Unix microseconds; None if not recorded.
+        time_us: Option<u64>,
+        /// Who did it: an id for `Snapshot.frames`; 0 if not recorded.
+        stack: u32,
+        /// Of an OOM, instead of an address: the bytes that were free on the device.
+        device_free: Option<u64>,
+    }
+
     /// Its place in the trace.
     #[getter]
     fn index(&self) -> usize {
@@ -25,36 +42,6 @@ impl PyEvent {
     #[getter]
     fn action(&self) -> &str {
         &self.text.action
-    }
-
-    /// The address; 0 if there is none.
-    #[getter]
-    fn address(&self) -> u64 {
-        self.text.address
-    }
-
-    /// Bytes: as requested for allocations and frees, physical for segments.
-    #[getter]
-    fn size(&self) -> u64 {
-        self.text.size
-    }
-
-    /// The stream.
-    #[getter]
-    fn stream(&self) -> i64 {
-        self.text.stream
-    }
-
-    /// When, in Unix microseconds; None if not recorded.
-    #[getter]
-    fn time_us(&self) -> Option<u64> {
-        self.text.time_us
-    }
-
-    /// Who did it: an id for `Snapshot.frames`; 0 if not recorded.
-    #[getter]
-    fn stack(&self) -> u32 {
-        self.text.stack
     }
 
     /// The compile id; "N/A" outside of torch.compile.
@@ -91,12 +78,6 @@ impl PyEvent {
     #[getter]
     fn forward_frames<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, &self.text.extras.forward_frames)
-    }
-
-    /// Of an OOM, instead of an address: the bytes that were free on the device.
-    #[getter]
-    fn device_free(&self) -> Option<u64> {
-        self.text.device_free
     }
 
     fn __repr__(&self) -> String {

@@ -6,8 +6,7 @@ use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 
 use super::calls::Caller;
-use super::numbers::PyStats;
-use super::quality::PyQuality;
+use super::numbers::{PyQuality, PyStats};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::stats::{self, Elements};

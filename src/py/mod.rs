@@ -7,10 +7,10 @@ mod clock;
 mod columns;
 mod device;
 mod events;
+mod getters;
 mod image;
 mod memory;
 mod numbers;
-mod quality;
 mod recording;
 mod screen;
 mod tensors;
@@ -40,9 +40,9 @@ mod _core {
     #[pymodule_export]
     use super::memory::{tensor_quality, tensor_stats};
     #[pymodule_export]
-    use super::numbers::{PyDifference, PyStats};
-    #[pymodule_export]
-    use super::quality::{PyChannels, PyPruningPoint, PyQuality, PyRoundTrip, PySpectrum};
+    use super::numbers::{
+        PyChannels, PyDifference, PyPruningPoint, PyQuality, PyRoundTrip, PySpectrum, PyStats,
+    };
     #[pymodule_export]
     use super::recording::{PyAllocations, PyFrame, PySnapshot};
     #[pymodule_export]

@@ -1,140 +1,119 @@
-//! Statistics and differences of tensors as Python sees them.
+//! Numbers over tensors as Python sees them: statistics, differences, what a tensor would lose.
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::stats::{Difference, Stats};
+use super::getters::record;
+use crate::stats::{Channels, Difference, PruningPoint, Quality, RoundTrip, Spectrum, Stats};
 
-/// Statistics of a tensor.
-#[pyclass(frozen, name = "Stats", module = "snapviewer")]
-pub(super) struct PyStats(pub Stats);
-
-#[pymethods]
-impl PyStats {
-    #[getter]
-    fn count(&self) -> u64 {
-        self.0.count
-    }
-
-    #[getter]
-    fn mean(&self) -> Option<f64> {
-        self.0.mean
-    }
-
-    #[getter]
-    fn std(&self) -> Option<f64> {
-        self.0.std
-    }
-
-    #[getter]
-    fn min(&self) -> Option<f64> {
-        self.0.min
-    }
-
-    #[getter]
-    fn max(&self) -> Option<f64> {
-        self.0.max
-    }
-
-    #[getter]
-    fn zeros(&self) -> u64 {
-        self.0.zeros
-    }
-
-    #[getter]
-    fn nan(&self) -> u64 {
-        self.0.nan
-    }
-
-    #[getter]
-    fn inf(&self) -> u64 {
-        self.0.inf
-    }
-
-    #[getter]
-    fn denormal(&self) -> u64 {
-        self.0.denormal
-    }
-
-    #[getter]
-    fn l1(&self) -> f64 {
-        self.0.l1
-    }
-
-    #[getter]
-    fn l2(&self) -> f64 {
-        self.0.l2
-    }
-
-    #[getter]
-    fn skewness(&self) -> Option<f64> {
-        self.0.skewness
-    }
-
-    #[getter]
-    fn kurtosis(&self) -> Option<f64> {
-        self.0.kurtosis
-    }
-
-    #[getter]
-    fn entropy(&self) -> Option<f64> {
-        self.0.entropy
+record! {
+    /// Statistics of a tensor.
+    PyStats(Stats) as "Stats" {
+        count: u64,
+        mean: Option<f64>,
+        std: Option<f64>,
+        min: Option<f64>,
+        max: Option<f64>,
+        zeros: u64,
+        nan: u64,
+        inf: u64,
+        denormal: u64,
+        l1: f64,
+        l2: f64,
+        skewness: Option<f64>,
+        kurtosis: Option<f64>,
+        entropy: Option<f64>,
+        edges: Option<(f64, f64)>,
     }
 
     #[getter]
     fn histogram<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, &self.0.histogram)
     }
+}
 
-    #[getter]
-    fn edges(&self) -> Option<(f64, f64)> {
-        self.0.edges
+record! {
+    /// How two tensors differ.
+    PyDifference(Difference) as "Difference" {
+        is_equal: bool,
+        changed: u64,
+        count: u64,
+        to_nonfinite: u64,
+        from_nonfinite: u64,
+        max_abs: Option<f64>,
+        mean_abs: Option<f64>,
+        relative_l2: Option<f64>,
     }
 }
 
-/// How two tensors differ.
-#[pyclass(frozen, name = "Difference", module = "snapviewer")]
-pub(super) struct PyDifference(pub Difference);
-
-#[pymethods]
-impl PyDifference {
-    #[getter]
-    fn is_equal(&self) -> bool {
-        self.0.is_equal
+record! {
+    /// What a tensor would lose in fewer bits or with fewer values.
+    PyQuality(Quality) as "Quality" {
+        count: u64,
+        nan: u64,
+        inf: u64,
+        max_abs: Option<f64>,
     }
 
     #[getter]
-    fn changed(&self) -> u64 {
-        self.0.changed
+    fn round_trips<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.0.round_trips.iter().copied().map(PyRoundTrip))
     }
 
     #[getter]
-    fn count(&self) -> u64 {
-        self.0.count
+    fn pruning<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.0.pruning.iter().copied().map(PyPruningPoint))
     }
 
     #[getter]
-    fn to_nonfinite(&self) -> u64 {
-        self.0.to_nonfinite
-    }
-
-    #[getter(from_nonfinite)]
-    fn no_longer_nonfinite(&self) -> u64 {
-        self.0.from_nonfinite
+    fn channels(&self) -> Option<PyChannels> {
+        self.0.channels.as_ref().ok().copied().map(PyChannels)
     }
 
     #[getter]
-    fn max_abs(&self) -> Option<f64> {
-        self.0.max_abs
+    fn channels_unavailable(&self) -> Option<&str> {
+        self.0.channels.as_ref().err().map(String::as_str)
     }
 
     #[getter]
-    fn mean_abs(&self) -> Option<f64> {
-        self.0.mean_abs
+    fn spectrum(&self) -> Option<PySpectrum> {
+        self.0.spectrum.as_ref().ok().copied().map(PySpectrum)
     }
 
     #[getter]
-    fn relative_l2(&self) -> Option<f64> {
-        self.0.relative_l2
+    fn spectrum_unavailable(&self) -> Option<&str> {
+        self.0.spectrum.as_ref().err().map(String::as_str)
+    }
+}
+
+record! {
+    /// What is left of a tensor in a narrower format.
+    PyRoundTrip(RoundTrip) as "RoundTrip" {
+        format: &'static str,
+        sqnr_db: Option<f64>,
+        channel_sqnr_db: Option<f64>,
+    }
+}
+
+record! {
+    /// What setting a share of the values to 0 would cost.
+    PyPruningPoint(PruningPoint) as "PruningPoint" { share: f64, threshold: f64, lost: f64 }
+}
+
+record! {
+    /// The norms of the slices along the first dimension.
+    PyChannels(Channels) as "Channels" { count: u64, median_norm: f64, small: u64 }
+}
+
+record! {
+    /// The largest singular value of a tensor as a matrix.
+    PySpectrum(Spectrum) as "Spectrum" {
+        shape: (u64, u64),
+        norm: f64,
+        upper_bound: f64,
+        iterations: usize,
+        change: f64,
+        stable_rank: Option<f64>,
+        captured: Option<f64>,
     }
 }

@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::checkpoint::Read;
+use super::getters::{derefs, getters};
 use crate::checkpoint::{Storage, Tensor, View};
 
 /// A tensor, or something like one.
@@ -29,16 +30,14 @@ impl PyTensor {
     }
 }
 
-#[pymethods]
-impl PyTensor {
+derefs!(PyTensor, |this| -> Tensor { this.tensor() });
+
+getters! {
+    PyTensor { kind: &'static str, requires_grad: bool, logical_bytes: u64 }
+
     #[getter]
     fn name(&self) -> &str {
         &self.tensor().name
-    }
-
-    #[getter]
-    fn kind(&self) -> &'static str {
-        self.tensor().kind
     }
 
     #[getter]
@@ -69,16 +68,6 @@ impl PyTensor {
     #[getter]
     fn device(&self) -> &str {
         &self.tensor().device
-    }
-
-    #[getter]
-    fn requires_grad(&self) -> bool {
-        self.tensor().requires_grad
-    }
-
-    #[getter]
-    fn logical_bytes(&self) -> u64 {
-        self.tensor().logical_bytes
     }
 
     #[getter]
@@ -186,8 +175,11 @@ impl PyStorage {
     }
 }
 
-#[pymethods]
-impl PyStorage {
+derefs!(PyStorage, |this| -> Storage { this.storage() });
+
+getters! {
+    PyStorage { start: u64, bytes: u64, packed_bytes: u64 }
+
     #[getter]
     fn key(&self) -> &str {
         &self.storage().key
@@ -196,21 +188,6 @@ impl PyStorage {
     #[getter]
     fn file(&self) -> Option<String> {
         self.read.file_name(self.storage().file)
-    }
-
-    #[getter]
-    fn start(&self) -> u64 {
-        self.storage().start
-    }
-
-    #[getter]
-    fn bytes(&self) -> u64 {
-        self.storage().bytes
-    }
-
-    #[getter]
-    fn packed_bytes(&self) -> u64 {
-        self.storage().packed_bytes
     }
 
     #[getter]

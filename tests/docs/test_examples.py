@@ -1,7 +1,5 @@
 """The `console` blocks of README and guide are run, and print what the pages show.
 
-Those in `sh` blocks are only parsed.
-
 `SNAPVIEWER_UPDATE_SNAPSHOTS=1` writes the output into the pages; look at the difference before it
 is committed. A line `...` in a page stands for any lines.
 """
@@ -13,11 +11,9 @@ import os
 import re
 import shlex
 import shutil
-from argparse import ArgumentParser
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import NoReturn
 
 import pytest
 
@@ -30,7 +26,6 @@ pytestmark = pytest.mark.torch
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guide").glob("*.md"))]
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-SHELL = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -96,31 +91,6 @@ def test_commands_print_what_the_page_shows(page: Path) -> None:
     for block in BLOCK.findall(text):
         for command, expected in commands_of(block):
             assert_shows(run(command), expected, command)
-
-
-class ParsedError(BaseException):
-    """The arguments of a command were accepted."""
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-@pytest.mark.usefixtures("here")
-def test_commands_that_are_not_run_are_spelled_right(
-    page: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    parse = ArgumentParser.parse_args
-
-    def only_parse(parser: ArgumentParser, arguments: Sequence[str]) -> NoReturn:
-        parse(parser, arguments)
-        raise ParsedError
-
-    monkeypatch.setattr(ArgumentParser, "parse_args", only_parse)
-
-    for block in SHELL.findall(page.read_text(encoding="utf-8")):
-        for line in block.replace("\\\n", "").splitlines():
-            program, *arguments = shlex.split(line, comments=True)
-            if program == "snapviewer" and arguments:
-                with pytest.raises(ParsedError):
-                    cli.main(arguments)
 
 
 def test_python_of_the_guide_runs(here: Path) -> None:

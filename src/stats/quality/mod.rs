@@ -1,9 +1,9 @@
-//! What a tensor would lose if it were stored in fewer bits or with fewer values, and its singular values.
+//! What a tensor would lose if it were stored in fewer bits or with fewer values, and its spectral norm.
 //!
 //! # What is exact
 //!
 //! Round trips and pruning are computed in 64-bit floats, within about 1e-12 of the exact value; thresholds as
-//! `pruning` says. Singular values are as `spectrum` says.
+//! `pruning` says. The spectral norm is as `spectrum` says.
 //!
 //! # Invariants
 //!
@@ -14,8 +14,6 @@
 //! Two passes over the file, 2 s of processor time for 1 GB of 32-bit floats, then what `spectrum` says. Memory: a few MiB a thread and 32 bytes a channel, for at
 //! most 2²² channels.
 
-mod eigen;
-mod gram;
 mod lanczos;
 mod matrix;
 mod pruning;
@@ -87,11 +85,11 @@ pub struct Quality {
     pub pruning: Vec<PruningPoint>,
     /// The slices along the first dimension, or why they are not there.
     pub channels: std::result::Result<Channels, String>,
-    /// The singular values, or why they are not there.
+    /// The largest singular value, or why it is not there.
     pub spectrum: std::result::Result<Spectrum, String>,
 }
 
-/// Finds what a tensor would lose; with its singular values if asked.
+/// Finds what a tensor would lose; with its spectral norm if asked.
 pub fn quality(
     elements: &Elements<'_>,
     with_spectrum: bool,

@@ -185,11 +185,6 @@ fn check_spectrum(case: &Case, found: &Quality) {
     let expected = singular_values(case.layout.shape[0] as usize, &scaled);
     assert!((spectrum.norm - expected[0] * max).abs() <= 1e-9 * spectrum.norm, "{spectrum:?}");
     if max > 0.0 {
-        let sum: f64 = expected.iter().sum();
-        let share = |x: &&f64| **x > 1e-6 * expected[0];
-        let part = |x: &f64| -(x / sum) * (x / sum).ln();
-        let rank = expected.iter().filter(share).map(part).sum::<f64>().exp();
-        assert!((spectrum.effective_rank.as_ref().unwrap() - rank).abs() <= 1e-4 * rank);
         let squares: f64 = expected.iter().map(|x| x * x).sum();
         let stable = squares / (expected[0] * expected[0]);
         assert!((spectrum.stable_rank.unwrap() - stable).abs() <= 1e-9 * stable);
@@ -283,17 +278,15 @@ fn an_estimate_is_close_to_the_norm_and_never_above_it() {
         let case = floats32(&shape, &stride, numbers.iter().copied());
         let values = Values::of(DType::Float32);
 
-        let (exact, found) = case.with(|elements| {
+        let exact = singular_values(shape[0] as usize, &case.values())[0];
+        let found = case.with(|elements| {
             let walk = Walk::new(elements, &values, Grain::usual()).unwrap();
             let matrix = matrix::Matrix::new(&walk, 1.0);
-            let (product, size) = gram::gram(&matrix, &Progress::none()).unwrap();
-            let squares = eigen::eigenvalues(product, size, &Progress::none()).unwrap();
-            let found = lanczos::largest(&matrix, &Progress::none()).unwrap().unwrap();
-            (squares[size - 1].sqrt(), found)
+            lanczos::largest(&matrix, &Progress::none()).unwrap().unwrap()
         });
 
-        assert!(found.norm <= exact * (1.0 + 1e-12), "{} {exact}", found.norm);
-        assert!(found.norm >= exact * (1.0 - 1e-5), "{} {exact}", found.norm);
+        assert!(found.norm <= exact * (1.0 + 1e-10), "{} {exact}", found.norm);
+        assert!(found.norm >= exact * (1.0 - 1e-9), "{} {exact}", found.norm);
         assert!(found.upper_bound >= exact);
     }
 }

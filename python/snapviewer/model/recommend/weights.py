@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import ceil
 
 from snapviewer.model.compression import PRUNABLE_LOSS, pruning_potential
 from snapviewer.model.nodes import NodeDetails
@@ -22,8 +21,9 @@ from snapviewer.text.units import count_of
 
 # A smaller share is not worth pruning.
 _MIN_PRUNED = 0.1
-# The share of a matrix that two factors must save.
+# The share of a matrix that two factors must save, and the share of its squared norm to keep.
 _MIN_FACTORED = 0.5
+_MIN_KEPT = 0.99
 # The share of zeros from which sparse storage is smaller.
 _MIN_ZEROS = 0.7
 # Bytes of cache lines touched per byte used, in tensors of more than a few lines.
@@ -115,7 +115,7 @@ def prune_node(node: NodeDetails) -> Iterator[Advice]:
 
 @recommender
 def factorize(known: Known) -> Iterator[Recommendation]:
-    """All matrices of low effective rank."""
+    """All matrices of low rank."""
     saved = [
         (item, round(item.size_bytes * found[1]))
         for item in known.parameters.counted
@@ -125,35 +125,34 @@ def factorize(known: Known) -> Iterator[Recommendation]:
         known,
         saved,
         "factorization",
-        f"Replace {count_of(len(saved), 'tensor')} by two factors of effective rank",
+        f"Replace {count_of(len(saved), 'tensor')} by two factors of low rank",
         "estimated",
         "rank × (rows + columns) instead of rows × columns",
-        "the entropy of their singular values is low; measure the accuracy afterwards",
+        f"{_MIN_KEPT:.0%} of the squared norm of each is kept; measure the accuracy afterwards",
     )
 
 
 @parameter_recommender
 def factorize_parameter(item: Parameter) -> Iterator[Advice]:
-    """One matrix of low effective rank."""
+    """One matrix of low rank."""
     found = _factored(item)
     if found is not None:
         rank, share = found
         yield Advice(
             "factorization",
             f"Replace by two factors of rank {rank:,}",
-            f"its effective rank; they take {share:.0%} less",
+            f"they keep {_MIN_KEPT:.0%} of the squared norm and take {share:.0%} less",
         )
 
 
 def _factored(item: Parameter) -> tuple[int, float] | None:
-    """Return the effective rank and the share that two factors save, if it is large enough."""
+    """Return a sufficient rank and the share that two factors save, if it is large enough."""
     spectrum = item.quality.spectrum if item.quality else None
-    if spectrum is None or spectrum.effective_rank is None or len(item.shape) < 2:
+    if spectrum is None or (spectrum.captured or 0.0) < _MIN_KEPT or len(item.shape) < 2:
         return None
     rows, columns = spectrum.shape
-    rank = ceil(spectrum.effective_rank)
-    share = 1 - rank * (rows + columns) / max(1, rows * columns)
-    return (rank, share) if share >= _MIN_FACTORED else None
+    share = 1 - spectrum.iterations * (rows + columns) / max(1, rows * columns)
+    return (spectrum.iterations, share) if share >= _MIN_FACTORED else None
 
 
 @recommender

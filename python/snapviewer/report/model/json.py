@@ -166,23 +166,17 @@ def _quality(item: Parameter, why: str) -> dict[str, Any]:
         "spectral_norm": _quantity(
             spectrum.norm if spectrum else None,
             "1",
-            f"{spectrum.method}, at most {spectrum.upper_bound:.6g}" if spectrum else "",
+            f"iteration, at most {spectrum.upper_bound:.6g}" if spectrum else "",
             no_spectrum,
         ),
         "spectral_norm_bound": _quantity(
             spectrum.upper_bound if spectrum else None,
             "1",
-            "the norm itself, or the lesser of ‖A‖_F and √(‖A‖₁·‖A‖_∞)",
+            "the lesser of ‖A‖_F and √(‖A‖₁·‖A‖_∞)",
             no_spectrum,
         ),
         "stable_rank": _quantity(
             spectrum.stable_rank if spectrum else None, "1", "‖A‖_F² / norm²", no_spectrum
-        ),
-        "effective_rank": _quantity(
-            spectrum.effective_rank if spectrum else None,
-            "1",
-            "exponential of the entropy of the singular values",
-            (spectrum.effective_rank_unavailable if spectrum else None) or no_spectrum,
         ),
         "int8_sqnr": _quantity(int8_db(item), "dB", "round trip, the better of both scales", why),
         "round_trips": {

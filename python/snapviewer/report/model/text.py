@@ -115,7 +115,7 @@ def _statistics(item: Parameter) -> Iterator[str]:
     yield f"  Frobenius Norm: {_number(stats.l2)}"
     if quality is not None:
         yield f"  Spectral Norm: {_spectral(item)}"
-        yield f"  Effective Rank: {_rank(item)}"
+        yield f"  Stable Rank: {_rank(item)}"
     yield f"  Entropy: {'none' if stats.entropy is None else f'{stats.entropy:.3f}'}"
     yield f"  Skewness: {_number(stats.skewness)}  Kurtosis: {_number(stats.kurtosis)}"
     yield f"  Histogram: {_histogram(stats.histogram)}"
@@ -135,17 +135,14 @@ def _spectral(item: Parameter) -> str:
     if spectrum is None:
         why = item.quality.spectrum_unavailable if item.quality else None
         return f"unavailable ({sanitize(why or 'not computed')})"
-    bound = "exact" if spectrum.method == "eigenvalues" else f"at most {spectrum.upper_bound:.3e}"
-    return f"{spectrum.norm:.3e} ({bound}, by {spectrum.method})"
+    return f"{spectrum.norm:.3e} (by iteration; at most {spectrum.upper_bound:.3e})"
 
 
 def _rank(item: Parameter) -> str:
     spectrum = item.quality.spectrum if item.quality else None
-    if spectrum is None:
-        return "unavailable (no singular values)"
-    if spectrum.effective_rank is None:
-        return f"unavailable ({sanitize(spectrum.effective_rank_unavailable or 'not computed')})"
-    return f"{spectrum.effective_rank:.1f} of {min(spectrum.shape)}"
+    if spectrum is None or spectrum.stable_rank is None:
+        return "unavailable (no spectral norm)"
+    return f"{spectrum.stable_rank:.1f} of {min(spectrum.shape)}"
 
 
 _BARS = " ▁▂▃▄▅▆▇█"
