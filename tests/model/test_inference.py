@@ -406,7 +406,7 @@ def test_a_module_without_weights_says_so() -> None:
 
 
 def test_what_is_no_module_is_refused() -> None:
-    with pytest.raises(SnapshotError, match=r"no torch\.nn\.Module"):
+    with pytest.raises(SnapshotError, match=r"object is not a torch\.nn\.Module"):
         run(object())
 
 

@@ -179,7 +179,7 @@ def parameters_of_module(
 
     Tied ones are the same object under several names. Tensors without storage are not measured.
     """
-    from snapviewer.model.live.copies import is_lazy
+    from snapviewer.model.live.isolation import is_lazy
 
     seen: dict[int, str] = {}
     buffers = {name for name, _ in module.named_buffers(remove_duplicate=False)}

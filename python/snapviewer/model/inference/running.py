@@ -14,9 +14,14 @@ from typing import Any
 from snapviewer import SnapshotError
 from snapviewer.model.inference.environment import ProfilerSettings
 from snapviewer.model.inference.loading import torch_for
-from snapviewer.model.live.copies import buffers_kept, copied, in_eval_mode, is_lazy
-from snapviewer.model.live.inputs import Inputs, gathered, made_for
-from snapviewer.model.live.process import settings_kept
+from snapviewer.model.live.inputs import Inputs, call_inputs, inputs_for
+from snapviewer.model.live.isolation import (
+    copy_module,
+    eval_mode,
+    is_lazy,
+    restored_buffers,
+    restored_torch_settings,
+)
 from snapviewer.model.live.record import runnable
 from snapviewer.text.sanitize import MAX_NAME_CHARS, sanitize
 
@@ -86,15 +91,15 @@ def prepared(
         warnings.simplefilter("ignore")
         try:
             module = _moved(torch, module, device)
-            arguments = made_for(gathered(inputs, keywords), "cpu", None, module)
+            arguments = inputs_for(call_inputs(inputs, keywords), "cpu", None, module)
             arguments = _on_device(torch, arguments, device)
         except (RuntimeError, MemoryError) as error:
             raise SnapshotError(
                 f"the model could not be prepared: {sanitize(str(error), MAX_NAME_CHARS)}"
             ) from None
-        stack.enter_context(settings_kept())
-        stack.enter_context(in_eval_mode(module))
-        stack.enter_context(buffers_kept(module))
+        stack.enter_context(restored_torch_settings())
+        stack.enter_context(eval_mode(module))
+        stack.enter_context(restored_buffers(module))
         stack.enter_context(torch.random.fork_rng(devices=[torch.device(device)] if is_gpu else []))
         wait = (lambda: torch.cuda.synchronize(device)) if is_gpu else (lambda: None)
         yield Runner(module, arguments, device, wait)
@@ -155,7 +160,7 @@ def _moved(torch: Any, module: Any, device: str) -> Any:
         return copy.deepcopy(module).to(device)
     if any(is_lazy(tensor) for tensor in tensors):
         # The first run sets their shapes, which must not happen to the module itself.
-        return copied(module, "cpu", None)
+        return copy_module(module, "cpu", None)
     return module
 
 

@@ -1,4 +1,4 @@
-"""What a module is called with: tensors or their descriptions, made for the way it runs."""
+"""The inputs of a module: tensors or their specs, converted for the way in which it runs."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class Inputs:
     named: dict[str, Any]
 
 
-def gathered(inputs: Any, keywords: Mapping[str, Any] | None) -> Inputs:
-    """Sort what a user gave into positional and keyword arguments.
+def call_inputs(inputs: Any, keywords: Mapping[str, Any] | None) -> Inputs:
+    """Sort the inputs of a user into positional and keyword arguments.
 
-    >>> gathered({"ids": 1}, {"mask": 2}).named
+    >>> call_inputs({"ids": 1}, {"mask": 2}).named
     {'ids': 1, 'mask': 2}
     """
     named = dict(keywords or {})
@@ -32,14 +32,14 @@ def gathered(inputs: Any, keywords: Mapping[str, Any] | None) -> Inputs:
     return Inputs((inputs,), named)
 
 
-def made_for(inputs: Inputs, way: str, fake_mode: Any, module: Any) -> Inputs:
+def inputs_for(inputs: Inputs, way: str, fake_mode: Any, module: Any) -> Inputs:
     """Return the inputs as tensors of the kind that a way needs.
 
     Args:
-        inputs: As the user gave them; their tensors stay as they are.
+        inputs: The inputs of the user; their tensors are not changed.
         way: "meta", "fake" or "cpu".
         fake_mode: The mode that fake tensors belong to, for that way.
-        module: What will be called with them; it says on which device it is.
+        module: The module to call, on whose device they go.
     """
     import torch
 
@@ -64,7 +64,7 @@ def made_for(inputs: Inputs, way: str, fake_mode: Any, module: Any) -> Inputs:
 
 
 def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
-    """Change what is inside of nested lists, tuples and dicts."""
+    """Apply a function to the values inside nested lists, tuples and dicts."""
     if isinstance(value, dict):
         return {key: _mapped(item, change) for key, item in value.items()}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -77,21 +77,21 @@ def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def _tensor_like(spec: TensorSpec, *, has_numbers: bool) -> Any:
-    """Make a tensor, with the same numbers each time or on the meta device without any."""
+    """Make a tensor, with the same numbers each time, or on the meta device without any."""
     import torch
 
     if any(size is None for size in spec.shape):
         raise SnapshotError("an input needs all of its sizes to run a model")
     dtype = getattr(torch, spec.dtype or "float32", None)
     if not isinstance(dtype, torch.dtype):
-        raise SnapshotError(f"{spec.dtype!r} is no type of torch")
+        raise SnapshotError(f"{spec.dtype!r} is not a dtype of torch")
     shape = [int(size) for size in spec.shape if size is not None]
     if not has_numbers:
         return torch.empty(shape, dtype=dtype, device="meta")
     if dtype.is_floating_point or dtype.is_complex:
         generator = torch.Generator().manual_seed(0)
         return torch.randn(shape, generator=generator, device="cpu").to(dtype)
-    # Zeros are right as indices, classes and masks alike.
+    # Zeros are valid as indices, classes and masks.
     return torch.zeros(shape, dtype=dtype, device="cpu")
 
 

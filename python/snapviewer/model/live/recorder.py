@@ -1,4 +1,4 @@
-"""Listening to a run: each operation with its shapes, and the module that runs it."""
+"""Records the operations of a run with a dispatch mode: shapes, and the module that runs each."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from contextlib import contextmanager
 from typing import Any
 
 from snapviewer.model.graph import Node, TensorSpec, Unknown, Value
-from snapviewer.model.live.values import value_of
 from snapviewer.model.shapes import outputs_of
 from snapviewer.model.work import kind_of
 from snapviewer.model.work.sizes import flatten
 
+_MAX_DEPTH = 20
+
 
 @contextmanager
 def recording(module: Any, dependent: dict[str, None] | None = None) -> Iterator[list[Node]]:
-    """Listen while a module runs; the list fills with the operations of this thread.
+    """Record while a module runs; the list fills with the operations of this thread.
 
-    The hooks that tell which module runs are torch's global ones: none is put on any module.
+    The hooks that tell which module runs are global ones of torch: none is put on a module.
 
     Args:
-        module: What will run.
-        dependent: Gets the names of operations whose sizes or answers depend on the numbers that
-            they are given.
+        module: The module that will run.
+        dependent: Gets the names of operations whose sizes or results depend on values of tensors.
     """
     from torch.nn.modules.module import (
         register_module_forward_hook,
@@ -76,14 +76,14 @@ def _mode(
 ) -> Any:
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    class Listener(TorchDispatchMode):  # type: ignore[misc] # its base is torch's
+    class RecordingMode(TorchDispatchMode):  # type: ignore[misc] # its base is torch's
         supports_higher_order_operators = True
 
         def __torch_dispatch__(
             self, function: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
             kwargs = kwargs or {}
-            # Before the call: an operation in place may give its argument another shape.
+            # Before the call: an in-place operation may change the shape of its argument.
             arguments = tuple(value_of(value) for value in args)
             keywords = tuple((str(name), value_of(value)) for name, value in kwargs.items())
             parameters = _parameters(names, (*args, *kwargs.values()))
@@ -92,14 +92,14 @@ def _mode(
                 _check_block(op, args)
                 if op in _DECIDING:
                     dependent[op] = None
-                return function(*(_heard(value, self) for value in args), **kwargs)
+                return function(*(_recorded(value, self) for value in args), **kwargs)
             try:
                 result = function(*args, **kwargs)
             except RuntimeError:
                 result = _stand_in(op, args, kwargs, (arguments, keywords))
-            # A number that a parameter or buffer holds is the same in every run.
+            # The value of a parameter or buffer is the same in every run.
             is_own = op in ("aten::item", "aten::_local_scalar_dense") and bool(parameters)
-            if not is_own and _depends_on_numbers(function, arguments):
+            if not is_own and _depends_on_values(function, arguments):
                 dependent[op] = None
             outputs = result if isinstance(result, tuple | list) else (result,)
             values = tuple(value_of(value) for value in outputs)
@@ -109,7 +109,7 @@ def _mode(
                 nodes.append(node)
             return result
 
-    return Listener()
+    return RecordingMode()
 
 
 def _op_of(function: Any) -> str:
@@ -117,7 +117,7 @@ def _op_of(function: Any) -> str:
     return str(schema.name) if schema is not None else f"higher_order::{function}"
 
 
-# Operations that run code of the model, whose own operations are heard.
+# Operations that run code of the model, whose own operations are recorded.
 _DECIDING = ("higher_order::cond", "higher_order::while_loop")
 _BLOCKS = (
     *_DECIDING,
@@ -128,14 +128,14 @@ _BLOCKS = (
 
 
 def _check_block(op: str, args: Any) -> None:
-    """Raise an error if a block would not run as often as it does with numbers."""
+    """Raise an error if a block would not run as often as it does with real values."""
     import torch
     from torch._subclasses.fake_tensor import FakeTensor
 
     tensors = [value for value in _leaves(args) if isinstance(value, torch.Tensor)]
     is_fake = any(isinstance(tensor, FakeTensor) for tensor in tensors)
     if is_fake or (op in _DECIDING and any(tensor.is_meta for tensor in tensors)):
-        raise NotImplementedError(f"{op.partition('::')[2]} needs numbers to run as it does")
+        raise NotImplementedError(f"{op.partition('::')[2]} needs real values")
 
 
 def _leaves(values: Any) -> Iterator[Any]:
@@ -146,8 +146,8 @@ def _leaves(values: Any) -> Iterator[Any]:
             yield value
 
 
-def _heard(value: Any, mode: Any) -> Any:
-    """Return a function so that its operations are heard; anything else as it is."""
+def _recorded(value: Any, mode: Any) -> Any:
+    """Wrap a function so that its operations are recorded; return other values as they are."""
     import torch
 
     if isinstance(value, torch.Tensor) or not callable(value):
@@ -160,12 +160,12 @@ def _heard(value: Any, mode: Any) -> Any:
     return run
 
 
-# Without numbers they refuse types that they take with them.
+# Without real values they refuse types that they accept with them.
 _STRICT = ("aten::_grouped_mm", "aten::_scaled_grouped_mm")
 
 
 def _stand_in(op: str, args: Any, kwargs: Any, values: tuple[Any, Any]) -> Any:
-    """Return what an operation would give that only runs with numbers; raise again if it is not so.
+    """Return the result of an operation that only runs with real values; else raise again.
 
     This is for the meta device and fake tensors, where a result is a shape and a type.
     """
@@ -187,13 +187,13 @@ def _is_bare(tensor: Any) -> bool:
     return bool(tensor.is_meta) or isinstance(tensor, FakeTensor)
 
 
-def _depends_on_numbers(function: Any, arguments: tuple[Value, ...]) -> bool:
-    """Tell whether the size or the answer of an operation depends on what its tensors hold."""
+def _depends_on_values(function: Any, arguments: tuple[Value, ...]) -> bool:
+    """Tell whether the size or the result of an operation depends on values of tensors."""
     import torch
 
     op = _op_of(function)
     if op == "aten::index":
-        # An index of truth values picks as many elements as are true; one of places does not.
+        # A boolean index picks as many elements as are true; an integer one does not.
         kinds = {value.dtype for value in flatten(arguments[1:]) if isinstance(value, TensorSpec)}
         return bool(kinds & {"bool", "uint8"})
     tags = getattr(function, "tags", ())
@@ -206,7 +206,7 @@ def _has_tensors(values: tuple[Any, ...]) -> bool:
 
 
 def _parameters(names: dict[int, str], values: Any) -> tuple[str, ...]:
-    """Return the names of the parameters among arguments and inside lists of them."""
+    """Return the names of the parameters among arguments, also inside lists."""
     found: list[str] = []
     for value in values:
         if isinstance(value, tuple | list):
@@ -214,3 +214,50 @@ def _parameters(names: dict[int, str], values: Any) -> tuple[str, ...]:
         elif id(value) in names:
             found.append(names[id(value)])
     return tuple(found)
+
+
+def value_of(value: Any, depth: int = 0) -> Value:
+    """Return a tensor as its shape and type, and other values as they are.
+
+    >>> value_of([1, None, "sum"])
+    (1, None, 'sum')
+    """
+    import torch
+
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, torch.Tensor):
+        return _spec_of(value)
+    if depth >= _MAX_DEPTH:
+        return Unknown("it is nested too deeply")
+    if isinstance(value, dict):
+        return tuple(value_of(item, depth + 1) for item in value.values())
+    if isinstance(value, tuple | list):
+        return tuple(value_of(item, depth + 1) for item in value)
+    if isinstance(value, torch.dtype | torch.device | torch.layout | torch.memory_format):
+        return str(value).removeprefix("torch.")
+    if isinstance(value, torch.ScriptObject):
+        return _unpacked(value, depth)
+    return Unknown(f"a value of the type {type(value).__name__}")
+
+
+def _spec_of(tensor: Any) -> TensorSpec | Unknown:
+    if tensor.is_nested:
+        return Unknown("a nested tensor has rows of different lengths")
+    if str(tensor.layout).startswith("torch.sparse"):
+        return Unknown("a sparse tensor omits zeros")
+    shape = tuple(int(size) for size in tensor.shape)
+    return TensorSpec(shape, str(tensor.dtype).removeprefix("torch."))
+
+
+def _unpacked(packed: Any, depth: int) -> Value:
+    """Return the tensors inside the packed parameters of quantized layers."""
+    from torch.utils._python_dispatch import _disable_current_modes
+
+    try:
+        # Unpacking is an operation as well, which fake tensors do not support.
+        with _disable_current_modes():
+            state = packed.__getstate__()
+    except Exception:  # noqa: BLE001 (classes of other libraries may have no state)
+        return Unknown("packed parameters of unknown content")
+    return value_of(state, depth + 1) if isinstance(state, tuple | list) else Unknown("packed")
