@@ -15,13 +15,20 @@ from rich.text import Text
 from snapviewer.explorer.tree import ModuleNode
 from snapviewer.explorer.view.browser import TreeBrowser
 from snapviewer.explorer.view.outline import DiffMark, display_name
-from snapviewer.explorer.view.row_labels import ROW_LABELS, RowData, notes_on, title_parts
+from snapviewer.explorer.view.row_labels import (
+    ROW_LABELS,
+    RowData,
+    notes_on,
+    sort_value,
+    title_parts,
+)
 from snapviewer.explorer.view.rows import can_unfold, shown_children
 from snapviewer.explorer.view.search import highlights
 from snapviewer.text.units import format_share
 
 BAR_CELLS = 8
 PERCENT_CELLS = 8  # " 100.0 %"
+SORT_VALUE_CELLS = 10  # " 935.24ms", " 1,023 KiB"
 MIN_WIDTH_WITH_PERCENT, MIN_WIDTH_WITH_BARS = 44, 66
 MAX_ALIGNED = 300  # siblings that are measured for the widths of columns
 STYLES = tuple(
@@ -51,7 +58,7 @@ class Painter:
         data: RowData,
         styles: Mapping[str, Style],
     ) -> None:
-        self._browsing = browser
+        self._browser = browser
         self._options = options
         self._data = data
         self._styles = styles
@@ -63,7 +70,7 @@ class Painter:
 
     def line(self, row: int, width: int) -> Text:
         """Draw a row of a width in cells."""
-        browser, styles = self._browsing, self._styles
+        browser, styles = self._browser, self._styles
         place = browser.rows.places[row]
         is_cursor = row == browser.row
         text = Text("▌" if is_cursor else " ", styles["arrow"], no_wrap=True, end="")
@@ -72,9 +79,11 @@ class Painter:
             is_own = mark.sign in _DIFF_STYLES and not mark.is_inside
             text.append(f"{mark.sign} ", styles[_DIFF_STYLES[mark.sign] if is_own else "guide"])
         text.append_text(self._row(row, place))
-        share = self._share(place, width) if self._options.has_bars else Text()
-        text.truncate(width - share.cell_len, overflow="ellipsis", pad=True)
-        text.append_text(share)
+        right = self._sort_value(place, width)
+        if self._options.has_bars:
+            right.append_text(self._share(place, width))
+        text.truncate(width - right.cell_len, overflow="ellipsis", pad=True)
+        text.append_text(right)
         text.truncate(width, pad=True)
         if is_cursor:
             # Below the other styles: matches keep their own background.
@@ -85,16 +94,16 @@ class Painter:
 
     def _is_same(self, place: int) -> bool:
         """Return whether a row has the class of the module under the cursor."""
-        item = self._browsing.outline.items[place]
+        item = self._browser.outline.items[place]
         return isinstance(item, ModuleNode) and item.type_name == self._type != ""
 
     def arrow_cell(self, row: int) -> int:
         """Return the cell of a row's arrow."""
         before = 1 if self._marks is None else 3
-        return before + len(self._browsing.rows.guides[row])
+        return before + len(self._browser.rows.guides[row])
 
     def _row(self, row: int, place: int) -> Text:
-        browser, styles = self._browsing, self._styles
+        browser, styles = self._browser, self._styles
         text = Text(browser.rows.guides[row], styles["guide"])
         if can_unfold(browser.outline, browser.view, place):
             text.append("▾ " if browser.view.is_unfolded(place) else "▸ ", styles["arrow"])
@@ -132,8 +141,8 @@ class Painter:
         return text
 
     def _title(self, place: int) -> Text:
-        item, styles = self._browsing.outline.items[place], self._styles
-        name, type_name, arguments = title_parts(item, self._browsing.outline.tree.name)
+        item, styles = self._browser.outline.items[place], self._styles
+        name, type_name, arguments = title_parts(item, self._browser.outline.tree.name)
         is_module = isinstance(item, ModuleNode)
         text = Text(name, styles["name" if is_module else "tensor"])
         begin = len(text)
@@ -145,7 +154,7 @@ class Painter:
             if arguments:
                 text.append(f"({arguments})", styles["arguments"])
         if place in self._matches:
-            in_name, in_type = highlights(self._browsing.found.query, item)
+            in_name, in_type = highlights(self._browser.found.query, item)
             for low, high in in_name:
                 text.stylize(styles["match"], low, high)
             for low, high in in_type:
@@ -153,17 +162,17 @@ class Painter:
         return text
 
     def _notes(self, place: int) -> Text:
-        notes = notes_on(self._browsing.outline.items[place])
+        notes = notes_on(self._browser.outline.items[place])
         return Text("".join(f"  {display_name(note)}" for note in notes), self._styles["note"])
 
     def _labels(self, place: int) -> list[str]:
-        item = self._browsing.outline.items[place]
+        item = self._browser.outline.items[place]
         return [ROW_LABELS[name].text(item, place, self._data) for name in self._options.labels]
 
     def _aligned(self, parent: int) -> Sequence[int]:
         """Return the widths of the titles and of each label among siblings."""
         if parent not in self._widths:
-            browser = self._browsing
+            browser = self._browser
             siblings = shown_children(browser.outline, browser.view, parent)[:MAX_ALIGNED]
             rows = [[self._title(place).plain, *self._labels(place)] for place in siblings]
             self._widths[parent] = [
@@ -171,9 +180,18 @@ class Painter:
             ]
         return self._widths[parent]
 
+    def _sort_value(self, place: int, width: int) -> Text:
+        """Return the time or memory that rows are sorted by, in a column that is never cut off."""
+        browser = self._browser
+        item = browser.outline.items[place]
+        value = sort_value(item, browser.view.order, browser.seconds)
+        if value is None or width < MIN_WIDTH_WITH_PERCENT:
+            return Text()
+        return Text(f"{value:>{SORT_VALUE_CELLS}}", self._styles["label"])
+
     def _share(self, place: int, width: int) -> Text:
         """Return a row's share of the model as a bar and in percent, as far as they fit."""
-        share, styles = self._browsing.share(place) or 0.0, self._styles
+        share, styles = self._browser.share(place) or 0.0, self._styles
         text = Text()
         if width >= MIN_WIDTH_WITH_BARS:
             halves = round(2 * BAR_CELLS * min(share, 1.0))

@@ -53,7 +53,7 @@ from snapviewer.explorer.formats import format_param_count
 from snapviewer.explorer.view import folding
 from snapviewer.explorer.view.browser import HIDDEN_SHARES, TreeBrowser
 from snapviewer.explorer.view.outline import Outline, bytes_of, display_name, outline_of_model
-from snapviewer.explorer.view.row_labels import RowData, kinds_of, sorted_first
+from snapviewer.explorer.view.row_labels import RowData, kinds_of
 from snapviewer.explorer.view.search import Query
 from snapviewer.text.units import count_of, format_bytes
 
@@ -223,13 +223,8 @@ class ExplorerApp(App[None]):
         settings = self.settings
         if "kind" in settings.switched_on and not self._kinds:
             self._kinds = kinds_of(browser.outline)
-        order = browser.view.order
-        labels = sorted_first(settings.shown_labels, order)
-        options = RowOptions(labels, settings.is_aligned, settings.has_bars)
-        seconds = browser.seconds if order == "time" else None
-        self.query_one(TreeView).show(
-            browser, options, RowData(explored.stats, self._kinds, seconds)
-        )
+        options = RowOptions(settings.shown_labels, settings.is_aligned, settings.has_bars)
+        self.query_one(TreeView).show(browser, options, RowData(explored.stats, self._kinds))
         self.query_one("#title", Static).update(self._title(browser, explored))
         item = browser.item if self._pinned is None else self._pinned
         self.query_one(SidePanel).show(explored, item, is_pinned=self._pinned is not None)

@@ -19,13 +19,11 @@ MAX_SHAPES = 3  # of a module's tensors, or of a call's inputs
 class RowData:
     """What labels show beside the row's own item.
 
-    `kinds` are dtypes and devices by place, `seconds` the time of all calls by path, if rows are
-    sorted by it.
+    `kinds` are dtypes and devices by place.
     """
 
     stats: ForwardStats | None = None
     kinds: Sequence[str] = ()
-    seconds: Mapping[str, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +60,16 @@ def _kind(_item: Item, place: int, data: RowData) -> str:
 
 
 def _time(item: Item, _place: int, data: RowData) -> str:
-    """Return the median time of a call and its shapes; the sum of all calls if sorted by it."""
+    """Return the median time of a call, and its shapes."""
     if data.stats is None or isinstance(item, TensorEntry):
         return ""
     timing = data.stats.timing_of(item)
-    total_s = None if data.seconds is None else data.seconds.get(item.path)
-    if timing is None:  # a list of modules, say: it took as long as those in it
-        return "" if total_s is None else formats.format_time(total_s)
-    if total_s is None:
-        time, calls = formats.format_time(timing.total.median_s), f" ×{timing.calls}"
-    else:
-        time, calls = formats.format_time(total_s), f" in {timing.calls:,} calls"
+    if timing is None:
+        return ""
+    calls = f" ×{timing.calls}" if timing.calls > 1 else ""
     shapes = [_shapes_text(tensors, ", ") for tensors in (timing.inputs, timing.outputs)]
-    text = time + (calls if timing.calls > 1 else "")
-    return "  ".join(filter(None, (text, " → ".join(filter(None, shapes)))))
+    time = f"{formats.format_time(timing.total.median_s)}{calls}"
+    return "  ".join(filter(None, (time, " → ".join(filter(None, shapes)))))
 
 
 def _shapes_text(tensors: Sequence[TensorEntry | TensorShape], separator: str) -> str:
@@ -95,18 +89,17 @@ ROW_LABELS: Mapping[str, RowLabel] = {
 }
 
 
-def sorted_first(names: tuple[str, ...], order: str) -> tuple[str, ...]:
-    """Put the label that rows are sorted by right behind the parameters; add it if it is off.
+def sort_value(item: Item, order: str, seconds: Mapping[str, float]) -> str | None:
+    """Return the value that a row is sorted by; None for orders without a column of their own.
 
-    >>> sorted_first(("params", "memory", "time"), "time")
-    ('params', 'time', 'memory')
-    >>> sorted_first(("memory", "shapes"), "time"), sorted_first(("memory",), "name")
-    (('time', 'memory', 'shapes'), ('memory',))
+    Args:
+        item: The row.
+        order: The order of the view.
+        seconds: The time of all calls of each module, by path.
     """
-    if order not in ROW_LABELS:
-        return names
-    chosen = dict.fromkeys((*names, order))
-    return tuple(sorted(chosen, key=lambda name: (name != "params", name != order)))
+    if order == "time":
+        return formats.format_time(seconds[item.path]) if item.path in seconds else ""
+    return format_bytes(bytes_of(item)) if order == "memory" else None
 
 
 def kinds_of(outline: Outline) -> list[str]:
