@@ -1,4 +1,4 @@
-"""Python's collector of garbage, out of the way of what only makes things that stay."""
+"""Pauses Python's garbage collector while many objects are made that stay."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from contextlib import contextmanager
 
 @contextmanager
 def gc_pause() -> Iterator[None]:
-    """Keep Python from looking for garbage meanwhile.
+    """Pause the garbage collector.
 
-    Millions of new objects make it look, for nothing, most of the time; a tree of 50,000 modules
-    took twice as long. What was made meanwhile counts as old afterwards, or else the collector
-    would look through all of it at once: that took a fifth of the time.
+    Millions of new objects make it run again and again, for nothing: a tree of 50,000 modules took
+    twice as long. The new objects count as old afterwards, since the collector would otherwise look
+    through all of them at once, which took a fifth of the time.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -21,7 +21,7 @@ def gc_pause() -> Iterator[None]:
         yield
     finally:
         if was_enabled:
-            if gc.get_freeze_count() == 0:  # nobody's own frozen objects are to thaw
+            if gc.get_freeze_count() == 0:  # otherwise the program's own frozen objects would thaw
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()

@@ -16,7 +16,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from snapviewer._core import Checkpoint, Storage, Tensor
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 SORTS = ("file", "name", "size", "waste", "dtype")
 
 
-@dataclass(frozen=True, slots=True)
-class TensorGroup:
+class TensorGroup(NamedTuple):
     """The totals of tensors with the same type, or the same beginning of their names."""
 
     name: str
@@ -34,8 +33,7 @@ class TensorGroup:
     logical_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class SharedStorage:
+class SharedStorage(NamedTuple):
     """Tensors that are views of one storage."""
 
     storage: Storage

@@ -1,1 +1,1 @@
-"""Results as text and JSON."""
+"""Reports: blocks and their writers, and one package for each subject."""

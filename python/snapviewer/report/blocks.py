@@ -6,16 +6,14 @@ that the chart names, and a chart has no more points than a reader can distingui
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 Language: TypeAlias = Literal["zh", "en"]
 Tone: TypeAlias = Literal["plain", "good", "warning", "bad"]
 Style: TypeAlias = Literal["plain", "strong", "code"]
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """A run of text in one style; `code` is for names, paths and commands."""
 
     text: str
@@ -40,40 +38,35 @@ def code(words: str) -> Span:
     return Span(words, "code")
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(NamedTuple):
     """A heading; the title of the document is not one. Levels are 2, 3 and 4."""
 
     level: int
     title: str
 
 
-@dataclass(frozen=True, slots=True)
-class Paragraph:
+class Paragraph(NamedTuple):
     """A paragraph; with a tone it is in a box."""
 
     text: Text
     tone: Tone = "plain"
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(NamedTuple):
     """A list, numbered or with bullets."""
 
     items: tuple[Text, ...]
     is_ordered: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """A column of a table; numbers are aligned to the right."""
 
     title: str
     is_number: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(NamedTuple):
     """A table; its last row may be the sum of the others."""
 
     columns: tuple[Column, ...]
@@ -92,8 +85,7 @@ class Table:
         return rows
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(NamedTuple):
     """A bar of a chart, not negative; `note` is the text at its end, such as `5.31 GB`."""
 
     label: str
@@ -102,8 +94,7 @@ class Bar:
     tone: Tone = "plain"
 
 
-@dataclass(frozen=True, slots=True)
-class BarChart:
+class BarChart(NamedTuple):
     """Horizontal bars on an axis that begins at zero."""
 
     title: str
@@ -111,8 +102,7 @@ class BarChart:
     bars: tuple[Bar, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(NamedTuple):
     """A line through points in ascending x; a trend is dashed and has no dots."""
 
     name: str
@@ -120,8 +110,7 @@ class Series:
     is_trend: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class LineChart:
+class LineChart(NamedTuple):
     """Lines over a common x axis, with a legend if there are several."""
 
     title: str
@@ -133,8 +122,7 @@ class LineChart:
 Block: TypeAlias = Heading | Paragraph | Listing | Table | BarChart | LineChart
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(NamedTuple):
     """A report; the colophon is a line at its end."""
 
     title: str

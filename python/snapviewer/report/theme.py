@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 Color = tuple[int, int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Theme:
+class Theme(NamedTuple):
     """Colours as (red, green, blue)."""
 
     background: Color
@@ -20,28 +19,17 @@ class Theme:
     oom: Color
 
 
-def _color(code: str) -> Color:
+def color_of(code: str) -> Color:
+    """Return a colour from its hexadecimal digits."""
     red, green, blue = bytes.fromhex(code)
     return red, green, blue
 
 
+def _theme(codes: str) -> Theme:
+    return Theme(*map(color_of, codes.split()))
+
+
 THEMES = {
-    "light": Theme(
-        background=_color("ffffff"),
-        text=_color("1f2328"),
-        secondary=_color("59636e"),
-        grid=_color("e5e8eb"),
-        accent=_color("0969da"),
-        peak=_color("bc4c00"),
-        oom=_color("d1242f"),
-    ),
-    "dark": Theme(
-        background=_color("16181d"),
-        text=_color("e6e8eb"),
-        secondary=_color("9198a1"),
-        grid=_color("2b2f36"),
-        accent=_color("4493f8"),
-        peak=_color("f0883e"),
-        oom=_color("ff6a69"),
-    ),
+    "light": _theme("ffffff 1f2328 59636e e5e8eb 0969da bc4c00 d1242f"),
+    "dark": _theme("16181d e6e8eb 9198a1 2b2f36 4493f8 f0883e ff6a69"),
 }

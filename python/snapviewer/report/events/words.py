@@ -262,4 +262,4 @@ def columns(*titles: str) -> tuple[blocks.Column, ...]:
 
 def row(*cells: str | Span | Text) -> tuple[Text, ...]:
     """Return a row of a table."""
-    return tuple(cell if isinstance(cell, tuple) else text(cell) for cell in cells)
+    return tuple(text(cell) if isinstance(cell, str | Span) else cell for cell in cells)

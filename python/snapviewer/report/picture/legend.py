@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -30,8 +30,7 @@ _MAX_NAMED = 300
 _FEWEST_HOLDERS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A line of the legend: colours, their meaning, and an amount.
 
     A line without colours is a heading, or the rest. `is_step` marks a part of a scale, which joins
@@ -45,8 +44,7 @@ class Entry:
     is_step: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(NamedTuple):
     """The allocations that have pixels in a picture, and their numbers of pixels."""
 
     snapshot: Snapshot

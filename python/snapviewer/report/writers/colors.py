@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from snapviewer.report.theme import THEMES, Color
+from snapviewer.report.theme import THEMES, Color, color_of
 
 Mode: TypeAlias = Literal["light", "dark"]
 Ink: TypeAlias = str
@@ -25,30 +25,25 @@ _CODE = {"light": "ebeef1", "dark": "2a2e36"}
 _AXIS = {"light": "8c959f", "dark": "6e7681"}
 
 
-def _color(digits: str) -> Color:
-    red, green, blue = bytes.fromhex(digits)
-    return red, green, blue
-
-
 def _palette(mode: Mode) -> dict[Ink, Color]:
     theme = THEMES[mode]
     greys = {
         "paper": theme.background,
-        "panel": _color(_PANEL[mode]),
-        "code": _color(_CODE[mode]),
+        "panel": color_of(_PANEL[mode]),
+        "code": color_of(_CODE[mode]),
         "text": theme.text,
         "secondary": theme.secondary,
         "grid": theme.grid,
-        "axis": _color(_AXIS[mode]),
+        "axis": color_of(_AXIS[mode]),
     }
     tones = {
         "plain": theme.accent,
-        "good": _color(_GREEN[mode]),
+        "good": color_of(_GREEN[mode]),
         "warning": theme.peak,
         "bad": theme.oom,
     }
     series = {
-        f"series{index}": _color(digits) for index, digits in enumerate(_SERIES[mode].split())
+        f"series{index}": color_of(digits) for index, digits in enumerate(_SERIES[mode].split())
     }
     return greys | tones | series
 

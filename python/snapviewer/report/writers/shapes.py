@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from snapviewer.report.writers.colors import Ink
 
 Anchor: TypeAlias = Literal["start", "middle", "end"]
 
 
-@dataclass(frozen=True, slots=True)
-class Rect:
+class Rect(NamedTuple):
     """A filled rectangle."""
 
     x_px: float
@@ -21,8 +19,7 @@ class Rect:
     ink: Ink
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """A thin straight line: an axis or a grid line."""
 
     x1_px: float
@@ -32,8 +29,7 @@ class Line:
     ink: Ink
 
 
-@dataclass(frozen=True, slots=True)
-class Polyline:
+class Polyline(NamedTuple):
     """A line of data."""
 
     points: tuple[tuple[float, float], ...]
@@ -41,8 +37,7 @@ class Polyline:
     is_dashed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Dot:
+class Dot(NamedTuple):
     """A filled circle."""
 
     x_px: float
@@ -51,9 +46,8 @@ class Dot:
     ink: Ink
 
 
-@dataclass(frozen=True, slots=True)
-class Label:
-    """A text on one line; `y_px` is where its letters stand, `x_px` is where its anchor is."""
+class Label(NamedTuple):
+    """A text on one line; `y_px` is its baseline, `x_px` the place of its anchor."""
 
     x_px: float
     y_px: float
@@ -66,9 +60,8 @@ class Label:
 Shape: TypeAlias = Rect | Line | Polyline | Dot | Label
 
 
-@dataclass(frozen=True, slots=True)
-class Drawing:
-    """Shapes in a frame, in the order in which they are drawn."""
+class Drawing(NamedTuple):
+    """Shapes in a frame, in drawing order."""
 
     width_px: float
     height_px: float
