@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -215,45 +215,46 @@ def test_an_event_is_one_write_and_then_waits_for_the_disk(
         monkeypatch.undo()
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
-def test_what_cannot_wait_for_a_disk_is_written_all_the_same(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    path = tmp_path / "pipe"
-    os.mkfifo(path)
-    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+@pytest.fixture
+def pipe(tmp_path: Path) -> Path:
+    if not hasattr(os, "mkfifo"):
+        pytest.skip("this system has no named pipes")
+    os.mkfifo(tmp_path / "pipe")
+    return tmp_path / "pipe"
 
-    with EventRecorder(path, memory=FakeMemory()):
+
+@pytest.fixture
+def reader(pipe: Path) -> Iterator[int]:
+    """The end of the pipe that is read."""
+    descriptor = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    yield descriptor
+    os.close(descriptor)
+
+
+def test_what_cannot_wait_for_a_disk_is_written_all_the_same(
+    pipe: Path, reader: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    with EventRecorder(pipe, memory=FakeMemory()):
         pass
 
     assert os.read(reader, 1 << 16).count(b"\n") == 2
-    os.close(reader)
     assert caplog.records == []
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
 @pytest.mark.parametrize("append", [False, True])
-def test_a_pipe_that_nobody_reads_is_an_error_at_once(tmp_path: Path, append: bool) -> None:
-    path = tmp_path / "pipe"
-    os.mkfifo(path)
-
+def test_a_pipe_without_a_reader_is_an_error_at_once(pipe: Path, append: bool) -> None:
     with pytest.raises(OSError, match="nobody reads this pipe"):
-        EventRecorder(path, memory=FakeMemory(), append=append).__enter__()
+        EventRecorder(pipe, memory=FakeMemory(), append=append).__enter__()
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+@pytest.mark.usefixtures("reader")
 def test_a_pipe_whose_reader_stopped_loses_events_and_not_the_run(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    pipe: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    path = tmp_path / "pipe"
-    os.mkfifo(path)
-    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-
-    with EventRecorder(path, memory=FakeMemory()) as recorder:
+    with EventRecorder(pipe, memory=FakeMemory()) as recorder:
         for _ in range(100):
             recorder.step(padding="x" * 4000)
 
-    os.close(reader)
     assert len(caplog.records) == 1
     assert "memory events are being lost" in caplog.text
 

@@ -204,36 +204,35 @@ def test_what_is_no_json_is_refused(tmp_path: Path, text: str) -> None:
     assert caught.value.sentence("en").startswith(f"cannot read or parse the file {path}: ")
 
 
+REFUSALS = {
+    ("其中没有事件", "there are no events in it"): [
+        *("", " \n", "[]", "{}", '{"events": []}', "[1, 2]", '[{"event": " "}, {"event": 5}]')
+    ],
+    ("内容不完整", "it ends before its JSON does"): [
+        "[1",
+        "[1,",
+        '[{"event": "a',
+        '{"events": [{}]',
+    ],
+    ("不是有效的 JSON(第 3 行)", "it is not JSON (line 3)"): [
+        '[\n {"event": "a"},\n {"event": oops}\n]'
+    ],
+}
+
+
 @pytest.mark.parametrize(
-    "text", ["", " \n", "[]", "{}", '{"events": []}', "[1, 2]", '[{"event": " "}, {"event": 5}]']
+    ("text", "reasons"), [(text, reasons) for reasons, texts in REFUSALS.items() for text in texts]
 )
-def test_a_log_without_events_is_refused(tmp_path: Path, text: str) -> None:
+def test_the_reason_of_a_refusal_is_told_in_both_languages(
+    tmp_path: Path, text: str, reasons: tuple[str, str]
+) -> None:
     path = _written(tmp_path / "log.json", text)
-
-    with pytest.raises(LogError, match="其中没有事件") as caught:
-        read_log(path)
-
-    assert caught.value.sentence("en").endswith(": there are no events in it")
-
-
-def test_the_line_that_is_no_json_is_told(tmp_path: Path) -> None:
-    path = _written(tmp_path / "log.json", '[\n {"event": "a"},\n {"event": oops}\n]')
 
     with pytest.raises(LogError) as caught:
         read_log(path)
 
-    assert caught.value.sentence("en").endswith(": it is not JSON (line 3)")
-    assert caught.value.sentence("zh").endswith(": 不是有效的 JSON(第 3 行)")
-
-
-@pytest.mark.parametrize("text", ["[1", "[1,", '[{"event": "a', '{"events": [{}]'])
-def test_a_log_that_ends_too_early_is_told_so(tmp_path: Path, text: str) -> None:
-    path = _written(tmp_path / "log.json", text)
-
-    with pytest.raises(LogError, match="内容不完整") as caught:
-        read_log(path)
-
-    assert caught.value.sentence("en").endswith(": it ends before its JSON does")
+    assert caught.value.sentence("zh").endswith(f": {reasons[0]}")
+    assert caught.value.sentence("en").endswith(f": {reasons[1]}")
 
 
 def test_an_event_with_a_list_of_events_is_an_event(tmp_path: Path) -> None:

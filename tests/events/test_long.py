@@ -7,16 +7,8 @@ from pathlib import Path
 import pytest
 
 from snapviewer.events import analyze, as_html, as_markdown, read_log, report_on
-from support.events_sample import (
-    GIB,
-    MIB,
-    SAMPLE,
-    Entry,
-    analysis_of,
-    markdown_of,
-    steps,
-    write_log,
-)
+from support import events_sample
+from support.events_sample import GIB, MIB, SAMPLE, Entry, steps
 
 MANY = 3_000
 MOST_BYTES = 60_000
@@ -24,7 +16,7 @@ MOST_BYTES = 60_000
 
 def test_a_hundred_thousand_events_make_a_report_of_a_few_pages(tmp_path: Path) -> None:
     levels = [600 * MIB + 16_384 * n for n in range(100_000)]
-    path = write_log(tmp_path / "log.json", [*SAMPLE[:7], *steps(levels), SAMPLE[-1]])
+    path = events_sample.write_log(tmp_path / "log.json", [*SAMPLE[:7], *steps(levels), SAMPLE[-1]])
 
     analysis = analyze(read_log(path))
     reports = [report_on(analysis, language=language) for language in ("zh", "en")]
@@ -54,14 +46,16 @@ KINDS: dict[str, list[Entry]] = {
 
 @pytest.mark.parametrize("entries", KINDS.values(), ids=KINDS)
 def test_much_of_anything_makes_a_report_of_a_few_pages(entries: list[Entry]) -> None:
-    report = markdown_of([*SAMPLE, *entries])
+    report = events_sample.markdown_of([*SAMPLE, *entries])
 
     assert len(report.encode()) < MOST_BYTES
     assert "24.1 GiB" in report
 
 
 def test_components_beyond_what_can_be_read_are_put_together_and_none_is_lost() -> None:
-    analysis = analysis_of([*KINDS["components"], {"event": "model_loaded", "peak_memory": GIB}])
+    analysis = events_sample.analysis_of(
+        [*KINDS["components"], {"event": "model_loaded", "peak_memory": GIB}]
+    )
 
     sizes = [item.size_bytes or 0 for item in analysis.components]
     assert len(analysis.components) == 40

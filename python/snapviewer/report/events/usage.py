@@ -21,20 +21,19 @@ _MAX_BARS = 40
 
 def usage(analysis: Analysis, say: Words) -> Iterator[blocks.Block]:
     """Yield the chapter."""
+    sections = (
+        (3, "1. 模型加载阶段显存消耗", "1. Loaded components", _loading),
+        (3, "2. 关键阶段显存峰值", "2. Peaks by phase", _phases),
+        (3, "3. 生成步骤显存变化", "3. Memory over the steps", steps_section),
+        (3, "4. 显存使用模式分析", "4. Usage patterns", None),
+        (4, "4.1 模型组件分析", "4.1 Components", _components),
+        (4, "4.2 推理阶段分析", "4.2 Inference", _inference),
+        (4, "4.3 峰值对账", "4.3 Parts of the peak", _peak_parts),
+    )
     yield say.heading(2, "显存使用分析", "Memory usage")
-    yield say.heading(3, "1. 模型加载阶段显存消耗", "1. Loaded components")
-    yield from _loading(analysis, say)
-    yield say.heading(3, "2. 关键阶段显存峰值", "2. Peaks by phase")
-    yield from _phases(analysis, say)
-    yield say.heading(3, "3. 生成步骤显存变化", "3. Memory over the steps")
-    yield from steps_section(analysis, say)
-    yield say.heading(3, "4. 显存使用模式分析", "4. Usage patterns")
-    yield say.heading(4, "4.1 模型组件分析", "4.1 Components")
-    yield from _components(analysis, say)
-    yield say.heading(4, "4.2 推理阶段分析", "4.2 Inference")
-    yield from _inference(analysis, say)
-    yield say.heading(4, "4.3 峰值对账", "4.3 Parts of the peak")
-    yield from _peak_parts(analysis, say)
+    for level, zh, en, section in sections:
+        yield say.heading(level, zh, en)
+        yield from section(analysis, say) if section else ()
 
 
 def _size_table(
