@@ -1,9 +1,9 @@
-"""Records the memory of a small training run, and writes a report on it.
+"""Record the memory of a small training run, and write a report on it.
 
 python examples/record_memory_events.py [DIRECTORY]
 
-Needs torch (`pip install torch`). With CUDA it records the memory of the card, else
-that of the process, and says which.
+Needs torch (`pip install torch`). It records GPU memory, or that of the process if there
+is no CUDA; the report says which.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from pathlib import Path
 
 import torch
 
-from snapviewer.events import EventRecorder, analyze_log_file, generate_report
+from snapviewer.events import EventRecorder, analyze, as_markdown, read_log, report_on
 
 
 def main(directory: Path) -> None:
-    """Train for a few steps, and report on it."""
+    """Train for a few steps, and write the report."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
     log = directory / "memory_events.jsonl"
     with EventRecorder(log, model_name="MLP") as recorder:
@@ -26,7 +26,7 @@ def main(directory: Path) -> None:
             model = torch.nn.Sequential(*layers).to(device)
         recorder.event("model_loaded")
         optimizer = torch.optim.Adam(model.parameters())
-        optimizer.register_step_post_hook(recorder.step_hook)  # one event a step
+        optimizer.register_step_post_hook(recorder.step_hook)  # one event per step
         recorder.event("before_generate")
         with recorder.stage("training"):
             for _ in range(20):
@@ -35,8 +35,8 @@ def main(directory: Path) -> None:
                 loss.backward()
                 optimizer.step()
     report = directory / "memory_analysis_report.md"
-    text = generate_report(analyze_log_file(log), log, language="en")
-    report.write_text(text, encoding="utf-8")
+    document = report_on(analyze(read_log(log)), language="en")
+    report.write_text(as_markdown(document), encoding="utf-8")
     print(f"{log}\n{report}")
 
 

@@ -101,7 +101,7 @@ def _meaning(steps: Steps, say: Words) -> str:
             "其和与实测峰值的上升相符", "their sum is the rise of the measured peak"
         ),
         "smooth": say(
-            "相邻步骤之差小于数值本身", "they change less from step to step than they are large"
+            "相邻步骤之差小于数值本身", "neighbouring steps differ by less than their values"
         ),
         "scattered": say("数值围绕零跳动", "they are on both sides of zero"),
         "by-definition": say(
