@@ -1,5 +1,7 @@
 """The `console` blocks of README and guide are run, and print what the pages show.
 
+Those in `sh` blocks are only parsed.
+
 `SNAPVIEWER_UPDATE_SNAPSHOTS=1` writes the output into the pages; look at the difference before it
 is committed. A line `...` in a page stands for any lines.
 """
@@ -11,9 +13,11 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Iterator
+from argparse import ArgumentParser
+from collections.abc import Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -26,6 +30,7 @@ pytestmark = pytest.mark.torch
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guide").glob("*.md"))]
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SHELL = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -93,13 +98,39 @@ def test_commands_print_what_the_page_shows(page: Path) -> None:
             assert_shows(run(command), expected, command)
 
 
-def test_python_of_the_guide_runs(here: Path) -> None:
-    names: dict[str, object] = {}
+class ParsedError(BaseException):
+    """The arguments of a command were accepted."""
 
-    for example in PYTHON.findall((ROOT / "docs/guide/python.md").read_text(encoding="utf-8")):
-        exec(compile(example, "python.md", "exec"), names)
 
-    assert (here / "snap.zip").exists()
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.usefixtures("here")
+def test_commands_that_are_not_run_are_spelled_right(
+    page: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parse = ArgumentParser.parse_args
+
+    def only_parse(parser: ArgumentParser, arguments: Sequence[str]) -> NoReturn:
+        parse(parser, arguments)
+        raise ParsedError
+
+    monkeypatch.setattr(ArgumentParser, "parse_args", only_parse)
+
+    for block in SHELL.findall(page.read_text(encoding="utf-8")):
+        for line in block.replace("\\\n", "").splitlines():
+            program, *arguments = shlex.split(line, comments=True)
+            if program == "snapviewer" and arguments:
+                with pytest.raises(ParsedError):
+                    cli.main(arguments)
+
+
+@pytest.mark.parametrize("page", ["python", "checkpoints", "models"])
+@pytest.mark.usefixtures("here")
+def test_python_of_the_guide_runs(page: str) -> None:
+    text = (ROOT / f"docs/guide/{page}.md").read_text(encoding="utf-8")
+    names = {"module": torch.nn.Linear(3, 4), "images": torch.zeros(1, 3)}
+
+    for example in PYTHON.findall(text):
+        exec(compile(example, f"{page}.md", "exec"), names)
 
 
 def commands_of(block: str) -> Iterator[tuple[str, str]]:

@@ -33,6 +33,18 @@ def test_every_relative_link_leads_somewhere(page: Path) -> None:
         assert not anchor or anchor in anchors(target), link
 
 
+@pytest.mark.parametrize(
+    "page",
+    [ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))],
+    ids=lambda page: f"{page.parent.name}/{page.stem}",
+)
+def test_every_file_that_a_page_names_exists(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+
+    for path in re.findall(r"`((?:src|python|tests|docs|examples)/[\w./*-]+)`", text):
+        assert list(ROOT.glob(path.rstrip("/"))), path
+
+
 def test_the_readme_is_short() -> None:
     assert (ROOT / "README.md").stat().st_size <= MAX_README_BYTES
 
