@@ -1,4 +1,4 @@
-"""The memory-events benchmark: a report on a long log takes time that grows as the log does.
+"""The memory-events benchmark: the time of a report grows linearly with the log.
 
 The times are beside `json.load` of the same file: what any program in Python pays first.
 """
@@ -58,7 +58,7 @@ def _sized(path: Path, size: int) -> float:
 
 
 def _log(size: int) -> list[dict[str, object]]:
-    """Steps of a run that leaks a little, in stages, with a few events that nobody knows."""
+    """Steps of a run that leaks a little, in stages, with a few unknown events."""
     order = random.Random(1)
     log: list[dict[str, object]] = [
         {"event": "init", "peak_memory": 0},

@@ -1,4 +1,4 @@
-"""What people who tried the report found wrong with it, and what it says instead."""
+"""What users found wrong with the report, and what it says instead."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GIB, MIB = 2**30, 2**20
 
 
 def loaded(**sizes: float) -> list[dict[str, object]]:
-    """Components by their sizes in GB."""
+    """Components by their sizes in GiB."""
     return [
         {"event": f"{name}_loaded", "incremental_memory": int(size * GIB)}
         for name, size in sizes.items()

@@ -1,4 +1,4 @@
-"""Logs of memory events that are broken, endless or made to do harm end with a sentence."""
+"""Broken, endless and malicious logs of memory events end with a sentence."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _refusal(path: str | os.PathLike[str]) -> str:
     return caught.value.sentence("en")
 
 
-# What a large file is made of: its beginning, what is repeated, and the sentence that it ends with.
+# Large files: the beginning, what is repeated, and the sentence that refuses them.
 LARGE_FILES = {
     "lists": ("", "[", "nested deeper"),
     "objects": ("", '{"a":', "nested deeper"),
@@ -63,7 +63,7 @@ LARGE_FILES = {
     "no text": ("", "\udcff", "not JSON"),
 }
 
-# The highest mark of the system is of this program alone; that of `resource` is of its parent, too.
+# The high-water mark of this program alone; that of `resource` includes its parent.
 READS_IT = """
 import re, sys
 from pathlib import Path
@@ -176,7 +176,7 @@ TEXTS = ["\x1b[31m", "\u202egnp.exe", "\ud800", "\0", "<script>", "a\r\nb", "|",
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=ascii)
-def test_texts_of_strangers_are_short_and_printable(tmp_path: Path, text: str) -> None:
+def test_untrusted_texts_are_shortened_and_printable(tmp_path: Path, text: str) -> None:
     path = tmp_path / "log.json"
     entry = {"event": f"a{text}", "model_name": f"m{text}", f"k{text}": text, "duration": text}
     path.write_text(json.dumps([entry, text, [text]]))
@@ -212,7 +212,7 @@ def test_entries_just_deep_enough_to_be_read_can_be_shown(tmp_path: Path) -> Non
         (odd,) = log.oddities
         return odd.shown in (f"{'[' * 59}…", "…")
 
-    # How deep is deep depends on Python, so the limit is looked for.
+    # The limit depends on the version of Python.
     least, most = 100, 400_000
     while most - least > 1:
         middle = (least + most) // 2

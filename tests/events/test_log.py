@@ -1,4 +1,4 @@
-"""Logs of memory events are read in every form that recorders write, and what is odd is told."""
+"""Logs are read in every form that recorders write, and oddities are reported."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _cut(text: str, size: int) -> Iterator[str]:
 
 
 def _lines_model(text: str) -> list[object]:
-    """What lines say if each is read by itself; a line that is no JSON is torn."""
+    """Parse each line by itself; a line that is not JSON is torn."""
     found: list[object] = []
     for line in text.split("\n"):
         try:
@@ -405,7 +405,7 @@ def test_what_progress_raises_is_not_hidden(tmp_path: Path) -> None:
 
 
 def test_no_text_is_read_again_and_again() -> None:
-    """Characters that the decoder is given are a small multiple of the text: its cost is linear."""
+    """The decoder gets a small multiple of the text: the cost is linear."""
     text = json.dumps([{"event": "x" * 900_000}, *({"event": "y" * 5000} for _ in range(400))])
     asked = 0
 

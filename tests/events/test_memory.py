@@ -38,7 +38,7 @@ class FakeDevice:
 
 
 def fake_torch(*, is_available: bool = True, **changes: Any) -> SimpleNamespace:
-    """As much of PyTorch as is asked for memory, with two devices of which 1 is the current."""
+    """The parts of PyTorch that are used, with two devices of which 1 is the current."""
     stats = {
         "allocated_bytes.all.current": 100,
         "allocated_bytes.all.peak": 900,
@@ -158,7 +158,7 @@ def test_where_nothing_else_is_known_the_peak_stands_for_the_level() -> None:
 
 
 def pages(size_bytes: int) -> mmap.mmap:
-    """Memory that is surely new: what Python frees, it may keep and hand out again."""
+    """New memory: what Python frees, it may keep and reuse."""
     memory = mmap.mmap(-1, size_bytes)
     for start in range(0, size_bytes, mmap.PAGESIZE):
         memory[start] = 1

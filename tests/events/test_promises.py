@@ -64,7 +64,7 @@ def report() -> str:
 
 
 def section(report: str, heading: str) -> str:
-    """What stands under a heading, with the headings below it."""
+    """The text under a heading, with the headings below it."""
     level = heading.partition(" ")[0]
     body = report.partition(f"\n{heading}\n")[2]
     assert body, heading

@@ -1,4 +1,4 @@
-"""A recorder writes what happened to memory, whatever happens to the run."""
+"""A recorder writes what happens to memory, whatever happens to the run."""
 
 from __future__ import annotations
 
@@ -296,7 +296,7 @@ def test_only_components_and_stages_wait_for_the_device(log: Path) -> None:
 
 
 class OutOfMemoryError(RuntimeError):
-    """What PyTorch's is called."""
+    """The name of PyTorch's error."""
 
 
 @pytest.mark.parametrize(
@@ -419,7 +419,7 @@ def test_memory_that_cannot_be_read_any_more_does_not_end_the_run(
 
 
 class NonsenseMemory(FakeMemory):
-    """A source of someone's own, whose every answer is one that nobody expects."""
+    """A custom source that returns nonsense."""
 
     answer: object = None
 

@@ -15,7 +15,7 @@ from support.events_sample import write_log
 
 SOURCE = Path(__file__).resolve().parents[2] / "python"
 
-# What a machine without any package looks like, even to imports inside of functions.
+# As on a machine without any package, also for imports inside functions.
 _ALONE = """
 import sys
 
@@ -31,7 +31,7 @@ sys.path.insert(0, sys.argv[1])
 
 
 def run_alone(code: str, *arguments: str) -> str:
-    """Run a program for which there is the standard library, our sources, and nothing else."""
+    """Run a program with only the standard library and our sources."""
     command = [sys.executable, "-I", "-S", "-B", "-W", "error", "-c", _ALONE + code, str(SOURCE)]
     done = subprocess.run(
         [*command, *arguments], capture_output=True, encoding="utf-8", timeout=60, check=False

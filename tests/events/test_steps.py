@@ -1,4 +1,4 @@
-"""What steps mean, and whether their memory grows: made curves, and what is true of all of them."""
+"""Levels or increments, and whether memory grows: known curves, and properties of all curves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logs of memory events of which everything is known, and what makes more of them."""
+"""Sample logs of memory events, and functions that make more."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def write_log(path: Path, entries: Iterable[Entry] = SAMPLE) -> Path:
 
 
 def analysis_of(entries: Iterable[object], *, steps_are: Meaning | None = None) -> Analysis:
-    """What the analysis says of these entries."""
+    """The analysis of these entries."""
     return analyze(log_of(entries, "memory_events.json"), steps_are=steps_are)
 
 

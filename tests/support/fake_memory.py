@@ -1,4 +1,4 @@
-"""A device whose memory is what a test says, and a reader of what was recorded of it."""
+"""A device whose memory a test sets, and a reader of what was recorded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from snapviewer.events.memory import Fact, Reading
 
 @dataclass
 class FakeMemory:
-    """A device whose memory is what a test says."""
+    """A device whose memory a test sets."""
 
     level: int = 0
     peak: int = 0

@@ -1,4 +1,4 @@
-"""Values whose own code fails wherever it is asked; made when needed, as pytest asks, too."""
+"""Values whose own code always raises; made when needed, because pytest runs it, too."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _NamelessError(Exception, metaclass=_KindOfKind):
     __class__ = property(_fail)
 
 
-# Each with what JSON can say of it.
+# Each with its JSON value.
 HOSTILE: dict[str, tuple[Callable[[], Any], str]] = {
     "class": (_Faceless, "<_Faceless>"),
     "text": (lambda: _Text("a text"), "a text"),

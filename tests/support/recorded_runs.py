@@ -1,4 +1,4 @@
-"""Runs that record their memory, each in a process of its own: what others freed is reused.
+"""Runs that record their memory, each in its own process: freed memory is reused.
 
 python tests/support/recorded_runs.py training|leak LOG
 """
@@ -14,12 +14,12 @@ from snapviewer.events import EventRecorder
 MB = 2**20
 STEPS = 10
 LEAK_BYTES = 8 * MB
-# In four bytes each, 32 MiB: so large that they are never put where something else was.
+# 32 MiB with four bytes each: so large that they never reuse freed memory.
 WEIGHTS = (2048, 4096)
 
 
 def training(path: str) -> None:
-    """Train a small network on numbers that mean nothing."""
+    """Train a small network on random numbers."""
     import torch
 
     with EventRecorder(path, model_name="a small MLP") as recorder:
