@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from snapviewer import CancelledError, SnapshotError
@@ -67,6 +67,7 @@ def oracle(subtree: list[Draft]) -> Sums:
     )
 
 
+@settings(deadline=None)  # slow while other tests run, not in itself
 @given(drafts())
 def test_every_subtree_counts_each_tensor_once(given_drafts: list[Draft]) -> None:
     nodes = list(assemble(given_drafts).walk())
@@ -77,6 +78,7 @@ def test_every_subtree_counts_each_tensor_once(given_drafts: list[Draft]) -> Non
         assert node.sums == oracle(given_drafts[number : number + size])
 
 
+@settings(deadline=None)  # slow while other tests run, not in itself
 @given(drafts())
 def test_the_first_of_equal_tensors_is_what_the_others_are_tied_to(made: list[Draft]) -> None:
     keys = [(key, item.path) for draft in made for key, item in draft.tensors]
