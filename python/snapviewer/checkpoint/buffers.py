@@ -42,8 +42,8 @@ def buffers_of(checkpoint: Checkpoint) -> frozenset[str]:
         if is_buffer(tensor.name, tensor.dtype) or is_of_optimizer(tensor.name)
     }
     if checkpoint.format == "pt2":
-        told = {tensor.name for tensor in checkpoint.tensors if tensor.kind != "parameter"}
-        return frozenset(by_name | told)
+        labelled = {tensor.name for tensor in checkpoint.tensors if tensor.kind != "parameter"}
+        return frozenset(by_name | labelled)
     if checkpoint.format == "torchscript":
         by_name |= {tensor.name for tensor in checkpoint.tensors if _is_of_code(tensor)}
         try:

@@ -161,9 +161,9 @@ def _first_on_storage(checkpoint: Checkpoint) -> dict[int, int]:
     }
 
 
-def _items(value: Value, most: int) -> Iterator[tuple[str, Value]]:
+def _items(value: Value, max_items: int) -> Iterator[tuple[str, Value]]:
     """Yield the items of a container in chunks: it may have millions."""
-    end = min(value.count or 0, most)
+    end = min(value.count or 0, max_items)
     for start in range(0, end, _CHUNK):
         yield from value.items(start, min(start + _CHUNK, end))
 
