@@ -142,7 +142,7 @@ def _show_an_allocation(window: Window) -> None:
     x, y = state.pixel_of(state.device.peak_event + 0.5, middle)
     left, top = plot.winfo_rootx(), plot.winfo_rooty()
     click(left + round(x), top + round(y))
-    _wait(window, lambda: state.facts is not None)
+    _wait(window, lambda: state.allocation_details is not None)
     move(left + round(x) - 150, top + round(y) + 140)
     _rest(window)
 

@@ -28,7 +28,7 @@ from baseline import best, pickle_load
 from snapviewer import demo
 from snapviewer.gui.app import Window
 from snapviewer.gui.plot.surface import PhotoSurface
-from snapviewer.gui.views import View
+from snapviewer.gui.viewport import Viewport
 from support.display import xvfb
 
 SIZE = (2400, 1000)
@@ -149,7 +149,7 @@ def _frames_while_held(window: Window) -> float:
     """Hold a key for a second, in the middle of the trace, and return the frames that it gave."""
     state, plot = window.state, window.area.plot
     width = state.world.right
-    state.go(View(0.3 * width, 0.32 * width, 0, state.world.high))
+    state.go(Viewport(0.3 * width, 0.32 * width, 0, state.world.high))
     pump(window, 0.3)
     before, start = plot.drawn.number, time.perf_counter()
     plot.widget.event_generate("<KeyPress-d>", when="tail")

@@ -13,7 +13,7 @@ import pytest
 from snapviewer.gui.editor import EditorError
 from snapviewer.gui.panes import details as module
 from snapviewer.gui.panes.details import EMPTY, Details
-from snapviewer.gui.settings import Settings
+from snapviewer.gui.settings import WindowSettings
 from snapviewer.gui.state import State
 from snapviewer.gui.theme import apply_theme, palette_of
 from snapviewer.report.snapshot.allocation_details import as_text
@@ -31,7 +31,7 @@ class Pane:
     def __init__(self, root: tk.Tk) -> None:
         self.root = root
         self.jobs = InlineJobs(held={"convert"})
-        self.state = State(self.jobs, Settings())
+        self.state = State(self.jobs, WindowSettings())
         apply_theme(root, "light")
         self.details = Details(root, self.state)
         self.details.pack(fill="both", expand=True)
@@ -216,7 +216,7 @@ def test_a_selected_text_is_not_a_click_and_can_be_copied(told: Pane) -> None:
 
 
 def test_all_details_are_copied_by_a_link_or_the_menu(told: Pane) -> None:
-    facts = told.state.facts
+    facts = told.state.allocation_details
     assert facts is not None
 
     told.click("copy")
@@ -254,11 +254,11 @@ def test_a_link_that_is_clicked_fast_is_clicked_as_often(told: Pane) -> None:
 def test_a_link_shows_only_what_the_same_stack_made(told: Pane) -> None:
     told.click("show\u00a0only")
 
-    assert (told.state.filter.text, told.state.filter.mode) == ("stack=1", "only")
+    assert (told.state.filter.text, told.state.filter.mode) == ("model.py:77", "only")
 
 
-def test_a_link_fits_the_view(told: Pane) -> None:
-    told.click("fit")
+def test_a_link_zooms_to_the_selection(told: Pane) -> None:
+    told.click("zoom\u00a0to")
 
     assert told.state.view != told.state.world.whole()
 
@@ -347,8 +347,8 @@ def test_a_tip_tells_where_a_frame_is(told: Pane) -> None:
     assert told.details._tip.text == ""
 
 
-def test_until_the_new_facts_are_there_the_old_page_stays_for_a_moment(told: Pane) -> None:
-    told.jobs.held.add("facts")
+def test_until_the_new_details_are_there_the_old_page_stays_for_a_moment(told: Pane) -> None:
+    told.jobs.held.add("details")
 
     told.select(2, BASE + 4096)
     at_first = told.shown()
@@ -357,10 +357,10 @@ def test_until_the_new_facts_are_there_the_old_page_stays_for_a_moment(told: Pan
     told.details.after_cancel(waiting)
     told.details._show_wait()
     later = told.shown()
-    told.jobs.release("facts")
+    told.jobs.release("details")
 
     assert at_first.startswith("b7f0000000000_1")
-    assert later.splitlines() == ["1,001 B", "reading the rest …"]
+    assert later.splitlines() == ["1,001 B", "reading details …"]
     assert told.shown().startswith("b7f0000001000_0")
 
 

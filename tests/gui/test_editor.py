@@ -135,7 +135,7 @@ def test_the_desktop_is_not_given_what_can_be_run(
     monkeypatch.setattr(shutil, "which", lambda name: f"/bin/{name}")
     source.chmod(0o755)
 
-    with pytest.raises(EditorError, match="can be run: set SNAPVIEWER_EDITOR"):
+    with pytest.raises(EditorError, match=r"not opened\. Set SNAPVIEWER_EDITOR"):
         _command(source)
     assert _command(source, SNAPVIEWER_EDITOR="code")[0] == "code"
 
@@ -150,7 +150,7 @@ def test_what_is_not_source_code_is_never_opened(
     path = tmp_path / name
     path.write_text("x")
 
-    with pytest.raises(EditorError, match="only files of source code are"):
+    with pytest.raises(EditorError, match="is not a source file"):
         _command(path, **chosen)
 
 
@@ -173,7 +173,7 @@ def test_a_name_that_looks_like_an_option_is_a_file(
     ["", "??", "<string>", "<frozen runpy>", "//host/x.py", "\\\\host\\x.py", "a\0b.py", "a\nb.py"],
 )
 def test_what_is_no_file_is_told(name: str) -> None:
-    with pytest.raises(EditorError, match="has no file that could be opened"):
+    with pytest.raises(EditorError, match="has no source file"):
         _command(name, SNAPVIEWER_EDITOR="code")
 
 
@@ -219,8 +219,8 @@ def test_code_of_another_machine_is_found_where_it_is_here(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("'unfinished", "SNAPVIEWER_EDITOR is not understood"),
-        ("/nowhere/at/all", "could not be started .*: set SNAPVIEWER_EDITOR"),
+        ("'unfinished", "SNAPVIEWER_EDITOR is not valid"),
+        ("/nowhere/at/all", "Could not start .*. Set SNAPVIEWER_EDITOR"),
     ],
 )
 def test_a_setting_that_does_not_work_is_told(text: str, told: str, source: Path) -> None:

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snapviewer.gui.plot.lanes import MOST_LANES, Lanes, lanes_of, marks_of
-from snapviewer.gui.settings import Settings
+from snapviewer.gui.plot.lanes import MAX_LANES, Lanes, boxes_of, lanes_of
+from snapviewer.gui.settings import WindowSettings
 from snapviewer.gui.state import State
 from snapviewer.gui.theme import apply_theme, palette_of
-from snapviewer.gui.views import View
+from snapviewer.gui.viewport import Viewport
 from snapviewer.snapshot.annotations import Span
 from support.inline_jobs import InlineJobs
 from support.patience import PATIENT
@@ -66,27 +66,27 @@ def _rows_of_spans(draw: st.DrawFn) -> list[tuple[int, int]]:
     st.integers(4, 2500),
     st.integers(1, 300),
 )
-def test_every_span_in_view_is_in_one_mark_and_there_are_never_too_many(
+def test_every_span_in_view_is_in_one_box_and_there_are_never_too_many(
     ends: list[tuple[int, int]], left: int, length: int, width: int
 ) -> None:
     spans = tuple(Span("x", 0, *end, *end, False, False) for end in ends)
     trace: Any = SimpleNamespace(spans=spans, clock_of=lambda _: None)
     right, scale = left + length, width / length
 
-    marks = [
-        mark for lane in lanes_of(trace, "event") for mark in marks_of(lane, 0, left, right, width)
+    boxes = [
+        box for lane in lanes_of(trace, "event") for box in boxes_of(lane, 0, left, right, width)
     ]
 
     inside = [n for n, (start, end) in enumerate(ends) if start <= right and end >= left]
-    assert [n for mark in marks for n in range(mark.first, mark.last)] == inside
-    assert len(marks) <= width / 3 * 2 + 3
-    for mark in marks:
-        start, end = ends[mark.first][0], ends[mark.last - 1][1]
-        assert mark.left == pytest.approx(min(max((start - left) * scale, -1), width + 1))
-        assert mark.right >= min(max((end - left) * scale, -1), width + 1) - 1e-6
-        assert mark.right - mark.left >= 3 - 1e-6
-        if mark.last - mark.first > 1:
-            assert all((e - s) * scale < 3.001 for s, e in ends[mark.first + 1 : mark.last - 1])
+    assert [n for box in boxes for n in range(box.first, box.last)] == inside
+    assert len(boxes) <= width / 3 * 2 + 3
+    for box in boxes:
+        start, end = ends[box.first][0], ends[box.last - 1][1]
+        assert box.left == pytest.approx(min(max((start - left) * scale, -1), width + 1))
+        assert box.right >= min(max((end - left) * scale, -1), width + 1) - 1e-6
+        assert box.right - box.left >= 3 - 1e-6
+        if box.last - box.first > 1:
+            assert all((e - s) * scale < 3.001 for s, e in ends[box.first + 1 : box.last - 1])
 
 
 class Strip:
@@ -94,7 +94,7 @@ class Strip:
 
     def __init__(self, root: tk.Tk) -> None:
         self.root = root
-        self.state = State(InlineJobs(held={"convert"}), Settings())
+        self.state = State(InlineJobs(held={"convert"}), WindowSettings())
         self.state.plot_px = (WIDTH, 400)
         apply_theme(root, "light")
         self.lanes = Lanes(root, self.state)
@@ -110,7 +110,7 @@ class Strip:
         self.root.update()
 
     def texts(self) -> list[str]:
-        return [self.option(item, "text") for item in self.canvas.find_withtag("words")]
+        return [self.option(item, "text") for item in self.canvas.find_withtag("names")]
 
     def texts_at_rest(self) -> list[str]:
         """What it says once it was drawn for the view as it is."""
@@ -123,7 +123,7 @@ class Strip:
 
     def at(self, place: int) -> tuple[int, int]:
         """The middle of the mark that is in this place."""
-        item = list(self.lanes._marks)[place]
+        item = list(self.lanes._boxes)[place]
         left, top, right, bottom = self.canvas.coords(item)
         return round((left + right) / 2), round((top + bottom) / 2)
 
@@ -145,9 +145,9 @@ def test_a_span_is_drawn_where_it_is(strip: Strip, tmp_path: Path) -> None:
     strip.state.set_look(axis="time")
     strip.root.update()
 
-    (mark,) = strip.lanes._marks.values()
-    assert mark.left == pytest.approx(strip.state.pixel_of(200, 0)[0])
-    assert mark.right == pytest.approx(strip.state.pixel_of(600, 0)[0])
+    (box,) = strip.lanes._boxes.values()
+    assert box.left == pytest.approx(strip.state.pixel_of(200, 0)[0])
+    assert box.right == pytest.approx(strip.state.pixel_of(600, 0)[0])
     assert strip.texts() == ["step 1"]
 
 
@@ -155,9 +155,9 @@ def test_a_span_is_drawn_where_it_is(strip: Strip, tmp_path: Path) -> None:
 def test_on_an_axis_of_events_it_has_its_events(strip: Strip, tmp_path: Path) -> None:
     strip.open(_plain(ONE), tmp_path)
 
-    (mark,) = strip.lanes._marks.values()
-    assert mark.left == pytest.approx(strip.state.pixel_of(20, 0)[0])
-    assert mark.right == pytest.approx(strip.state.pixel_of(61, 0)[0])
+    (box,) = strip.lanes._boxes.values()
+    assert box.left == pytest.approx(strip.state.pixel_of(20, 0)[0])
+    assert box.right == pytest.approx(strip.state.pixel_of(61, 0)[0])
 
 
 @pytest.mark.gui
@@ -172,9 +172,9 @@ def test_on_a_shortened_clock_it_is_where_that_shows_it(strip: Strip, tmp_path: 
     clock = strip.state.clock
     assert clock is not None
     assert clock.gaps
-    (mark,) = strip.lanes._marks.values()
-    assert mark.left == pytest.approx(strip.state.pixel_of(clock.at(50), 0)[0])
-    assert mark.right == pytest.approx(strip.state.pixel_of(clock.at(70), 0)[0])
+    (box,) = strip.lanes._boxes.values()
+    assert box.left == pytest.approx(strip.state.pixel_of(clock.at(50), 0)[0])
+    assert box.right == pytest.approx(strip.state.pixel_of(clock.at(70), 0)[0])
 
 
 @pytest.mark.gui
@@ -182,9 +182,9 @@ def test_it_follows_the_view_and_cuts_names_that_do_not_fit(strip: Strip, tmp_pa
     strip.open(_plain([("a rather long name", stage, at) for _, stage, at in ONE]), tmp_path)
     whole = strip.texts()
 
-    strip.state.go(View(0, 30, 0, 1000))
+    strip.state.go(Viewport(0, 30, 0, 1000))
     far_right = strip.texts_at_rest()
-    strip.state.go(View(0, 23, 0, 1000))
+    strip.state.go(Viewport(0, 23, 0, 1000))
     narrow = strip.texts_at_rest()
 
     assert whole == far_right == ["a rather long name"]
@@ -194,13 +194,13 @@ def test_it_follows_the_view_and_cuts_names_that_do_not_fit(strip: Strip, tmp_pa
 @pytest.mark.gui
 def test_in_a_motion_it_moves_along_before_it_is_drawn_anew(strip: Strip, tmp_path: Path) -> None:
     strip.open(_plain(ONE), tmp_path)
-    strip.state.go(View(10, 60, 0, 1000))
+    strip.state.go(Viewport(10, 60, 0, 1000))
     strip.texts_at_rest()
-    (item,) = strip.lanes._marks
+    (item,) = strip.lanes._boxes
     left, _, right, _ = strip.lanes._canvas.coords(item)
 
-    strip.state.move_to(View(15, 65, 0, 1000))
-    strip.state.move_to(View(20, 70, 0, 1000))
+    strip.state.move_to(Viewport(15, 65, 0, 1000))
+    strip.state.move_to(Viewport(20, 70, 0, 1000))
 
     by = -10 * strip.lanes._canvas.winfo_width() / 50
     moved = strip.lanes._canvas.coords(item)
@@ -234,7 +234,10 @@ def test_a_tip_tells_name_and_duration(strip: Strip, tmp_path: Path) -> None:
         tips.append(strip.lanes._tip.text)
     strip.canvas.event_generate("<Leave>")
 
-    assert tips == ["step 1\n400 µs · 41 events", "open\nat least 190 µs · 20 events"]
+    assert tips == [
+        "step 1\n400 µs · 41 events\nclick to zoom in",
+        "open\nat least 190 µs · 20 events\nclick to zoom in",
+    ]
     assert strip.lanes._tip.text == ""
 
 
@@ -256,8 +259,8 @@ def test_between_spans_there_is_nothing_to_click(strip: Strip, tmp_path: Path) -
 def test_of_many_lanes_it_is_told_how_many_are_not_shown(strip: Strip, tmp_path: Path) -> None:
     strip.open(_plain(_nested(9)), tmp_path)
 
-    assert {mark.lane for mark in strip.lanes._marks.values()} == set(range(MOST_LANES))
-    assert "+3 lanes" in strip.texts()
+    assert {box.lane for box in strip.lanes._boxes.values()} == set(range(MAX_LANES))
+    assert "3 more lanes" in strip.texts()
 
 
 @pytest.mark.gui
@@ -270,9 +273,9 @@ def test_very_many_are_told_as_a_number(strip: Strip, tmp_path: Path) -> None:
 
     strip.canvas.event_generate("<Motion>", x=x, y=y)
 
-    assert len(strip.lanes._marks) == 1
+    assert len(strip.lanes._boxes) == 1
     assert strip.texts() == ["49,550 spans"]
-    assert strip.lanes._tip.text == "49,550 spans: zoom in to tell them apart"
+    assert strip.lanes._tip.text == "49,550 spans\nclick to zoom in"
 
 
 @pytest.mark.gui
@@ -298,6 +301,6 @@ def test_colours_follow_the_theme(strip: Strip, tmp_path: Path) -> None:
     strip.root.update()
 
     colors = palette_of("dark")
-    (item,) = strip.lanes._marks
+    (item,) = strip.lanes._boxes
     assert strip.canvas.cget("background") == colors.background
     assert strip.option(item, "fill") == colors.border

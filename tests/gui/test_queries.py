@@ -12,7 +12,7 @@ from snapviewer.gui import queries as queries_module
 from snapviewer.gui import state as state_module
 from snapviewer.gui.panes.schema import EXAMPLES, TABLES
 from snapviewer.gui.queries import Queries
-from snapviewer.gui.settings import Settings
+from snapviewer.gui.settings import WindowSettings
 from snapviewer.gui.state import State
 from support import hostile
 from support.inline_jobs import InlineJobs
@@ -37,7 +37,7 @@ def _alloc(place: int) -> dict[str, Any]:
 
 
 def _opened(path: Path, **options: Any) -> State:
-    state = State(InlineJobs(**options), Settings())
+    state = State(InlineJobs(**options), WindowSettings())
     state.open(path)
     assert state.notice is None
     return state
@@ -85,7 +85,7 @@ def test_what_is_asked_again_is_remembered_once_and_on_top(small: Path) -> None:
 def test_nothing_is_asked_without_words_or_without_a_file(small: Path) -> None:
     state = _opened(small)
     state.queries.run(" \n ")
-    closed = State(InlineJobs(), Settings())
+    closed = State(InlineJobs(), WindowSettings())
     closed.queries.run("select 1")
 
     assert (state.queries.answer, state.queries.history) == (None, [])

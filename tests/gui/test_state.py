@@ -7,16 +7,18 @@ import pickle
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
 
 from snapviewer import demo
-from snapviewer.gui.settings import Settings, load_settings, save_settings
+from snapviewer.gui.dialogs import FILTER_SYNTAX
+from snapviewer.gui.labels import event_label
+from snapviewer.gui.settings import WindowSettings, load_settings, save_settings
 from snapviewer.gui.state import State
 from snapviewer.gui.values import Topic
-from snapviewer.gui.views import View
-from snapviewer.gui.windows import FILTER_HELP
+from snapviewer.gui.viewport import Viewport
 from support import hostile
 from support.inline_jobs import InlineJobs
 
@@ -53,7 +55,7 @@ def made(
     path: Path, jobs: InlineJobs | None = None, now: Callable[[], float] | None = None
 ) -> State:
     """A state with a file opened, and a plot to show it on."""
-    state = State(jobs or InlineJobs(held={"convert"}), Settings(), now=now or Clock())
+    state = State(jobs or InlineJobs(held={"convert"}), WindowSettings(), now=now or Clock())
     state.plot_px = PLOT
     state.open(path)
     return state
@@ -81,8 +83,8 @@ def test_a_file_opens_whole_with_its_largest_device_and_the_cursor_at_the_peak(
     assert state.view == state.world.whole()
     assert state.device is not None
     assert state.cursor == state.device.peak_event
-    assert state.moment is not None
-    assert state.moment.total_bytes == state.device.peak_bytes
+    assert state.alive is not None
+    assert state.alive.total_bytes == state.device.peak_bytes
     assert state.settings.recent == [str(training)]
     assert state.notice is None
 
@@ -99,7 +101,7 @@ def test_a_file_that_is_no_snapshot_is_told_of_and_what_was_open_stays(
     assert state.document is not None
     assert state.document.path == training
     assert state.notice is not None
-    assert state.notice.text.startswith("other.txt was not opened: ")
+    assert state.notice.text.startswith("Could not open other.txt: ")
     assert state.settings.recent == [str(training)]
 
 
@@ -155,7 +157,7 @@ def test_escape_takes_back_one_thing_after_the_other(training: Path) -> None:
     state = made(training)
     state.set_filter("size>=1MiB", "only")
     state.select(3)
-    state.tell("something")
+    state.notify("something")
 
     state.clear()
     assert (state.notice, state.selection, state.filter.mode) == (None, 3, "only")
@@ -181,9 +183,9 @@ def test_a_device_without_events_has_one_moment(tmp_path: Path) -> None:
     assert state.trace is not None
     assert state.trace.events == 0
     assert state.view.x_span == (0.0, 1.0) or state.view.width >= 1
-    assert state.moment is not None
+    assert state.alive is not None
     assert state.device is not None
-    assert state.moment.total_bytes == state.device.peak_bytes
+    assert state.alive.total_bytes == state.device.peak_bytes
 
 
 def test_choosing_another_device_shows_it_whole(training: Path) -> None:
@@ -205,7 +207,7 @@ def test_choosing_another_device_shows_it_whole(training: Path) -> None:
 
 def test_panning_by_pixels_moves_by_as_much_as_they_show(training: Path) -> None:
     state = made(training)
-    state.go(View(1000, 2000, 0, state.world.high / 2))
+    state.go(Viewport(1000, 2000, 0, state.world.high / 2))
 
     state.pan_px(80, 40)
 
@@ -225,7 +227,7 @@ def test_zooming_keeps_what_is_under_the_pointer(training: Path) -> None:
 
 def test_pixels_and_places_are_inverse(training: Path) -> None:
     state = made(training)
-    state.go(View(100, 300, 10**8, 2 * 10**9))
+    state.go(Viewport(100, 300, 10**8, 2 * 10**9))
 
     assert state.pixel_of(*state.point_of(123, 45)) == pytest.approx((123, 45))
 
@@ -251,10 +253,10 @@ def test_going_back_undoes_a_whole_motion_but_separate_ones_apart(training: Path
 
 def test_a_box_is_zoomed_to_whichever_corner_came_first(training: Path) -> None:
     state = made(training)
-    left, high = state.point_of(100, 50)
-    right, low = state.point_of(300, 150)
+    left, high = state.point_of(100, 250)
+    right, low = state.point_of(300, 350)
 
-    state.zoom_to_box((300, 150, 100, 50))
+    state.zoom_to_box((300, 350, 100, 250))
 
     view = state.view
     assert (view.left, view.right, view.low, view.high) == pytest.approx((left, right, low, high))
@@ -289,7 +291,7 @@ def test_out_of_memory_events_are_visited_one_after_the_other(crowded: Path) -> 
 
 def test_another_axis_shows_the_same_events(training: Path) -> None:
     state = made(training)
-    state.go(View(1000, 2000, 0, 10**9))
+    state.go(Viewport(1000, 2000, 0, 10**9))
 
     state.set_look(axis="time")
     first, last = state.visible_events()
@@ -301,30 +303,73 @@ def test_another_axis_shows_the_same_events(training: Path) -> None:
     assert state.view.x_span == pytest.approx((1000, 2000), abs=20)
 
 
+# Zooming does not lead into the background
+
+
+@pytest.mark.parametrize("axis", ["event", "time"])
+def test_zooming_in_above_the_memory_keeps_some_of_it_in_view(
+    training: Path, axis: Literal["event", "time"]
+) -> None:
+    state = made(training)
+    state.set_look(axis=axis)
+    assert state.timeline is not None
+    x_px, _ = state.pixel_of(state.world.right * 0.05, 0)
+
+    for _ in range(30):
+        state.zoom(0.8, 0.8, x_px=x_px, y_px=10)
+
+        first, last = state.visible_events()
+        highest = int(state.timeline.totals[first:last].max())
+        assert state.view.low < highest
+    assert state.view.height < state.world.high / 100, "it did zoom in"
+
+
+def test_a_box_drawn_in_the_background_shows_the_memory_below_it(training: Path) -> None:
+    state = made(training)
+    assert state.timeline is not None
+
+    state.zoom_to_box((2, 2, 12, 12))
+
+    first, last = state.visible_events()
+    assert state.view.low < int(state.timeline.totals[first:last].max()) <= state.view.high
+
+
+def test_panning_may_lead_into_the_background_and_back(training: Path) -> None:
+    state = made(training)
+    state.go(Viewport(0, 100, 0, state.world.high / 10))
+    before = state.view
+
+    state.pan_px(0, 2000)
+    state.pan_px(0, -2000)
+
+    assert state.view.low == before.low
+    assert state.view.high == pytest.approx(before.high)
+
+
 # Selecting
 
 
 def test_selecting_tells_what_is_known_of_it(training: Path) -> None:
     state = made(training)
-    counter = heard(state, "selection", "facts")
+    counter = heard(state, "selection", "details")
 
     state.select(5)
 
     assert state.selection == 5
-    assert state.facts is not None
+    assert state.allocation_details is not None
     assert state.device is not None
-    assert state.facts.size_bytes == state.device.allocations.size[5]
+    assert state.allocation_details.size_bytes == state.device.allocations.size[5]
     assert counter["selection"] == 1
     state.clear()
     assert state.selection is None
-    assert state.facts is None
+    assert state.allocation_details is None
 
 
 def test_what_is_revealed_is_in_view_at_the_same_scale(training: Path) -> None:
     state = made(training)
     assert state.device is not None
     a = state.device.allocations
-    state.go(View(0, 300, 0, 10**9))
+    state.go(Viewport(0, 300, 0, 10**9))
     late = int(np.argmax(a.alloc_event))
 
     state.select(late, reveal=True)
@@ -398,13 +443,79 @@ def test_only_matches_are_stacked_and_fill_the_height(training: Path) -> None:
     assert state.timeline.shown == state.filter.matches.count
     assert state.dimmed() is None
     assert state.view.high == pytest.approx(state.world.high)
-    assert state.moment is not None
-    assert state.moment.total_bytes <= state.timeline.peak_bytes
+    assert state.alive is not None
+    assert state.alive.total_bytes <= state.timeline.peak_bytes
 
     state.clear_filter()
     assert state.device is not None
     assert state.timeline.shown == len(state.device.allocations)
     assert state.view.high == pytest.approx(state.world.high)
+
+
+def test_older_allocations_are_hidden_with_any_filter(training: Path) -> None:
+    state = made(training)
+    assert state.device is not None
+    assert state.timeline is not None
+    a = state.device.allocations
+    is_recorded, is_large = a.alloc_event >= 0, a.size >= 2**20
+    assert not is_recorded.all()
+
+    state.toggle_recorded_only()
+    assert state.timeline.shown == np.count_nonzero(is_recorded)
+    assert state.view.high == pytest.approx(state.world.high), "what is left fills the height"
+    assert state.visible().tolist() == np.flatnonzero(is_recorded).tolist()
+    state.set_filter("size>=1MiB")
+    assert state.filter.matches is not None
+    assert state.filter.matches.count == np.count_nonzero(is_recorded & is_large)
+    assert state.timeline.shown == np.count_nonzero(is_recorded), "the others are only dimmed"
+    state.set_filter("size>=1MiB", "only")
+    assert state.timeline.shown == np.count_nonzero(is_recorded & is_large)
+    state.clear_filter()
+    state.toggle_recorded_only()
+    assert state.timeline.shown == len(a)
+
+
+def test_nothing_is_hidden_where_nothing_is_older_than_the_recording(tmp_path: Path) -> None:
+    path = tmp_path / "fresh.pickle"
+    trace = [{"action": "alloc", "addr": 512, "size": 8, "stream": 0, "frames": []}]
+    path.write_bytes(pickle.dumps({"device_traces": [trace], "segments": []}))
+    state = made(path)
+
+    state.toggle_recorded_only()
+
+    assert not state.filter.recorded_only
+    assert state.notice is not None
+    assert state.notice.text == "No allocation of this device is older than the recording."
+
+
+def test_another_file_shows_its_older_allocations(training: Path, crowded: Path) -> None:
+    state = made(training)
+    state.toggle_recorded_only()
+
+    state.open(crowded)
+
+    assert not state.filter.recorded_only
+    assert state.timeline is not None
+    assert state.device is not None
+    assert state.timeline.shown == len(state.device.allocations)
+
+
+def test_the_filter_of_the_selections_stack_is_its_line_of_code(training: Path) -> None:
+    state = made(training)
+    assert state.device is not None
+    assert state.document is not None
+    assert state.timeline is not None
+    a = state.device.allocations
+    which = next(n for n, stack in enumerate(a.stack.tolist()) if stack and a.alloc_event[n] > 100)
+    state.select(which)
+
+    state.filter_same_stack()
+
+    line = state.document.line_of(int(a.stack[which])).split()[0]
+    assert state.filter.text.strip('"').startswith(line)
+    assert state.timeline.shown == np.count_nonzero(a.stack == a.stack[which])
+    state.filter_same_stack()
+    assert state.filter.text == ""
 
 
 def test_the_newest_filter_wins(training: Path) -> None:
@@ -437,7 +548,7 @@ def test_visible_is_what_is_alive_in_view_and_shown(training: Path) -> None:
     state = made(training)
     assert state.device is not None
     a = state.device.allocations
-    state.go(View(1000, 1200, 0, state.world.high))
+    state.go(Viewport(1000, 1200, 0, state.world.high))
     first, last = state.visible_events()
     assert (first, last) == (1000, 1200)
 
@@ -449,7 +560,7 @@ def test_visible_is_what_is_alive_in_view_and_shown(training: Path) -> None:
     assert state.visible().tolist() == alive
 
     state.set_filter("size>=1MiB", "only")
-    state.go(View(1000, 1200, 0, state.world.high))
+    state.go(Viewport(1000, 1200, 0, state.world.high))
     assert state.visible().tolist() == [i for i in alive if a.size[i] >= 2**20]
 
 
@@ -458,26 +569,53 @@ def test_visible_is_what_is_alive_in_view_and_shown(training: Path) -> None:
 
 def test_settings_come_back_and_damaged_ones_are_as_in_the_beginning(tmp_path: Path) -> None:
     path = tmp_path / "a" / "window.json"
-    settings = Settings(theme="dark", side_width=333, recent=["x"], queries=["select 1"])
+    settings = WindowSettings(theme="dark", side_width=333, recent=["x"], queries=["select 1"])
     save_settings(settings, path)
     assert load_settings(path) == settings
 
     path.write_text('{"theme": 7, "recent": ["a", 3], "unknown": 1, "side_width": true}')
-    assert load_settings(path) == Settings(recent=["a"])
+    assert load_settings(path) == WindowSettings(recent=["a"])
     path.write_text("{")
-    assert load_settings(path) == Settings()
-    assert load_settings(tmp_path / "nowhere.json") == Settings()
+    assert load_settings(path) == WindowSettings()
+    assert load_settings(tmp_path / "nowhere.json") == WindowSettings()
 
 
 def test_recent_files_have_the_newest_first_and_no_file_twice() -> None:
-    settings = Settings()
+    settings = WindowSettings()
     for name in ("a", "b", "a", *"cdefghijk"):
-        settings.opened(Path(name))
+        settings.add_recent(Path(name))
 
     assert settings.recent == list("kjihgfedca")
 
 
 # What must not be mixed up
+
+
+def test_a_missing_file_is_not_a_recent_one(training: Path, tmp_path: Path) -> None:
+    state = made(training)
+    state.settings.add_recent(tmp_path / "deleted.pickle")
+    state.open(tmp_path / "missing.pickle")
+
+    assert state.settings.recent_files() == [training]
+    assert str(tmp_path / "missing.pickle") not in state.settings.recent
+
+
+def test_the_peak_before_the_first_event_is_the_peak(tmp_path: Path) -> None:
+    path = tmp_path / "falling.pickle"
+    path.write_bytes(pickle.dumps(hostile.falling_snapshot()))
+    state = made(path)
+    assert state.device is not None
+    assert state.device.peak_bytes == state.device.initial_bytes
+    assert (state.device.peak_event, state.cursor) == (-1, -1)
+    assert state.alive is not None
+    assert state.alive.total_bytes == state.device.initial_bytes
+    assert state.world.peak_bytes == state.device.initial_bytes
+
+    state.set_cursor(0)
+    state.go_to_peak()
+
+    assert state.cursor == -1
+    assert event_label(made(path).document.traces[0], -1) == "before the first event"  # type: ignore[union-attr]
 
 
 def test_order_and_filter_changed_together_are_both_seen(training: Path) -> None:
@@ -497,7 +635,7 @@ def test_order_and_filter_changed_together_are_both_seen(training: Path) -> None
     assert sizes == sorted(sizes, reverse=True)
 
 
-@pytest.mark.parametrize("job", ["stack", "facts", "moment", "times"])
+@pytest.mark.parametrize("job", ["stack", "details", "alive", "times"])
 def test_what_was_begun_for_one_device_never_reaches_another(training: Path, job: str) -> None:
     jobs = InlineJobs(held={"convert"})
     state = made(training, jobs)
@@ -513,9 +651,9 @@ def test_what_was_begun_for_one_device_never_reaches_another(training: Path, job
     assert state.timeline is not None
     assert state.timeline.totals.shape == state.device.totals.shape
     assert np.array_equal(state.timeline.totals, state.device.totals)
-    assert state.facts is None
-    assert state.moment is not None
-    assert state.moment.total_bytes == state.device.peak_bytes
+    assert state.allocation_details is None
+    assert state.alive is not None
+    assert state.alive.total_bytes == state.device.peak_bytes
     assert all(one.name == "convert" for one in jobs.running())
 
 
@@ -531,7 +669,7 @@ def test_a_file_without_devices_leaves_nothing_of_the_one_before(
 
     assert state.document is not None
     assert state.document.path == path
-    assert (state.trace, state.timeline, state.moment, state.selection) == (None,) * 4
+    assert (state.trace, state.timeline, state.alive, state.selection) == (None,) * 4
     assert state.look.axis == "event"
     assert state.notice is not None
     state.set_look(color="size")
@@ -563,7 +701,7 @@ def test_a_listener_that_fails_does_not_keep_others_from_hearing(training: Path)
     state.on("notice", lambda: told.append("heard"))
 
     with pytest.raises(LookupError):
-        state.tell("something")
+        state.notify("something")
 
     assert told == ["heard"]
 
@@ -598,5 +736,5 @@ def test_every_filter_that_the_help_shows_is_understood(training: Path) -> None:
     state = made(training)
     assert state.device is not None
 
-    for text, _ in FILTER_HELP:
+    for text, _ in FILTER_SYNTAX:
         state.device.mask(text)

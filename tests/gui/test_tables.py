@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 from snapviewer import SnapshotError
-from snapviewer.gui.background import Background
+from snapviewer.gui.jobs import ThreadJobs
 from snapviewer.gui.panes.at_cursor import AtCursor
 from snapviewer.gui.panes.events_pane import EventsPane
 from snapviewer.gui.panes.sql_pane import SqlPane
 from snapviewer.gui.panes.virtual_table import Column, Rows, VirtualTable
-from snapviewer.gui.settings import Settings
+from snapviewer.gui.settings import WindowSettings
 from snapviewer.gui.state import State
 from snapviewer.gui.theme import apply_theme, palette_of
 from support import hostile
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.gui
 
 MANY = 5_000_000
 ENDLESS = "with recursive c(x) as (select 1 union all select x+1 from c) select count(*) from c"
-PATIENCE_SECONDS = 60
+TIME_LIMIT_SECONDS = 60
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +58,8 @@ def root(app: tk.Tk) -> Iterator[tk.Toplevel]:
 
 @pytest.fixture
 def state(root: tk.Toplevel) -> Iterator[State]:
-    jobs = Background(root)
-    yield State(jobs, Settings())
+    jobs = ThreadJobs(root)
+    yield State(jobs, WindowSettings())
     jobs.stop_all()
 
 
@@ -80,7 +80,7 @@ def busy(tmp_path: Path) -> Path:
 
 def _until(root: tk.Misc, is_so: Callable[[], object]) -> None:
     """Let the window work until something is so."""
-    end = time.monotonic() + PATIENCE_SECONDS
+    end = time.monotonic() + TIME_LIMIT_SECONDS
     while not is_so():
         assert time.monotonic() < end, "it never came to that"
         root.update()
@@ -109,7 +109,7 @@ def _packed(widget: tk.Widget, root: tk.Toplevel) -> None:
 
 def _opened(state: State, root: tk.Toplevel, path: Path) -> None:
     state.open(path)
-    _until(root, lambda: state.moment is not None or state.notice is not None)
+    _until(root, lambda: state.alive is not None or state.notice is not None)
     assert state.notice is None
 
 
@@ -323,7 +323,7 @@ def test_another_cursor_is_another_moment(
     root: tk.Toplevel, state: State, at_cursor: AtCursor
 ) -> None:
     state.set_cursor(5)
-    _until(root, lambda: state.moment is not None and state.moment.event == 5)
+    _until(root, lambda: state.alive is not None and state.alive.event == 5)
     _settled(root)
 
     assert at_cursor.title.cget("text") == "After event 5 · 14.7 KiB in 6 allocations"
@@ -401,6 +401,7 @@ def test_a_double_click_on_a_line_filters_to_it(
     _until(root, lambda: state.filter.matches is not None)
 
     assert state.filter.mode == "highlight"
+    assert state.filter.text == "part_5.py:10", "as a person would type it"
     assert state.filter.matches is not None
     assert (state.filter.matches.count, state.filter.matches.size_bytes) == (10, 50_320)
 
@@ -409,8 +410,8 @@ def test_bars_have_the_colours_of_the_plot_in_both_themes(
     root: tk.Toplevel, state: State, at_cursor: AtCursor
 ) -> None:
     assert state.device is not None
-    assert state.moment is not None
-    largest = state.moment.groups[0].largest
+    assert state.alive is not None
+    largest = state.alive.groups[0].largest
 
     for theme in ("light", "dark"):
         state.set_look(theme=theme)
@@ -418,6 +419,35 @@ def test_bars_have_the_colours_of_the_plot_in_both_themes(
         image = at_cursor.groups.tree.item("0", "image")[0]
         color = tuple(int(part) for part in root.tk.splitlist(root.tk.call(image, "get", 0, 0)))
         assert color == tuple(state.device.colors("stack", theme)[largest])
+
+
+def _bar_lengths(root: tk.Toplevel, table: VirtualTable) -> list[int]:
+    """The lengths of the bars on the screen, in pixels."""
+    lengths = []
+    for item in _items(table):
+        image = table.tree.item(item, "image")[0]
+        width = int(root.tk.call("image", "width", image))
+        drawn = [root.tk.call(image, "transparency", "get", x, 0) for x in range(width)]
+        lengths.append(sum(not int(is_clear) for is_clear in drawn))
+    return lengths
+
+
+def test_the_longest_bar_is_as_wide_as_its_column(
+    root: tk.Toplevel, state: State, at_cursor: AtCursor
+) -> None:
+    table = at_cursor.largest
+    for width in (70, 140):
+        table.tree.column("#0", width=width)
+        table._resize_column(tk.Event())
+        _settled(root)
+
+        lengths = _bar_lengths(root, table)
+        assert width - 12 <= max(lengths) <= width
+        assert lengths == sorted(lengths, reverse=True)
+    shares = _bar_lengths(root, at_cursor.groups)
+    sizes = [group.size_bytes for group in at_cursor._groups]
+    room = int(at_cursor.groups.tree.column("#0", "width")) - at_cursor.groups._beside_bar()
+    assert shares[0] == pytest.approx(room * sizes[0] / sum(sizes), abs=1)
 
 
 # Events
@@ -507,13 +537,13 @@ def test_one_can_step_through_the_events_of_an_action(
     click(events.previous.winfo_rootx() + 8, events.previous.winfo_rooty() + 8)
     _until(root, lambda: state.notice is not None)
     assert state.notice is not None
-    assert state.notice.text == "There is no alloc before this event."
+    assert state.notice.text == "No alloc before this event."
 
 
 def test_a_device_without_events_says_so(root: tk.Toplevel, state: State, tmp_path: Path) -> None:
     pane = EventsPane(root, state)
     _packed(pane, root)
-    assert "once a file is open" in pane.message.cget("text")
+    assert "Open a file" in pane.message.cget("text")
     plain = hostile.small_snapshot() | {"device_traces": [[]]}
     path = tmp_path / "still.pickle"
     path.write_bytes(pickle.dumps(plain))
@@ -548,7 +578,7 @@ def test_events_that_cannot_be_read_are_told_of(
     events.table.refresh()
     _settled(root)
 
-    assert events.message.cget("text") == "The events could not be read: the bundle is damaged"
+    assert events.message.cget("text") == "Could not read the events: the bundle is damaged"
     assert str(events.message.cget("style")) == "Error.TLabel"
 
     trace.device = device
@@ -728,7 +758,7 @@ def test_a_query_before_the_file_is_ready_says_so(
     monkeypatch.setattr(state, "convert", lambda: None)
     pane = SqlPane(root, state)
     _packed(pane, root)
-    assert pane.status.cget("text") == "Open a file to ask about it."
+    assert pane.status.cget("text") == "Open a file to query it."
 
     _opened(state, root, busy)
     pane.write("select 1")

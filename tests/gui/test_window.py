@@ -14,7 +14,7 @@ import pytest
 
 from snapviewer.gui.keys import Direction
 from snapviewer.gui.theme import palette_of
-from snapviewer.gui.views import View
+from snapviewer.gui.viewport import Viewport
 from support.display import RIGHT, drag, key, key_down, key_up, mouse_down, mouse_up, move, wheel
 from support.driver import Driver, holding, real, select_one, type_filter, zoom_in
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.gui
 MIB = 2**20
 
 
-def _shares(view: View, x: float, y: float) -> tuple[float, float]:
+def _shares(view: Viewport, x: float, y: float) -> tuple[float, float]:
     return (x - view.left) / view.width, (y - view.low) / view.height
 
 
@@ -112,7 +112,7 @@ def test_a_held_key_moves_on_smoothly_and_stops_when_it_is_released(
     driver: Driver, name: str
 ) -> None:
     start = zoom_in(driver)
-    seen: list[View] = []
+    seen: list[Viewport] = []
     driver.state.on("view", lambda: seen.append(driver.state.view))
     x, y = MOVES[name]
 

@@ -29,12 +29,12 @@ from snapviewer.report.picture.options import PictureOptions
 from snapviewer.report.snapshot.allocation_details import as_text
 from support import hostile, program
 from support.display import click, focus_window, key, screenshot, write, xvfb
-from support.driver import PATIENCE_SECONDS, Driver, real
+from support.driver import TIME_LIMIT_SECONDS, Driver, real
 
 pytestmark = pytest.mark.gui
 
 ROOT = Path(__file__).resolve().parents[2]
-OUTSIDE = {"Open…", "Open a directory…", "Save the picture…", "Quit"}
+OUTSIDE = {"Open…", "Open directory…", "Save picture…", "Quit"}
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +143,7 @@ def test_reading_tells_how_far_it_is_and_can_be_cancelled(
     driver: Driver, long: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _slow(monkeypatch)
-    before, view, loading = driver.document, driver.state.view, driver.window.cover._loading
+    before, view, loading = driver.document, driver.state.view, driver.window.overlay._loading
 
     driver.state.open(long)
     driver.until(lambda: float(loading._bar.cget("value")) > 0)
@@ -195,7 +195,7 @@ def test_another_file_that_is_opened_meanwhile_wins(
     driver.done()
 
     assert driver.document.name == "small.pickle"
-    assert not driver.window.cover._loading.winfo_ismapped()
+    assert not driver.window.overlay._loading.winfo_ismapped()
 
 
 def test_recent_files_are_in_the_menu(driver: Driver, small_demo: Path, demo: Path) -> None:
@@ -283,10 +283,10 @@ def test_what_is_no_snapshot_is_told_of_and_what_was_open_stays(
 
     driver.open(path)
 
-    assert driver.notice.startswith("bad.pickle was not opened: ")
+    assert driver.notice.startswith("Could not open bad.pickle: ")
     assert words in driver.notice
     assert "Traceback" not in driver.notice
-    notice, area = driver.window.cover._notice, driver.window.area
+    notice, area = driver.window.overlay._notice, driver.window.area
     assert notice.winfo_ismapped()
     assert notice.winfo_x() >= 0
     assert notice.winfo_x() + notice.winfo_width() <= area.winfo_width()
@@ -314,11 +314,11 @@ def _press_every_key(driver: Driver) -> None:
 
 EMPTY_TRACE: dict[str, list[Any]] = {"segments": [], "device_traces": [[]]}
 STRANGE: dict[str, tuple[Any, str, str]] = {
-    "an empty trace": (EMPTY_TRACE, "GPU 0 (empty)", "one moment: there are no events"),
+    "an empty trace": (EMPTY_TRACE, "GPU 0 (empty)", "no events recorded"),
     "segments only": (
         hostile.small_snapshot()["segments"],
         "GPU 0",
-        "one moment: there are no events",
+        "no events recorded",
     ),
     "one of each": (hostile.small_snapshot(), "GPU 0", "event 2 of 7"),
 }
@@ -335,7 +335,7 @@ def test_a_strange_snapshot_is_shown_as_far_as_it_goes(
 
     assert driver.notice == ""
     assert driver.window.toolbar._device._box.get() == device
-    assert driver.window.status._where.cget("text").startswith(where)
+    assert driver.window.status._event.label.cget("text").startswith(where)
     assert driver.window.status._badge.cget("text")
     driver.assert_drawn()
     for x, y in ((0.5, 0.95), (0.1, 0.2)):
@@ -355,8 +355,8 @@ def test_a_file_without_devices_says_so_and_recent_files_are_offered(
 
     driver.open(path)
 
-    assert driver.notice.startswith("There is no device in this file")
-    welcome = driver.window.cover._welcome
+    assert driver.notice.startswith("This file contains no devices")
+    welcome = driver.window.overlay._welcome
     assert welcome.winfo_ismapped()
     _press_every_key(driver)
     assert driver.bugs == []
@@ -378,7 +378,7 @@ def test_a_state_without_a_trace_is_one_moment(driver: Driver) -> None:
     driver.open(real("private-pools-state-only"))
 
     a = driver.device.allocations
-    assert driver.window.status._badge.cget("text").startswith("✓ a state, no trace")
+    assert driver.window.status._badge.cget("text").startswith("✓ state only, no trace")
     title = driver.window.side.at_cursor.title.cget("text")
     assert title.startswith("In the snapshot")
     assert f"{len(a):,} allocations" in title
@@ -403,7 +403,7 @@ def test_the_picture_is_saved_as_it_is_shown(driver: Driver, tmp_path: Path) -> 
     driver.window.save_picture_to(path)
     driver.until(lambda: driver.notice)
 
-    assert driver.notice == "Saved saved.png"
+    assert driver.notice == "Saved saved.png."
     width, height = driver.state.plot_px
     options = PictureOptions(
         size=(max(width, 900), max(height, 500)),
@@ -423,7 +423,7 @@ def test_the_picture_is_saved_as_it_is_shown(driver: Driver, tmp_path: Path) -> 
 def test_where_to_save_is_asked(driver: Driver, tmp_path: Path) -> None:
     _in_dialog(driver, str(tmp_path / "asked.png"))
     key("ctrl+s")
-    driver.until(lambda: driver.notice == "Saved asked.png")
+    driver.until(lambda: driver.notice == "Saved asked.png.")
 
     assert (tmp_path / "asked.png").read_bytes().startswith(b"\x89PNG")
 
@@ -432,14 +432,14 @@ def test_a_picture_that_cannot_be_saved_is_told_of(driver: Driver, tmp_path: Pat
     driver.window.save_picture_to(tmp_path / "nowhere" / "saved.png")
     driver.until(lambda: driver.notice)
 
-    assert driver.notice.startswith("The picture was not saved: ")
-    assert driver.window.cover._notice.winfo_ismapped()
+    assert driver.notice.startswith("Could not save the picture: ")
+    assert driver.window.overlay._notice.winfo_ismapped()
 
 
 def test_details_are_copied(driver: Driver) -> None:
     key("ctrl+shift+c")
     driver.settle()
-    assert driver.notice == "Select an allocation first: click it."
+    assert driver.notice == "Click an allocation to select it first."
     x, y, _ = driver.pixel_with(lambda _: True)
     click(*driver.at(x, y))
     driver.done()
@@ -447,8 +447,8 @@ def test_details_are_copied(driver: Driver) -> None:
     key("ctrl+shift+c")
     driver.settle()
 
-    assert driver.state.facts is not None
-    assert driver.root.clipboard_get() == as_text(driver.state.facts)
+    assert driver.state.allocation_details is not None
+    assert driver.root.clipboard_get() == as_text(driver.state.allocation_details)
     assert driver.notice == "Copied the details."
 
 
@@ -517,7 +517,7 @@ def test_the_command_line_opens_files_and_the_window_remembers(
 
 def _until_dark() -> None:
     """Wait until the window is seen to be dark, left of the plot."""
-    end = monotonic() + PATIENCE_SECONDS
+    end = monotonic() + TIME_LIMIT_SECONDS
     while screenshot().getpixel((10, 400)) != _rgb(palette_of("dark").background):
         assert monotonic() < end, "it never became dark"
         sleep(0.02)
@@ -536,6 +536,24 @@ def test_gui_py_with_its_old_options_has_a_plot_of_that_size(
     assert told["title"] == "small – snapviewer"
     assert told["differing"] == 0
     assert told["recent"] == [str(small_demo / "small")]
+
+
+@pytest.mark.parametrize("screen", [(1920, 1080), (1024, 700)])
+def test_the_window_is_never_larger_than_the_screen(
+    config: Path, demo: Path, screen: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with xvfb(size=screen) as name:
+        monkeypatch.setenv("DISPLAY", name)
+        told = _watched("--res", "2400", "1000", demo)
+
+    left, top, right, bottom = told["outer"]
+    assert (left, top) >= (0, 0)
+    assert right <= screen[0]
+    assert bottom <= screen[1]
+    assert right >= screen[0] - 2, "the plot takes what there is"
+    assert bottom >= screen[1] - 2
+    assert told["cut_off"] == []
+    assert told["differing"] == 0
 
 
 def test_on_a_screen_of_twice_the_density_everything_is_twice_as_large(
@@ -567,7 +585,8 @@ def test_a_file_that_is_not_there_opens_a_window_that_says_so(
 ) -> None:
     told = _watched(tmp_path / "none.pickle")
 
-    assert told["notice"].startswith("none.pickle was not opened: No such file")
+    assert told["notice"].startswith("Could not open none.pickle: No such file")
+    assert told["recent"] == []
     assert told["title"] == "snapviewer"
 
 

@@ -10,7 +10,8 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from snapviewer.gui.words import alive_text, clock_text
+from snapviewer.gui.labels import lifetime_label, time_of_day
+from snapviewer.gui.theme import palette_of
 from snapviewer.report.picture.options import Coloring, Order
 from snapviewer.text.units import format_bytes, format_duration
 from support.display import RIGHT, click, drag, key, move, screenshot, write
@@ -44,7 +45,7 @@ def test_the_pointer_is_told_size_lifetime_and_line(driver: Driver) -> None:
 
     first, second = driver.plot._tip.text.splitlines()
     size = format_bytes(int(a.size[allocation]))
-    assert first == f"{size}  ·  {alive_text(driver.trace, allocation)}"
+    assert first == f"{size}  ·  {lifetime_label(driver.trace, allocation)}"
     assert second == own(allocation)[0], "the innermost line of one's own code"
     pointer = driver.state.pointer
     assert pointer is not None
@@ -104,9 +105,9 @@ def test_the_status_line_tells_of_the_pointer(driver: Driver) -> None:
     status, pointer = driver.window.status, driver.state.pointer
     assert pointer is not None
     total = int(driver.device.totals[pointer.event])
-    assert status._where.cget("text").startswith(f"event {pointer.event:,} of 9,000")
-    assert status._alive.cget("text") == f"{format_bytes(total)} live"
-    assert status._under.cget("text") == f"pointer at {format_bytes(pointer.byte)}"
+    assert status._event.label.cget("text").startswith(f"event {pointer.event:,} of 9,000")
+    assert status._live.label.cget("text") == f"{format_bytes(total)} live"
+    assert status._height.label.cget("text") == f"pointer at {format_bytes(pointer.byte)}"
 
 
 def test_a_click_selects_and_fills_the_details(driver: Driver) -> None:
@@ -140,6 +141,23 @@ def test_a_click_beside_everything_selects_nothing(driver: Driver) -> None:
     assert driver.state.selection is None
 
 
+def test_a_click_on_the_background_moves_the_cursor(driver: Driver) -> None:
+    select_one(driver)
+    driver.done()
+    assert tab_of(driver) == 0
+    x, y = driver.spot(0.31, 0.02)
+    assert driver.image().ids[y, x] == BACKGROUND
+
+    click(*driver.at(x, y))
+    driver.done()
+
+    assert driver.state.cursor == int(driver.image().events[x])
+    assert driver.state.alive is not None
+    assert driver.state.alive.event == driver.state.cursor
+    assert driver.state.selection is None
+    assert tab_of(driver) == 1, "the live allocations there are in front"
+
+
 def test_a_right_click_tells_memory_and_time(driver: Driver) -> None:
     place = driver.spot(0.31, 0.5)
 
@@ -154,9 +172,9 @@ def test_a_right_click_tells_memory_and_time(driver: Driver) -> None:
     per_pixel = driver.state.view.width / driver.state.plot_px[0]
     assert abs(event - driver.state.point_of(*place)[0]) <= per_pixel + 1
     assert driver.state.cursor == event, "the cursor is there"
-    assert f"{format_bytes(int(device.totals[event]))} alive" in text
+    assert f"{format_bytes(int(device.totals[event]))} live" in text
     assert f"{format_duration(clock.at(event))} after the first" in text
-    assert clock_text(clock.start_us + clock.at(event)) in text
+    assert time_of_day(clock.start_us + clock.at(event)) in text
     byte = int(driver.state.point_of(place[0] + 0.5, place[1] + 0.5)[1])
     assert f"at {format_bytes(byte)}" in text
     assert trace.unix_us_of(event) == clock.start_us + clock.at(event)
@@ -177,7 +195,7 @@ def test_escape_clears_what_is_told_and_selected(driver: Driver) -> None:
 
     assert driver.plot._tip.text == ""
     assert driver.state.selection is None
-    assert driver.state.facts is None
+    assert driver.state.allocation_details is None
 
 
 def test_f_shows_all_of_the_selection(driver: Driver) -> None:
@@ -222,7 +240,7 @@ def test_brackets_go_through_the_allocations_of_a_stack(driver: Driver) -> None:
     assert seen == [same[2], same[3], same[2], same[1], same[0]]
     key("bracketleft")
     driver.settle()
-    assert driver.notice == "This is the first allocation of its stack."
+    assert driver.notice == "This is the first allocation with its call stack."
 
 
 # The overview
@@ -368,7 +386,7 @@ def test_a_filter_that_is_typed_counts_and_dims(driver: Driver) -> None:
     count, size = int(mask.sum()), int(a.size[mask].sum())
     bar = driver.window.toolbar.filter
     assert count > 0
-    assert bar._count.cget("text") == f"{count:,} match  ·  {format_bytes(size)}"
+    assert bar._count.cget("text") == f"{count:,}  ·  {format_bytes(size)}"
     matches = driver.state.filter.matches
     assert matches is not None
     assert (matches.mask == mask).all()
@@ -384,7 +402,7 @@ def test_m_and_the_switch_stack_only_matches(driver: Driver) -> None:
     shown, button = driver.timeline.shown, driver.window.toolbar.filter._mode
 
     assert shown == int((a.size >= MIB).sum()) < len(a)
-    assert button.cget("text") == "only these"
+    assert button.cget("text") == "show only"
     click(*driver.middle(button))
     driver.done()
     assert driver.state.filter.mode == "highlight"
@@ -471,10 +489,64 @@ def test_terms_can_be_chosen_from_a_menu(driver: Driver) -> None:
     assert driver.state.filter.text == "size>=1MiB"
 
 
+def test_h_and_the_switch_hide_older_allocations(driver: Driver) -> None:
+    a, switch = driver.device.allocations, driver.window.toolbar.filter.older
+
+    key("h")
+    driver.done()
+    assert driver.timeline.shown == np.count_nonzero(a.alloc_event >= 0) < len(a)
+    assert switch.instate(["selected"])
+    assert driver.plot._peak.cget("text").startswith("peak shown ")
+    subtitle = str(driver.window.side.at_cursor.subtitle.cget("text"))
+    assert "Without allocations older than the recording" in subtitle
+    driver.away()
+    driver.assert_drawn()
+
+    click(*driver.middle(switch))
+    driver.done()
+    assert driver.timeline.shown == len(a)
+    assert not switch.instate(["selected"])
+
+
+@pytest.mark.parametrize("size", ["1800x900", "1300x800", "900x600"])
+def test_the_hint_in_the_filter_fits_its_entry(driver: Driver, size: str) -> None:
+    driver.root.geometry(size)
+    driver.settle()
+
+    entry, hint = driver.window.toolbar.filter.entry, driver.window.toolbar.filter._hint
+    assert str(hint.cget("text")).startswith("Filter")
+    assert hint.winfo_width() >= hint.winfo_reqwidth()
+    assert hint.winfo_x() + hint.winfo_width() <= entry.winfo_width()
+    driver.away()
+    driver.assert_drawn()
+
+
+@pytest.mark.parametrize("x_share", [0.0, 0.25, 0.5, 0.75, 1.0])
+@pytest.mark.parametrize("y_share", [0.0, 1.0])
+def test_long_tips_are_not_clipped_in_a_small_window(
+    driver: Driver, x_share: float, y_share: float
+) -> None:
+    driver.root.geometry("900x600")
+    driver.settle()
+    plot, tip = driver.plot.widget, driver.plot._tip
+    x, y = driver.spot(x_share, y_share)
+
+    tip.show("attention " * 60, x, y, palette_of("light"))
+    driver.settle()
+
+    label = tip.label
+    assert label.winfo_x() >= 0
+    assert label.winfo_x() + label.winfo_width() <= plot.winfo_width()
+    assert label.winfo_y() >= 0
+    assert label.winfo_y() + label.winfo_height() <= plot.winfo_height()
+    assert label.winfo_height() >= label.winfo_reqheight()
+    tip.hide()
+
+
 def test_k_shows_what_the_selections_stack_made_and_l_what_is_alive(driver: Driver) -> None:
     key("k")
     driver.settle()
-    assert driver.notice == "Select an allocation first: click it."
+    assert driver.notice == "Click an allocation to select it first."
     x, y, allocation = driver.pixel_with(_has_stack(driver))
     click(*driver.at(x, y))
     driver.done()

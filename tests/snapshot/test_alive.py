@@ -162,7 +162,7 @@ def test_an_event_that_reuses_an_address_leads_to_what_it_made(tmp_path: Path) -
     assert device.allocations.size[which] == 20
 
 
-def test_the_filter_of_a_group_lets_the_group_through(tmp_path: Path) -> None:
+def test_the_filter_of_a_group_matches_the_group(tmp_path: Path) -> None:
     quoted = {"name": 'say "hi"', "filename": "/a (b)/c+.py", "line": 3}
     stacks = [[FORWARD, MAIN], [BACKWARD, MAIN], [FORWARD, WARM_UP], [quoted], [quoted, MAIN], []]
     trace = [_alloc(n, 100 + n, frames) for n, frames in enumerate(stacks * 2)]
@@ -175,21 +175,47 @@ def test_the_filter_of_a_group_lets_the_group_through(tmp_path: Path) -> None:
 
     found = alive_at(device, device.timeline(), len(trace) - 1, line_of)
 
-    filters = {one.line: filter_of(one, snapshot.frames) for one in found.groups}
+    filters = {one.line: filter_of(device, one.stacks, snapshot.frames) for one in found.groups}
     assert filters["none"] == "stack=0"
-    assert filters["forward"] == r'"^forward \(model\.py:7\)$"'
     for one in found.groups:
         shown = device.timeline(where=filters[one.line])
         sizes = device.allocations.size[device.mask(filters[one.line] or "")]
         assert (shown.shown, int(sizes.sum())) == (one.count, one.size_bytes), one.line
 
 
-def test_what_no_filter_describes_has_none() -> None:
-    rest = Group("7 more stacks", 1, 1, 0, ())
-    frameless = Group("none", 1, 1, 0, (2, 9))
+def test_a_filter_reads_as_a_person_would_type_it(tmp_path: Path) -> None:
+    later = {"name": "forward", "filename": "model.py", "line": 70}
+    other = {"name": "main", "filename": "/elsewhere/train.py", "line": 99}
+    operator = {"name": "at::native::add(at::Tensor&)", "filename": "??", "line": 0}
+    stacks = [[BACKWARD, MAIN], [FORWARD, MAIN], [later, MAIN], [other], [operator], [MAIN]]
+    trace = [_alloc(n, 100, frames) for n, frames in enumerate(stacks)]
+    snapshot = _written(tmp_path, trace)
+    device = snapshot.devices[0]
+    stack_of = device.allocations.stack.tolist()
 
-    assert filter_of(rest, lambda _: ()) is None
-    assert filter_of(frameless, lambda _: ()) is None
+    def filter_of_stack(place: int) -> str | None:
+        return filter_of(device, [stack_of[place]], snapshot.frames)
+
+    assert filter_of_stack(0) == "model.py:9"
+    assert filter_of_stack(1) == r'"model.py:7\)"', "model.py:70 is another line"
+    assert filter_of_stack(3) == r'"^main \(/elsewhere/train\.py:99\)$"'
+    assert filter_of_stack(4) == "at::native::add"
+    through = filter_of_stack(5)
+    assert through == f"train.py:99 stack={stack_of[5]}", "others are called from this line"
+    for place in range(len(stacks)):
+        assert device.mask(str(filter_of_stack(place))).tolist() == [
+            stack == stack_of[place] for stack in stack_of
+        ]
+
+
+def test_what_no_filter_describes_has_none(tmp_path: Path) -> None:
+    stacks = [[FORWARD], [BACKWARD], [MAIN]]
+    trace = [_alloc(n, 100, frames) for n, frames in enumerate(stacks)]
+    device = _written(tmp_path, trace).devices[0]
+    first, _, last = device.allocations.stack.tolist()
+
+    assert filter_of(device, (), lambda _: ()) is None
+    assert filter_of(device, (first, last), lambda _: ()) is None
 
 
 def _alloc(place: int, size: int, frames: list[Any] | None = None) -> dict[str, Any]:

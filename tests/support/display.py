@@ -30,13 +30,13 @@ def display() -> Iterator[str]:
 
 
 @contextmanager
-def xvfb(*options: str, depth: int = 24) -> Iterator[str]:
+def xvfb(*options: str, depth: int = 24, size: tuple[int, int] = SIZE) -> Iterator[str]:
     """A virtual X server, on a display that nobody uses."""
     program = shutil.which("Xvfb")
     if program is None:
         pytest.skip("Xvfb is not installed: apt-get install xvfb")
     reader, writer = os.pipe()
-    screen = f"{SIZE[0]}x{SIZE[1]}x{depth}"
+    screen = f"{size[0]}x{size[1]}x{depth}"
     command = [program, "-displayfd", str(writer), "-screen", "0", screen, "-nolisten", "tcp"]
     with subprocess.Popen(
         [*command, "-noreset", *options],

@@ -20,16 +20,15 @@ import pytest
 from snapviewer import Device, Image, Timeline
 from snapviewer.gui.app import Window
 from snapviewer.gui.document import Document, Opened, Trace
-from snapviewer.gui.plot.marks import marks_of
-from snapviewer.gui.plot.scale import scales_of
+from snapviewer.gui.plot.marks import marks_of, scales_of
 from snapviewer.gui.theme import px
 from snapviewer.gui.values import Filter
-from snapviewer.gui.views import View
+from snapviewer.gui.viewport import Viewport
 from support.display import click, key, key_down, key_up, move, screenshot, write
 from support.oracle import SNAPSHOTS
 
 SIZE = "1300x800+0+0"
-PATIENCE_SECONDS = 30
+TIME_LIMIT_SECONDS = 30
 BACKGROUND = 2**32 - 1
 
 Pixels = npt.NDArray[np.uint8]
@@ -68,7 +67,7 @@ class Driver:
 
     def until(self, is_so: Callable[[], object]) -> None:
         """Let the window work until something is so."""
-        end = time.monotonic() + PATIENCE_SECONDS
+        end = time.monotonic() + TIME_LIMIT_SECONDS
         while not is_so():
             assert time.monotonic() < end, f"it never came to that; {self.state.notice}"
             self.root.update()
@@ -96,6 +95,7 @@ class Driver:
         state.set_look(axis="event", color="stack", order="allocation", theme="light")
         for pane in ("minimap", "lanes", "side"):
             state.set_pane(pane, is_shown=True)
+        state.set_pane("legend", is_shown=False)
         state.show_tab("cursor")
         self.window.side.sql.write("")
         self.bugs.clear()
@@ -168,6 +168,7 @@ class Driver:
         for y, x in ((0, 3), (6, 3), (3, 0), (3, 6)):
             same &= core == ids[y : y + core.shape[0], x : x + core.shape[1]]
         inside[3:-3, 3:-3] = same
+        inside &= ~self._covered(self.window.area.legend)
         for allocation in np.unique(ids[inside]).tolist():
             if is_it(allocation):
                 y, x = np.argwhere(inside & (ids == allocation))[0].tolist()
@@ -214,16 +215,23 @@ class Driver:
     def differing(self) -> int:
         """How many pixels of the plot are not the engine's, labels that lie on it left out."""
         is_other = (self.pixels() != self.expected()).any(axis=2)
-        plot, notice = self.plot, self.window.cover._notice
-        for label in (plot._peak, plot._tip.label, plot._empty, notice):
-            if label.winfo_ismapped():
-                x = label.winfo_rootx() - self.plot.widget.winfo_rootx()
-                y = label.winfo_rooty() - self.plot.widget.winfo_rooty()
-                is_other[
-                    max(y, 0) : max(y + label.winfo_height(), 0),
-                    max(x, 0) : max(x + label.winfo_width(), 0),
-                ] = False
-        return int(np.count_nonzero(is_other))
+        plot, notice = self.plot, self.window.overlay._notice
+        covers = (plot._peak, plot._tip.label, plot._empty, notice, self.window.area.legend)
+        return int(np.count_nonzero(is_other & ~self._covered(*covers)))
+
+    def _covered(self, *widgets: tk.Misc) -> npt.NDArray[np.bool_]:
+        """The pixels of the plot that have a widget over them."""
+        width, height = self.state.plot_px
+        is_covered = np.zeros((height, width), dtype=bool)
+        for widget in widgets:
+            if widget.winfo_ismapped():
+                x = widget.winfo_rootx() - self.plot.widget.winfo_rootx()
+                y = widget.winfo_rooty() - self.plot.widget.winfo_rooty()
+                is_covered[
+                    max(y, 0) : max(y + widget.winfo_height(), 0),
+                    max(x, 0) : max(x + widget.winfo_width(), 0),
+                ] = True
+        return is_covered
 
     def assert_drawn(self) -> None:
         """The plot shows exactly what the engine draws, once the server has it."""
@@ -276,10 +284,12 @@ def real(name: str) -> Path:
 # What tests do again and again
 
 
-def zoom_in(driver: Driver) -> View:
+def zoom_in(driver: Driver) -> Viewport:
     """The middle of the trace, so that there is room to go anywhere."""
     world = driver.state.world
-    driver.state.go(View(world.right * 0.4, world.right * 0.5, world.high * 0.2, world.high * 0.6))
+    driver.state.go(
+        Viewport(world.right * 0.4, world.right * 0.5, world.high * 0.2, world.high * 0.6)
+    )
     driver.settle()
     return driver.state.view
 

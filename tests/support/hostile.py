@@ -62,6 +62,17 @@ class Case:
 # Good files to spoil
 
 
+def falling_snapshot() -> Any:
+    """A snapshot whose memory is highest before the first event."""
+    frees = [
+        {"action": "free_completed", "addr": 512 * (1 + n), "size": 400, "stream": 0, "frames": []}
+        for n in range(3)
+    ]
+    block = {"address": 4096, "size": 512, "requested_size": 100, "state": "active_allocated"}
+    segment = {"device": 0, "address": 4096, "total_size": 2**20, "stream": 0, "blocks": [block]}
+    return {"segments": [segment], "device_traces": [frees]}
+
+
 def small_snapshot() -> dict[str, Any]:
     """A valid snapshot with one of everything that a reader looks at."""
     base = 0x7F00_0000_0000

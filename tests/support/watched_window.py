@@ -40,6 +40,7 @@ class Watched(app.Window):
             "unit": px(self.root, 100) / 100,
             "title": self.root.title(),
             "theme": state.look.theme,
+            "outer": self._outer(),
             "size": (self.root.winfo_width(), self.root.winfo_height()),
             "has_minimap": bool(self.area._minimap.winfo_ismapped()),
             "side_width": self.side.winfo_width() if self.side.winfo_ismapped() else 0,
@@ -50,6 +51,13 @@ class Watched(app.Window):
         }
         print(json.dumps(told))
         self.close()
+
+    def _outer(self) -> tuple[int, int, int, int]:
+        """The corners of the window on the screen, with its menu and its frame."""
+        root = self.root
+        left, top = (int(place) for place in root.wm_geometry().split("+")[1:])
+        right = root.winfo_rootx() + root.winfo_width()
+        return left, top, right, root.winfo_rooty() + root.winfo_height()
 
 
 if __name__ == "__main__":

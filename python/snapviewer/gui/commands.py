@@ -1,6 +1,6 @@
-"""Every command of the window, once: its menu, its words, its keys, what it does.
+"""Every command of the window: its menu, label, keys and action.
 
-Menus, key bindings and the help window are made from this list, so that they cannot disagree.
+Menus, key bindings and the list of keys are made from this list, so they cannot disagree.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ MENUS = ("File", "Edit", "View", "Go", "Analyze", "Help")
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One thing that a person can do.
+    """A command.
 
     Args:
-        menu: Where it is: "View", or "View/Move" for a submenu.
-        label: What the menu says.
-        keys: Tk's names of its keys, such as "<Control-o>"; the first is shown in the menu.
-        shown: The keys as people write them.
+        menu: Its menu: "View", or "View/Pan" for a submenu.
+        label: Its menu entry.
+        keys: Tk's names of its keys, such as "<Control-o>".
+        shown: The keys as the menu shows them.
         run: What it does.
-        hold: For keys that move while they are held: where to.
-        in_text: Whether its keys work while somebody types text.
+        hold: The direction of a key that pans while it is held.
+        in_text: Whether its keys work while a text is being typed.
     """
 
     menu: str
@@ -44,7 +44,7 @@ class Command:
 
 
 class Actions(Protocol):
-    """What commands need of the window itself."""
+    """The methods of the window that commands call."""
 
     def open_file(self) -> None: ...
     def open_directory(self) -> None: ...
@@ -58,7 +58,8 @@ class Actions(Protocol):
     def zoom(self, step: int, *, x: bool = True, y: bool = True) -> None: ...
     def toggle_side(self) -> None: ...
     def show_keys(self) -> None: ...
-    def show_filter_help(self) -> None: ...
+    def show_filter_syntax(self) -> None: ...
+    def show_completeness(self) -> None: ...
     def show_about(self) -> None: ...
 
 
@@ -72,7 +73,8 @@ def commands_of(state: State, window: Actions) -> tuple[Command, ...]:
         *_go(state),
         *_analyze(state, window),
         Command("Help", "Keys and mouse", ("<F1>", "<question>"), "F1 or ?", window.show_keys),
-        Command("Help", "What a filter can say", ("<F2>",), "F2", window.show_filter_help),
+        Command("Help", "Is this picture complete?", ("<i>",), "I", window.show_completeness),
+        Command("Help", "Filter syntax", ("<F2>",), "F2", window.show_filter_syntax),
         Command("Help", "About snapviewer", ("<Control-F1>",), "Ctrl+F1", window.show_about),
     )
 
@@ -82,7 +84,7 @@ def _file_and_edit(window: Actions) -> tuple[Command, ...]:
         Command("File", "Open…", ("<Control-o>",), "Ctrl+O", window.open_file, in_text=True),
         Command(
             "File",
-            "Open a directory…",
+            "Open directory…",
             ("<Control-Shift-O>", "<Control-Shift-o>"),
             "Ctrl+Shift+O",
             window.open_directory,
@@ -90,7 +92,7 @@ def _file_and_edit(window: Actions) -> tuple[Command, ...]:
         ),
         Command(
             "File",
-            "Save the picture…",
+            "Save picture…",
             ("<Control-s>",),
             "Ctrl+S",
             window.save_picture,
@@ -108,7 +110,7 @@ def _file_and_edit(window: Actions) -> tuple[Command, ...]:
             window.focus_filter,
             in_text=True,
         ),
-        Command("Edit", "Clear the selection", ("<Escape>",), "Esc", window.escape, in_text=True),
+        Command("Edit", "Undo one step", ("<Escape>",), "Esc", window.escape, in_text=True),
     )
 
 
@@ -116,7 +118,7 @@ def _view(state: State, window: Actions) -> tuple[Command, ...]:
     def held(label: str, keys: tuple[str, ...], shown: str, way: Direction) -> Command:
         step = 60
         return Command(
-            "View/Move",
+            "View/Pan",
             label,
             keys,
             shown,
@@ -126,7 +128,7 @@ def _view(state: State, window: Actions) -> tuple[Command, ...]:
 
     return (
         Command("View", "Fit all", ("<Home>",), "Home", state.fit_all),
-        Command("View", "Fit the height", ("<End>",), "End", state.fit_height),
+        Command("View", "Fit height", ("<End>",), "End", state.fit_height),
         Command("View", "Back", ("<BackSpace>",), "Backspace", state.back),
         Command(
             "View/Zoom",
@@ -140,14 +142,14 @@ def _view(state: State, window: Actions) -> tuple[Command, ...]:
         ),
         Command(
             "View/Zoom",
-            "Zoom in, along the trace only",
+            "Zoom in, x axis only",
             ("<Control-plus>", "<Control-equal>"),
             "Ctrl++",
             lambda: window.zoom(1, y=False),
         ),
         Command(
             "View/Zoom",
-            "Zoom out, along the trace only",
+            "Zoom out, x axis only",
             ("<Control-minus>",),
             "Ctrl+−",
             lambda: window.zoom(-1, y=False),
@@ -166,10 +168,10 @@ def _view(state: State, window: Actions) -> tuple[Command, ...]:
             "Alt+−",
             lambda: window.zoom(-1, x=False),
         ),
-        held("Move left", ("<a>", "<Left>"), "A or ←", (-1, 0)),
-        held("Move right", ("<d>", "<Right>"), "D or →", (1, 0)),
-        held("Move up", ("<w>", "<Up>"), "W or ↑", (0, 1)),
-        held("Move down", ("<s>", "<Down>"), "S or ↓", (0, -1)),
+        held("Pan left", ("<a>", "<Left>"), "A or ←", (-1, 0)),
+        held("Pan right", ("<d>", "<Right>"), "D or →", (1, 0)),
+        held("Pan up", ("<w>", "<Up>"), "W or ↑", (0, 1)),
+        held("Pan down", ("<s>", "<Down>"), "S or ↓", (0, -1)),
     )
 
 
@@ -187,7 +189,7 @@ def _looks(state: State) -> tuple[Command, ...]:
         ),
         Command(
             look,
-            "Next colouring",
+            "Next colour by",
             ("<c>",),
             "C",
             lambda: state.set_look(color=_next(get_args(Coloring), state.look.color)),
@@ -201,7 +203,7 @@ def _looks(state: State) -> tuple[Command, ...]:
         ),
         Command(
             look,
-            "Light or dark",
+            "Switch between light and dark",
             ("<t>",),
             "T",
             lambda: state.set_look(theme="light" if state.look.theme == "dark" else "dark"),
@@ -214,16 +216,16 @@ def _panes(state: State, window: Actions) -> tuple[Command, ...]:
         name = f"show_{pane}"
         return lambda: state.set_pane(pane, is_shown=not getattr(state.settings, name))  # type: ignore[arg-type]
 
-    words = {
-        "details": "Show details",
-        "cursor": "Show what is alive at the cursor",
-        "sql": "Show SQL",
-        "events": "Show events",
+    labels = {
+        "details": "Details",
+        "cursor": "Live allocations at the cursor",
+        "sql": "SQL",
+        "events": "Events",
     }
     tabs = (
         Command(
             "View/Panes",
-            words[tab],
+            labels[tab],
             (f"<Control-Key-{number}>",),
             f"Ctrl+{number}",
             lambda tab=tab: state.show_tab(tab),  # type: ignore[misc]
@@ -234,55 +236,63 @@ def _panes(state: State, window: Actions) -> tuple[Command, ...]:
     return (
         *tabs,
         Command(
-            "View/Panes", "Side pane on or off", ("<F9>",), "F9", window.toggle_side, in_text=True
+            "View/Panes",
+            "Show or hide side pane",
+            ("<F9>",),
+            "F9",
+            window.toggle_side,
+            in_text=True,
         ),
         Command(
-            "View/Panes", "Overview on or off", ("<F7>",), "F7", toggle("minimap"), in_text=True
+            "View/Panes", "Show or hide legend", ("<F6>",), "F6", toggle("legend"), in_text=True
         ),
         Command(
-            "View/Panes", "Annotations on or off", ("<F8>",), "F8", toggle("lanes"), in_text=True
+            "View/Panes", "Show or hide overview", ("<F7>",), "F7", toggle("minimap"), in_text=True
+        ),
+        Command(
+            "View/Panes", "Show or hide annotations", ("<F8>",), "F8", toggle("lanes"), in_text=True
         ),
     )
 
 
 def _go(state: State) -> tuple[Command, ...]:
     return (
-        Command("Go", "To the peak", ("<p>",), "P", state.go_to_peak),
-        Command("Go", "To the selection, all of it", ("<f>",), "F", state.fit_selection),
+        Command("Go", "Go to peak", ("<p>",), "P", state.go_to_peak),
+        Command("Go", "Zoom to selection", ("<f>",), "F", state.fit_selection),
         Command(
             "Go",
-            "To the previous allocation of the same stack",
+            "Previous with the same stack",
             ("<bracketleft>",),
             "[",
             lambda: state.step_same_stack(-1),
         ),
         Command(
             "Go",
-            "To the next allocation of the same stack",
+            "Next with the same stack",
             ("<bracketright>",),
             "]",
             lambda: state.step_same_stack(1),
         ),
-        Command("Go", "To the next out-of-memory", ("<o>",), "O", lambda: state.go_to_oom(1)),
+        Command("Go", "Next out-of-memory event", ("<o>",), "O", lambda: state.go_to_oom(1)),
         Command(
             "Go",
-            "To the previous out-of-memory",
+            "Previous out-of-memory event",
             ("<O>",),
             "Shift+O",
             lambda: state.go_to_oom(-1),
         ),
-        Command("Go", "To the next device", ("<g>",), "G", state.next_device),
+        Command("Go", "Next device", ("<g>",), "G", state.next_device),
     )
 
 
 def _analyze(state: State, window: Actions) -> tuple[Command, ...]:
     return (
         Command(
-            "Analyze", "Write a query", ("<Control-l>",), "Ctrl+L", window.focus_query, in_text=True
+            "Analyze", "Edit query", ("<Control-l>",), "Ctrl+L", window.focus_query, in_text=True
         ),
         Command(
             "Analyze",
-            "Run the query",
+            "Run query",
             ("<Control-Return>",),
             "Ctrl+Return",
             window.run_query,
@@ -290,28 +300,35 @@ def _analyze(state: State, window: Actions) -> tuple[Command, ...]:
         ),
         Command(
             "Analyze",
-            "Highlight matches, or show only them",
+            "Highlight or show only matches",
             ("<m>",),
             "M",
             state.switch_filter_mode,
         ),
         Command(
             "Analyze",
-            "Show only what the selection's stack made",
+            "Show only the selection's call stack",
             ("<k>",),
             "K",
             state.filter_same_stack,
         ),
         Command(
             "Analyze",
-            "Show only what is alive at the cursor",
+            "Show only live allocations at the cursor",
             ("<l>",),
             "L",
             state.filter_alive_at_cursor,
         ),
         Command(
             "Analyze",
-            "Clear the filter",
+            "Hide or show older allocations",
+            ("<h>",),
+            "H",
+            state.toggle_recorded_only,
+        ),
+        Command(
+            "Analyze",
+            "Clear filter",
             ("<Control-BackSpace>",),
             "Ctrl+Backspace",
             state.clear_filter,
@@ -321,7 +338,7 @@ def _analyze(state: State, window: Actions) -> tuple[Command, ...]:
 
 
 def _next(values: Sequence[T], now: T) -> T:
-    """Return the value after this one, and the first after the last.
+    """Return the value after this one; after the last, the first.
 
     >>> _next("abc", "a"), _next("abc", "c")
     ('b', 'a')

@@ -1,4 +1,4 @@
-"""An opened file, and what the window asks of it again and again."""
+"""An opened file: its devices, clocks and axes, and the first picture."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ from snapviewer.snapshot.annotations import Span, spans_of
 from snapviewer.snapshot.frames import line_of
 
 from .jobs import Job
-from .views import View, World
+from .viewport import Viewport, World
 
 Axis = Literal["event", "time", "busy time"]
-# Beyond that, places on an axis are lost in rounding; the engine refuses them.
-_LONGEST_US = 8 * 10**15
+# Beyond that, positions on an axis are lost in rounding; the engine refuses them.
+_MAX_US = 8 * 10**15
 AXES: tuple[Axis, ...] = ("event", "time", "busy time")
+_SAMPLES = 8  # of an allocation's lifetime, at which its offset is looked up
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Times:
-    """What is known of a device a moment after its first picture: its clocks, and its marks.
+    """What is read after the first picture of a device: clocks, snapshot events and annotations.
 
-    `clock` is None if the file has no times; `busy_clock` has long idle times cut short.
+    `clock` is None if the file has no times; `busy_clock` shortens long idle times.
     """
 
     clock: Clock | None = None
@@ -40,7 +41,7 @@ class Times:
 
 
 def times_of(snapshot: Snapshot, device: Device) -> Times:
-    """Find out when things happened: tens of milliseconds for a million events."""
+    """Read a device's times and annotations: tens of milliseconds for a million events."""
     clock = device.clock()
     return Times(
         clock,
@@ -51,9 +52,9 @@ def times_of(snapshot: Snapshot, device: Device) -> Times:
 
 
 class Trace:
-    """One device: its marks, its clocks, and where events are on an axis.
+    """One device, and where its events are on each axis.
 
-    `times` is None until it was found out.
+    `times` is None until it has been read.
     """
 
     def __init__(self, device: Device) -> None:
@@ -75,12 +76,12 @@ class Trace:
         return () if self.times is None else self.times.spans
 
     def axes(self) -> tuple[Axis, ...]:
-        """Return what x can be."""
-        has_times = self.clock is not None and self.clock.length_us < _LONGEST_US
+        """Return the axes that this device can be shown on."""
+        has_times = self.clock is not None and self.clock.length_us < _MAX_US
         return AXES if has_times else ("event",)
 
     def clock_of(self, axis: Axis) -> Clock | None:
-        """Return the clock of an axis; None if it has events."""
+        """Return the clock of an axis; None for the axis of events."""
         if self.times is None or axis == "event":
             return None
         return self.times.clock if axis == "time" else self.times.busy_clock
@@ -88,11 +89,11 @@ class Trace:
     def end_of(self, axis: Axis) -> float:
         """Return where an axis ends."""
         clock = self.clock_of(axis)
-        # One more microsecond, so that what happened in the last one is seen.
+        # One more microsecond, so that the last one is in view.
         return float(max(self.events, 1)) if clock is None else float(clock.length_us + 1)
 
     def x_of(self, axis: Axis, event: int) -> float:
-        """Return where an event is on an axis; outside of the trace, the nearest end."""
+        """Return the position of an event on an axis; outside of the trace, the nearest end."""
         event = min(max(event, 0), self.events)
         clock = self.clock_of(axis)
         if clock is None:
@@ -100,7 +101,7 @@ class Trace:
         return float(clock.at(event)) if event < self.events else self.end_of(axis)
 
     def event_at(self, axis: Axis, x: float) -> int:
-        """Return the last event that has happened at a place of an axis; -1 if there are none."""
+        """Return the last event up to a position of an axis; -1 if there are no events."""
         clock = self.clock_of(axis)
         if clock is None:
             event = int(x)
@@ -109,17 +110,35 @@ class Trace:
         return min(max(event, 0), self.events - 1)
 
     def unix_us_of(self, event: int) -> int | None:
-        """Return when an event happened, in Unix microseconds; None if the file has no times."""
+        """Return the time of an event in Unix microseconds; None if the file has no times."""
         if self.clock is None or not 0 <= event < self.events:
             return None
         return self.clock.start_us + self.clock.at(event)
+
+    def rectangle_of(self, timeline: Timeline, axis: Axis, allocation: int) -> Viewport | None:
+        """Return the area that an allocation covers on the plot; None if it is not shown.
+
+        It moves up and down as allocations below it come and go; its height is sampled.
+        """
+        a = self.device.allocations
+        first, last = int(a.alloc_event[allocation]), int(a.free_event[allocation])
+        samples = np.unique(np.linspace(first, max(last - 1, first), _SAMPLES).astype(np.int64))
+        offsets: list[int] = []
+        for event in samples.tolist():
+            offset = timeline.offset(allocation, min(event, self.events - 1))
+            offsets += [] if offset is None else [offset]
+        if not offsets:
+            return None
+        left, right = self.x_of(axis, first), self.x_of(axis, last)
+        top = max(offsets) + int(a.size[allocation])
+        return Viewport(left, max(right, left + 1), min(offsets), top)
 
 
 @dataclass(eq=False)
 class Document:
     """An opened file.
 
-    `bundle` answers queries: the file itself if it is a bundle, otherwise what was converted aside.
+    `bundle` answers queries: the file itself if it is a bundle, otherwise its conversion.
     """
 
     path: Path
@@ -129,7 +148,7 @@ class Document:
     line_of: Callable[[int], str] = field(init=False)
 
     def __post_init__(self) -> None:
-        # Frames of a bundle are looked up in its database; a pointer asks for them at each step.
+        # A bundle's frames are in its database, and every move of the pointer needs some.
         self.line_of = lru_cache(4096)(lambda stack: line_of(self.snapshot, stack))
 
     @property
@@ -139,9 +158,9 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture that was drawn ahead, and of what."""
+    """A picture of the timeline that was drawn ahead, and its parameters."""
 
-    view: View
+    view: Viewport
     size: tuple[int, int]
     color: str
     theme: str
@@ -161,19 +180,19 @@ class Opened:
 def open_document(
     path: Path, job: Job, *, axis: Axis, color: str, theme: str, size: tuple[int, int]
 ) -> Opened:
-    """Read a file and make everything that its first picture needs, and no more.
+    """Read a file and prepare what its first picture needs, and no more.
 
     Args:
         path: The file.
-        job: Is told how far it is.
-        axis: What x is now.
-        color: What colours tell.
+        job: Receives the progress.
+        axis: The x axis in use.
+        color: What to colour by.
         theme: "light" or "dark".
-        size: How large the picture will be, in pixels.
+        size: The size of the picture in pixels.
 
     Raises:
-        SnapshotError: It is not a snapshot that can be read; the message says why.
-        OSError: It cannot be read.
+        SnapshotError: The file is not a readable snapshot; the message says why.
+        OSError: The file cannot be read.
     """
     is_bundle = _core.is_bundle(path)
     snapshot = _core.load(path, progress=job.progress, cancel=job.cancel)
@@ -186,7 +205,7 @@ def open_document(
     timeline = device.timeline()
     if axis != "event":
         traces[which].times = times_of(snapshot, device)
-    # With the first picture, colours are made, too: here that keeps nobody waiting.
+    # The first picture also computes the colours: on this thread, nobody waits for that.
     view = World(traces[which].end_of("event"), timeline.peak_bytes).whole()
     image = timeline.image(
         events=view.x_span, bytes=view.byte_span, size=size, color=color, theme=theme

@@ -1,22 +1,29 @@
-"""Where a filter is typed: its text, what to do with matches, how many there are."""
+"""The filter: its text, its mode, the number of matches, and a switch for older allocations."""
 
 from __future__ import annotations
 
 import tkinter as tk
+from tkinter import font as tkfont
 from tkinter import ttk
 
 from snapviewer.text.units import format_bytes
 
 from .state import State
 from .theme import palette_of, px
-from .tooltip import Tooltip
+from .tips import Tooltip
 
-_HINT = "a word of the stack, size>=1MiB, lifetime<100 …"
+# The longest that fits is shown.
+_HINTS = (
+    "Filter: function, file, size>=1MiB, lifetime<100 …",
+    "Filter: function, file, size>=1MiB …",
+    "Filter: function, file …",
+    "Filter …",
+)
 _TYPING_MS = 60
 
 
 class FilterBar(ttk.Frame):
-    """An entry with a menu of terms, a switch and a count."""
+    """An entry with a menu of terms, two switches and a count."""
 
     def __init__(self, parent: tk.Misc, state: State) -> None:
         super().__init__(parent)
@@ -24,7 +31,7 @@ class FilterBar(ttk.Frame):
         self._text = tk.StringVar(self)
         self._typing: str | None = None
         self.entry = ttk.Entry(self, textvariable=self._text, width=24)
-        self._hint = tk.Label(self.entry, text=_HINT, borderwidth=0, padx=0, pady=0, cursor="xterm")
+        self._hint = tk.Label(self.entry, borderwidth=0, padx=0, pady=0, cursor="xterm")
         self._hint.bind("<Button-1>", lambda _: self.entry.focus_set())
         self._terms = ttk.Button(
             self, text="▾", width=2, style="Flat.TButton", command=self._show_terms
@@ -35,22 +42,35 @@ class FilterBar(ttk.Frame):
         self._mode = ttk.Button(
             self, width=8, style="Flat.TButton", command=state.switch_filter_mode
         )
+        self._hides_older = tk.BooleanVar(self)
+        self.older = ttk.Checkbutton(
+            self,
+            text="hide older",
+            variable=self._hides_older,
+            takefocus=False,
+            command=lambda: state.show_recorded_only(is_on=self._hides_older.get()),
+        )
         self._count = ttk.Label(self, style="Secondary.TLabel")
         self._error = tk.Label(
             self.winfo_toplevel(), justify="left", padx=px(self, 7), pady=px(self, 4), borderwidth=0
         )
         self._error.configure(highlightthickness=px(self, 1))
-        # Where there is little room, the entry gets what the others leave.
+        # Where there is little room, the entry gets what the other widgets leave.
+        self.older.pack(side="right", padx=(px(self, 6), 0))
         self._count.pack(side="right", padx=(px(self, 4), 0))
         self._mode.pack(side="right")
         self._terms.pack(side="right")
         self._clear.pack(side="right")
         self.entry.pack(side="left", fill="x", expand=True)
-        Tooltip(self.entry, "Matches call stacks (a regular expression), sizes, lifetimes … (F2)")
-        Tooltip(self._terms, "What a filter can say")
-        Tooltip(self._clear, "Clear the filter (Ctrl+Backspace)")
-        Tooltip(self._count, "How many allocations match, and their sizes added up")
-        Tooltip(self._mode, "Highlight matches, or stack only them (M)")
+        Tooltip(
+            self.entry,
+            "Regular expression for call stacks, size>=1MiB … (F2: filter syntax)",
+        )
+        Tooltip(self._terms, "Add a term")
+        Tooltip(self._clear, "Clear filter (Ctrl+Backspace)")
+        Tooltip(self._count, "Number and total size of the matches")
+        Tooltip(self._mode, "Highlight matches or show only matches (M)")
+        Tooltip(self.older, "Hide allocations older than the recording, such as weights (H)")
         self._text.trace_add("write", self._typed)
         self.entry.bind("<Return>", lambda _: self._finish())
         self.entry.bind("<FocusIn>", lambda _: self._show_hint(), add=True)
@@ -59,13 +79,14 @@ class FilterBar(ttk.Frame):
         state.on("look", self._show_hint)
         state.on("look", self._show_error)
         self.bind("<Configure>", lambda _: self._show_error())
+        self.entry.bind("<Configure>", lambda _: self._show_hint(), add=True)
         self._show()
 
     def _typed(self, *_: str) -> None:
         self._show_hint()
         if self._text.get() == self._state.filter.text:
             return
-        # What follows within a moment is typed still.
+        # Wait for the next key.
         if self._typing is not None:
             self.after_cancel(self._typing)
         self._typing = self.after(_TYPING_MS, self._apply)
@@ -77,7 +98,7 @@ class FilterBar(ttk.Frame):
         self._state.set_filter(self._text.get())
 
     def _finish(self) -> None:
-        """Look for it now, and give the keyboard back."""
+        """Apply the filter now, and return the keyboard to the plot."""
         self._apply()
         self.winfo_toplevel().focus_set()
 
@@ -85,12 +106,13 @@ class FilterBar(ttk.Frame):
         now = self._state.filter
         if self._typing is None and self._text.get() != now.text:
             self._text.set(now.text)
-        self._mode.configure(text="highlight" if now.mode == "highlight" else "only these")
+        self._mode.configure(text="highlight" if now.mode == "highlight" else "show only")
+        self._hides_older.set(now.recorded_only)
         self.entry.configure(style="Wrong.TEntry" if now.error else "TEntry")
         if now.error:
             self._count.configure(text="?", style="Error.TLabel")
         elif now.matches is not None:
-            text = f"{now.matches.count:,} match  ·  {format_bytes(now.matches.size_bytes)}"
+            text = f"{now.matches.count:,}  ·  {format_bytes(now.matches.size_bytes)}"
             self._count.configure(text=text, style="Secondary.TLabel")
         elif not now.text.strip():
             self._count.configure(text="", style="Secondary.TLabel")
@@ -98,7 +120,7 @@ class FilterBar(ttk.Frame):
         self._show_error()
 
     def _show_error(self) -> None:
-        """Say below the entry what is not understood: there is room for a sentence."""
+        """Show the error below the entry, where there is room for a sentence."""
         error = self._state.filter.error.removeprefix("filter: ")
         if not error:
             self._error.place_forget()
@@ -116,7 +138,10 @@ class FilterBar(ttk.Frame):
 
     def _show_hint(self) -> None:
         colors = palette_of(self._state.look.theme)
-        self._hint.configure(background=colors.background, foreground=colors.secondary)
+        font = tkfont.nametofont(str(self._hint["font"]), self)
+        room = self.entry.winfo_width() - px(self, 16)
+        hint = next((hint for hint in _HINTS if font.measure(hint) <= room), "")
+        self._hint.configure(text=hint, background=colors.background, foreground=colors.secondary)
         if self._text.get() or self.focus_get() is self.entry:
             self._hint.place_forget()
         else:
@@ -130,12 +155,12 @@ class FilterBar(ttk.Frame):
         menu.tk_popup(x, y)
 
     def _choices(self) -> list[tuple[str, str]]:
-        """List terms that make sense for this device, with what they mean."""
+        """Return labels and terms that make sense for this device."""
         choices = [
             ("1 MiB or larger", "size>=1MiB"),
-            ("From 1 to 64 MiB", "size=1MiB..64MiB"),
-            ("Lives for less than 100 events", "lifetime<100"),
-            ("Lives for more than 10 ms", "lifetime>10ms"),
+            ("1 to 64 MiB", "size=1MiB..64MiB"),
+            ("Lifetime below 100 events", "lifetime<100"),
+            ("Lifetime above 10 ms", "lifetime>10ms"),
         ]
         state, device = self._state, self._state.device
         if device is None:
@@ -145,14 +170,14 @@ class FilterBar(ttk.Frame):
         if device.events:
             choices.append(("Never freed", f"alive={int(device.events) - 1}"))
         if state.selection is not None:
-            stack = device.allocations.stack[state.selection]
-            choices.append(("Same stack as the selection", f"stack={stack}"))
+            stack = int(device.allocations.stack[state.selection])
+            choices.append(("Same call stack as the selection", state.filter_of([stack]) or ""))
         streams = sorted(set(device.allocations.stream.tolist()))[:8]
         if len(streams) > 1:
-            choices += [(f"On stream {stream}", f"stream={stream}") for stream in streams]
+            choices += [(f"Stream {stream}", f"stream={stream}") for stream in streams]
         if len(device.pools) > 1:
             names = enumerate(device.pools)
-            choices += [(f"In pool {pool[0]}, {pool[1]}", f"pool={n}") for n, pool in names][:8]
+            choices += [(f"Pool {pool[0]}, {pool[1]}", f"pool={n}") for n, pool in names][:8]
         return choices
 
     def _add(self, term: str) -> None:

@@ -1,7 +1,7 @@
-"""Keys that are held: movement goes on smoothly from press to release.
+"""Smooth panning while a key is held.
 
-A keyboard repeats a held key some 25 times a second, as releases and presses in pairs. We move once
-when a key goes down, and then by the clock until it stays up.
+A keyboard repeats a held key about 25 times a second, as pairs of release and press. The view moves
+once when a key goes down, and then by the clock until it stays up.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from time import monotonic
 
 from .state import State
 
-_FIRST_SHARE = 0.03  # of the plot, at once
-_SHARE_A_SECOND = 0.9
+_FIRST_SHARE = 0.03  # of the plot's size, at once
+_SHARE_PER_SECOND = 0.9
 _FRAME_MS = 15
 _STAYS_UP_MS = 40
 
@@ -62,7 +62,7 @@ class HeldKeys:
         if not self._down:
             self._is_moving = False
             return
-        # A key that is up for now, perhaps to be repeated, does not move.
+        # A key that is up, perhaps only to be repeated, does not move.
         directions = [way for key, way in self._down.items() if key not in self._up]
         x, y = (
             (min(max(sum(axis), -1), 1) for axis in zip(*directions, strict=True))
@@ -71,7 +71,7 @@ class HeldKeys:
         )
         if x or y:
             width, height = self._state.plot_px
-            share = min(seconds, 0.1) * _SHARE_A_SECOND
+            share = min(seconds, 0.1) * _SHARE_PER_SECOND
             self._state.pan_px(round(x * width * share), round(y * height * share))
         spent_ms = round(1000 * (monotonic() - now))
         self._root.after(max(_FRAME_MS - spent_ms, 1), self._move)

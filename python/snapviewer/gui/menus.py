@@ -1,18 +1,17 @@
-"""The menu bar, made of the commands; and their keys."""
+"""The menu bar and the key bindings, made from the commands."""
 
 from __future__ import annotations
 
 import tkinter as tk
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TypeVar, get_args
 
 from snapviewer.report.picture.options import Coloring, Order, ThemeName
 
 from .commands import MENUS, Command
 from .keys import HeldKeys
+from .labels import device_label
 from .state import State
-from .words import device_text
 
 C = TypeVar("C", bound=str)
 
@@ -49,14 +48,14 @@ def make_menus(root: tk.Tk, state: State, commands: Sequence[Command]) -> tk.Men
     )
     _add_choice(
         show,
-        "Colour",
+        "Colour by",
         lambda: get_args(Coloring),
         lambda: state.look.color,
         lambda color: state.set_look(color=color),
     )
     _add_choice(
         show,
-        "Stacked by",
+        "Stacking order",
         lambda: get_args(Order),
         lambda: state.look.order,
         lambda order: state.set_look(order=order),
@@ -77,14 +76,14 @@ def _add_recent(menu: tk.Menu, state: State) -> None:
 
     def fill() -> None:
         recent.delete(0, "end")
-        for name in state.settings.recent:
-            path = Path(name)
-            recent.add_command(label=name, command=lambda path=path: state.open(path))  # type: ignore[misc]
-        if not state.settings.recent:
-            recent.add_command(label="nothing yet", state="disabled")
+        files = state.settings.recent_files()
+        for path in files:
+            recent.add_command(label=str(path), command=lambda path=path: state.open(path))  # type: ignore[misc]
+        if not files:
+            recent.add_command(label="No recent files", state="disabled")
 
     recent.configure(postcommand=fill)
-    menu.insert_cascade(2, label="Open recent", menu=recent)
+    menu.insert_cascade(2, label="Recent files", menu=recent)
 
 
 def _add_choice(
@@ -94,7 +93,7 @@ def _add_choice(
     now: Callable[[], str],
     choose: Callable[[C], None],
 ) -> None:
-    """Add a submenu of which one entry is chosen; it is filled when it opens."""
+    """Add a submenu of radio buttons; it is filled when it opens."""
     choice = tk.Menu(menu, tearoff=False)
     chosen = tk.StringVar(menu)
 
@@ -116,11 +115,11 @@ def _add_choice(
 def _add_devices(menu: tk.Menu, state: State) -> None:
     def names() -> list[str]:
         traces = state.document.traces if state.document else ()
-        return [device_text(trace.device) for trace in traces]
+        return [device_label(trace.device) for trace in traces]
 
     _add_choice(
         menu,
-        "To a device",
+        "Device",
         names,
         lambda: names()[state.which] if state.trace else "",
         lambda name: state.choose_device(names().index(name)),
@@ -128,7 +127,7 @@ def _add_devices(menu: tk.Menu, state: State) -> None:
 
 
 def bind_keys(root: tk.Tk, commands: Sequence[Command], held: HeldKeys) -> None:
-    """Let the keys of all commands work wherever the keyboard is, unless somebody types there."""
+    """Bind the keys of all commands, whichever widget has the keyboard, except while typing."""
     taken = {key for command in commands for key in command.keys}
     for command in commands:
         for key in command.keys:
@@ -141,7 +140,7 @@ def bind_keys(root: tk.Tk, commands: Sequence[Command], held: HeldKeys) -> None:
 
 
 def _capital_of(key: str, taken: set[str]) -> tuple[str, ...]:
-    """Return the same letter with the capitals lock on, if nothing else has it."""
+    """Return the same letter with caps lock on, if no other command uses it."""
     letter = key.strip("<>")
     is_free = len(letter) == 1 and letter.islower() and f"<{letter.upper()}>" not in taken
     return (f"<{letter.upper()}>",) if is_free else ()
@@ -152,10 +151,10 @@ def _handler(
 ) -> Callable[[tk.Event[tk.Misc]], str | None]:
     def handle(event: tk.Event[tk.Misc]) -> str | None:
         flags = int(event.state)
-        # Tk takes a key with further modifiers for the plain one.
+        # Tk treats a key with further modifiers as the plain one.
         if (flags & _CONTROL and "Control" not in key) or (flags & _ALT and "Alt" not in key):
             return None
-        # What Tk made itself, such as the list of a combobox, has only a name.
+        # A widget that Tk made itself, such as the list of a combobox, is only a name here.
         widget: object = event.widget
         kind = widget.winfo_class() if isinstance(widget, tk.Misc) else ""
         if kind in _TEXT_CLASSES and not (command.in_text and _is_special(key)):
@@ -172,7 +171,7 @@ def _handler(
 
 
 def _is_special(key: str) -> bool:
-    """Tell whether a key is more than a character that one would type.
+    """Return whether a key is more than a character that one would type.
 
     >>> _is_special("<Control-f>"), _is_special("<F9>"), _is_special("<slash>")
     (True, True, False)

@@ -1,7 +1,6 @@
-"""Questions in SQL, and the answers. Knows nothing of Tk.
+"""SQL queries and their results. Without Tk.
 
-A file that is not a bundle is converted aside when it is opened; a question that is asked before
-that is done waits for it.
+A file that is not a bundle is converted by a job when it is opened; an earlier query waits for it.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ MAX_SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a query gave; `is_truncated` if there was more."""
+    """The result of a query; `is_truncated` if rows were left off."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
@@ -36,7 +35,7 @@ class Answer:
 
 
 class Queries:
-    """The query that was asked last, and its answer or why there is none."""
+    """The last query, and its result or its error."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -51,21 +50,21 @@ class Queries:
 
     @property
     def history(self) -> list[str]:
-        """What was asked before, the latest first."""
+        """Earlier queries, the latest first."""
         return self._state.settings.queries
 
     @property
     def is_preparing(self) -> bool:
-        """Whether the query waits for the file to be made ready."""
+        """Whether the query waits for the file to be converted."""
         return self._is_waiting
 
     def run(self, sql: str) -> None:
-        """Answer a query aside; one that is running is given up."""
+        """Run a query as a job; one that is running is cancelled."""
         sql = sql.strip()
         document = self._state.document
         if not sql or document is None:
             return
-        self._state.settings.asked(sql)
+        self._state.settings.add_query(sql)
         self._state.jobs.stop("query")
         self.text, self.error, self.is_running, self.is_cancelled = sql, "", True, False
         self._is_waiting = document.bundle is None
@@ -76,14 +75,14 @@ class Queries:
             self._state.convert()
 
     def cancel(self) -> None:
-        """Stop what is running; the answer before it stays."""
+        """Stop the running query; the result before it stays."""
         if self.is_running:
             self._state.jobs.stop("query")
             self.is_running, self._is_waiting, self.is_cancelled = False, False, True
             self._state.changed("jobs", "query")
 
     def allocation_of(self, row: tuple[Any, ...]) -> tuple[int, int] | None:
-        """Return which device's and which of its allocations a row of the answer is about."""
+        """Return the device and the allocation that a row of the result is about."""
         document = self._state.document
         if document is None or self.answer is None:
             return None
@@ -111,7 +110,7 @@ class Queries:
         self._state.start(Job("query", "running the query"), work, self._done, self._failed)
 
     def _tables(self, sql: str) -> dict[str, npt.NDArray[np.int64]]:
-        """Return what the window lends to a query that speaks of it, by idx."""
+        """Return the tables `selection` and `visible`, if the query names them, by idx."""
         device, selection = self._state.device, self._state.selection
         first = 0 if device is None else device.first_idx
         tables: dict[str, npt.NDArray[np.int64]] = {}
@@ -123,7 +122,7 @@ class Queries:
         return tables
 
     def _go_on(self) -> None:
-        """Run what waited for the bundle, or say why that is not there."""
+        """Run the query that waited for the bundle, or report why there is none."""
         document = self._state.document
         if not self._is_waiting or document is None:
             return
@@ -140,7 +139,7 @@ class Queries:
 
     def _failed(self, error: Exception) -> None:
         self.answer = None
-        # SQLite repeats the whole query before it says where in it.
+        # SQLite repeats the whole query before the position of the error.
         text = str(error).replace(f" in {self.text} at offset ", ", at character ")
         self._end(text.removeprefix("query: "))
 
@@ -149,7 +148,7 @@ class Queries:
         self._state.changed("query")
 
     def _forget(self) -> None:
-        """Another file: what was asked of the last one is no answer any more."""
+        """Drop the result of another file."""
         self.answer, self.error = None, ""
         self.is_running = self._is_waiting = self.is_cancelled = False
         self._state.changed("query")

@@ -1,8 +1,7 @@
-"""Everything in the window that can change, and what changes it. Knows nothing of Tk.
+"""Everything in the window that can change, and the methods that change it. Without Tk.
 
-Widgets read the state, call its methods, and are told by topic when something changed; they know
-nothing of each other. Long work is given to `Jobs`, which report back on the thread that owns the
-state.
+Widgets read the state, call its methods, and subscribe to topics to redraw; they do not know each
+other. Long work runs as `Jobs`, whose results arrive on the thread that owns the state.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -21,34 +20,33 @@ import numpy.typing as npt
 from snapviewer import CancelledError, Clock, Device, Snapshot, Timeline, _core
 from snapviewer.files.cache import cached_bundle
 from snapviewer.report.picture.options import Coloring, Order, ThemeName
-from snapviewer.snapshot.alive import Alive, alive_at
+from snapviewer.snapshot.alive import Alive, alive_at, filter_of
 from snapviewer.snapshot.allocation_details import AllocationDetails, allocation_details
 
 from .document import Axis, Document, Opened, Picture, Times, Trace, open_document, times_of
 from .jobs import Job, Jobs
-from .places import rectangle_of, revealing, with_room
 from .queries import Queries
-from .settings import Settings
+from .settings import WindowSettings
 from .values import Filter, FilterMode, Look, Mask, Matches, Notice, Pane, Pointer, Tab, Topic
-from .views import View, World
+from .viewport import Viewport, World
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_ONE_MOTION_SECONDS = 0.8  # moves that follow each other this fast are one step back
-_MOST_BACK = 100
-_CONVERT_AFTER = 0.7  # seconds: the first look at a file has the machine to itself
-_CLOSE = 20  # going to an event shows this part of the trace, and at least …
-_LEAST_CLOSE = 200
-_SELECT_FIRST = "Select an allocation first: click it."
+_MOTION_SECONDS = 0.8  # moves that follow each other this fast are undone together
+_MAX_BACK = 100
+_CONVERT_DELAY_SECONDS = 0.7  # the first pictures of a file have the machine to themselves
+_CLOSE_UP = 20  # going to an event shows this part of the trace, and at least …
+_MIN_CLOSE_UP = 200  # … this many events or microseconds
+SELECT_FIRST = "Click an allocation to select it first."
 
 
 class State:
-    """What the window shows."""
+    """What the window shows. `which` is the place of the device among those of the document."""
 
     def __init__(
-        self, jobs: Jobs, settings: Settings, *, now: Callable[[], float] = time.monotonic
+        self, jobs: Jobs, settings: WindowSettings, *, now: Callable[[], float] = time.monotonic
     ) -> None:
         self.jobs = jobs
         self.settings = settings
@@ -59,44 +57,45 @@ class State:
         self.document: Document | None = None
         self.which = 0
         self.timeline: Timeline | None = None
-        self.view = View(0, 1, 0, 1)
+        self.view = Viewport(0, 1, 0, 1)
         self.plot_px = (1, 1)
         self.selection: int | None = None
-        self.facts: AllocationDetails | None = None
+        self.allocation_details: AllocationDetails | None = None
         self.cursor: int | None = None
-        self.moment: Alive | None = None
+        self.alive: Alive | None = None
         self.pointer: Pointer | None = None
         self.filter = Filter()
         self.bundle_error = ""
         self.notice: Notice | None = None
         self.tab: Tab = "cursor"
-        self.is_side_asked_for = False
+        self.is_side_requested = False
         self.queries = Queries(self)
         self.ids_on_screen: Callable[[], npt.NDArray[np.int64]] | None = None
         self.drawn_ahead: Picture | None = None
-        self._stacked = ("allocation", "")
-        self._back: list[View] = []
+        self._stacked: tuple[object, ...] = _stacking(self.look.order, self.filter)
+        self._shown: Mask | None = None
+        self._back: list[Viewport] = []
         self._moved_at = -np.inf
 
-    # Who is told
+    # Listeners
 
-    def on(self, topic: Topic, tell: Callable[[], None]) -> None:
-        """Have `tell` called whenever something of this topic has changed."""
-        self._listeners[topic].append(tell)
+    def on(self, topic: Topic, listener: Callable[[], None]) -> None:
+        """Call `listener` whenever something of this topic has changed."""
+        self._listeners[topic].append(listener)
 
     def changed(self, *topics: Topic) -> None:
-        """Tell everybody; what goes wrong with one does not keep it from the others."""
-        wrong: Exception | None = None
+        """Call the listeners of some topics; one that fails does not keep the others from it."""
+        first_error: Exception | None = None
         for topic in topics:
-            for tell in tuple(self._listeners[topic]):
+            for listener in tuple(self._listeners[topic]):
                 try:
-                    tell()
+                    listener()
                 except Exception as error:  # noqa: BLE001 - raised below
-                    wrong = wrong or error
-        if wrong is not None:
-            raise wrong
+                    first_error = first_error or error
+        if first_error is not None:
+            raise first_error
 
-    # What there is
+    # What is shown
 
     @property
     def trace(self) -> Trace | None:
@@ -111,7 +110,7 @@ class State:
 
     @property
     def clock(self) -> Clock | None:
-        """The clock of the axis; None if that has events."""
+        """The clock of the x axis; None if it shows events."""
         return None if self.trace is None else self.trace.clock_of(self.look.axis)
 
     @property
@@ -121,7 +120,7 @@ class State:
         return World(self.trace.end_of(self.look.axis), self.timeline.peak_bytes)
 
     def visible_events(self) -> tuple[int, int]:
-        """Return the events in view, the last excluded."""
+        """Return the range of events in view, its end excluded."""
         trace = self.trace
         if trace is None or trace.events == 0:
             return 0, 0
@@ -130,9 +129,9 @@ class State:
         return first, last + 1
 
     def visible(self) -> npt.NDArray[np.int64]:
-        """Return the allocations in view: alive at some event of it, and shown.
+        """Return the allocations in view: those shown and alive at some event in view.
 
-        When only some of the bytes are in view, those that have a pixel.
+        Where only a part of the height is in view, those that have a pixel.
         """
         device = self.device
         if device is None:
@@ -143,45 +142,45 @@ class State:
         first, last = self.visible_events()
         a = device.allocations
         is_in = (a.alloc_event < max(last, 1)) & (a.free_event > first)
-        if self.filter.mode == "only" and self.filter.matches is not None:
-            is_in &= self.filter.matches.mask
+        if self._shown is not None:
+            is_in &= self._shown
         return np.flatnonzero(is_in)
 
     # Opening
 
     def open(self, path: Path) -> None:
-        """Read a file aside and show it; what is shown now stays until then."""
+        """Read a file as a job, then show it; until then, the current one stays."""
         look, size = self.look, self.plot_px
-        self._tell(None)
+        self._set_notice(None)
         self.start(
             Job("open", f"reading {path.name or path}"),
             lambda job: open_document(
                 path, job, axis=look.axis, color=look.color, theme=look.theme, size=size
             ),
             self._show_opened,
-            lambda error: self._tell(Notice(f"{path.name or path} was not opened: {error}")),
+            lambda error: self._set_notice(Notice(f"Could not open {path.name or path}: {error}")),
         )
 
     def cancel_opening(self) -> None:
         self.cancel("open")
 
     def cancel(self, job: str) -> None:
-        """Stop work that goes on aside."""
+        """Stop a job."""
         self.jobs.stop(job)
         if job == "convert":
-            self.bundle_error = "Preparing queries was cancelled; run a query to begin again."
+            self.bundle_error = "Preparing queries was cancelled. Run a query to start again."
             self.changed("bundle")
         self.changed("jobs")
 
     def _show_opened(self, opened: Opened) -> None:
-        """Show a file: the picture first, then all that can be told of it."""
+        """Show a file: its picture first, then everything else."""
         for name in ("convert", "query"):
             self.jobs.stop(name)
         self.document, self.which, self.timeline = opened.document, opened.which, opened.timeline
         self.bundle_error = ""
-        # What was looked for in another file would hide things of this one.
+        # A filter for another file would hide allocations of this one.
         self.filter = Filter()
-        self.settings.opened(opened.document.path.absolute())
+        self.settings.add_recent(opened.document.path.absolute())
         self.drawn_ahead = opened.picture
         self._begin_with_device()
         self.drawn_ahead = None
@@ -193,20 +192,20 @@ class State:
         )
         self.changed("document", "device", "timeline", "recent", "bundle")
         if self.trace is None:
-            self._tell(Notice("There is no device in this file, so there is nothing to show."))
+            self._set_notice(Notice("This file contains no devices."))
             return
-        self._learn_of_device()
+        self._complete_device()
         if opened.document.bundle is None:
             self.convert()
 
     def _begin_with_device(self) -> None:
-        """Forget what was of another device, and show all of this one with its peak."""
-        for name in ("times", "stack", "facts", "moment", "find events"):
+        """Reset what belongs to another device, and show all of this one with its peak."""
+        for name in ("times", "stack", "details", "alive", "find events", "legend"):
             self.jobs.stop(name)
-        self._stacked = ("allocation", "")
-        self.selection = self.facts = self.cursor = self.moment = self.pointer = None
-        self.filter = Filter(self.filter.text, self.filter.mode)
-        # Without a clock, nothing else can be shown yet.
+        self._stacked, self._shown = _stacking("allocation", Filter()), None
+        self.selection = self.allocation_details = self.cursor = self.alive = self.pointer = None
+        self.filter = replace(self.filter, matches=None, error="")
+        # Without a clock, there is no other axis yet.
         if self.look.axis not in (self.trace.axes() if self.trace else ("event",)):
             self.look = replace(self.look, axis="event")
         if self.trace is not None:
@@ -214,15 +213,15 @@ class State:
         self.view = self.world.whole()
         self._back.clear()
         self.changed("picture")
-        self.changed("view", "look", "selection", "facts", "cursor", "moment", "pointer", "filter")
+        self.changed("view", "look", "selection", "details", "cursor", "alive", "pointer", "filter")
 
-    def _learn_of_device(self) -> None:
-        """Find out what the first picture did not need."""
+    def _complete_device(self) -> None:
+        """Start the jobs that read what the first picture did not need."""
         document, trace = self.document, self.trace
         assert document is not None
         assert trace is not None
-        self._make_moment()
-        if self.filter.text or self.look.order != "allocation":
+        self._find_alive()
+        if self.filter.text or _stacking(self.look.order, self.filter) != self._stacked:
             self._stack()
         if trace.times is not None:
             return
@@ -232,12 +231,12 @@ class State:
             self.changed("device", "look")
 
         def failed(error: Exception) -> None:
-            self._tell(Notice(f"The times of this device could not be read: {error}"))
+            self._set_notice(Notice(f"Could not read the times of this device: {error}"))
 
         self.start(Job("times"), lambda _: times_of(document.snapshot, trace.device), done, failed)
 
     def convert(self) -> None:
-        """Make a bundle aside, for queries; again if that failed."""
+        """Convert the file for queries, as a job; may be called again after a failure."""
         document = self.document
         assert document is not None
         self.bundle_error = ""
@@ -250,15 +249,18 @@ class State:
             if _outline(bundle) == _outline(document.snapshot):
                 document.bundle = bundle
             else:
-                self.bundle_error = "The file has changed since it was opened; open it again."
+                self.bundle_error = "The file has changed since it was opened. Open it again."
             self.changed("bundle")
 
         def failed(error: Exception) -> None:
-            self.bundle_error = f"The file could not be made ready for queries: {error}"
+            self.bundle_error = f"Could not prepare the file for queries: {error}"
             self.changed("bundle")
 
         self.start(
-            Job("convert", "preparing queries", after_seconds=_CONVERT_AFTER), work, done, failed
+            Job("convert", "preparing queries", after_seconds=_CONVERT_DELAY_SECONDS),
+            work,
+            done,
+            failed,
         )
 
     def choose_device(self, which: int) -> None:
@@ -267,23 +269,23 @@ class State:
             return
         self.which = which
         assert self.trace is not None
-        # Other orders take longer, and come a moment later.
+        # Other stacking orders take longer, and follow as a job.
         self.timeline = self.trace.device.timeline()
         self._begin_with_device()
         self.changed("device", "timeline")
-        self._learn_of_device()
+        self._complete_device()
 
     def next_device(self) -> None:
-        """Show the next device of the file that has any memory."""
+        """Show the next device of the file that has allocations."""
         traces = self.document.traces if self.document is not None else ()
         after = [*range(self.which + 1, len(traces)), *range(self.which)]
         for which in after:
             if len(traces[which].device.allocations):
                 self.choose_device(which)
                 return
-        self.tell("There is no other device with memory in this file.")
+        self.notify("No other device in this file has allocations.")
 
-    # Looks
+    # Appearance
 
     def set_look(
         self,
@@ -293,7 +295,7 @@ class State:
         order: Order | None = None,
         theme: ThemeName | None = None,
     ) -> None:
-        """Change how things are shown; what is not given stays."""
+        """Change how the timeline is shown; what is not given stays."""
         old = self.look
         new = Look(axis or old.axis, color or old.color, order or old.order, theme or old.theme)
         if new == old:
@@ -307,39 +309,42 @@ class State:
             left, right = (self.trace.x_of(new.axis, event) for event in (first, last))
             if was_whole:
                 left, right = self.world.whole().x_span
-            self.view = self.world.cut(View(left, right, self.view.low, self.view.high))
+            self.view = self.world.clamp(Viewport(left, right, self.view.low, self.view.high))
         self.changed("look", "view")
         if new.order != old.order:
             self._stack()
         if new.color == "category" != old.color and not self._has_categories():
-            self.tell("This file does not say what allocations are for: all are grey.")
+            self.notify("No categories recorded: every allocation is grey.")
 
     def _has_categories(self) -> bool:
         return self.device is None or bool(self.device.allocations.category.any())
 
     def set_pane(self, pane: Pane, *, is_shown: bool) -> None:
-        """Show a pane, or hide it."""
+        """Show or hide a pane."""
         setattr(self.settings, f"show_{pane}", is_shown)
         if pane == "side":
-            self.is_side_asked_for = is_shown
+            self.is_side_requested = is_shown
         self.changed("panes")
 
     def show_tab(self, tab: Tab) -> None:
-        """Bring a tab of the side pane to the front, also where the window has little room."""
+        """Bring a tab of the side pane to the front, even in a narrow window."""
         self.tab = tab
-        self.settings.show_side = self.is_side_asked_for = True
+        self.settings.show_side = self.is_side_requested = True
         self.changed("panes")
 
-    # Moving about
+    # Panning and zooming
 
     def pan_px(self, x_px: float, y_px: float) -> None:
-        """Move the view by pixels of the plot, to the right and up."""
+        """Move the view by pixels of the plot, to the right and up.
+
+        Panning may lead above the memory in view, where a hand that drags back finds it again.
+        """
         width, height = self.plot_px
         view = self.view
-        self._move(view.moved(x_px * view.width / width, y_px * view.height / height))
+        self._move(view.moved(x_px * view.width / width, y_px * view.height / height), is_pan=True)
 
     def zoom(self, x_factor: float, y_factor: float, *, x_px: float, y_px: float) -> None:
-        """Zoom so that the point under a pixel stays there; a factor below 1 shows less."""
+        """Zoom around the point under a pixel; a factor below 1 zooms in."""
         x, y = self.point_of(x_px, y_px)
         self._move(self.view.zoomed(x_factor, y_factor, x=x, y=y))
 
@@ -350,86 +355,97 @@ class State:
         return view.left + x_px * view.width / width, view.high - y_px * view.height / height
 
     def pixel_of(self, x: float, byte: float) -> tuple[float, float]:
-        """Return where an x and a byte are in the plot."""
+        """Return the pixel of the plot at an x and a byte."""
         width, height = self.plot_px
         view = self.view
         return (x - view.left) * width / view.width, (view.high - byte) * height / view.height
 
-    def go(self, view: View) -> None:
-        """Show a part, and remember where we were."""
+    def go(self, view: Viewport) -> None:
+        """Show a part, as a step of its own that can be undone."""
         self._remember()
         self._moved_at = -np.inf
-        self._set_view(view)
+        self._set_view(self._filled(view))
 
-    def move_to(self, view: View) -> None:
-        """Show a part, as one step of a motion."""
+    def move_to(self, view: Viewport) -> None:
+        """Show a part, as part of a motion that is undone as a whole."""
         self._move(view)
 
     def zoom_to_box(self, box: tuple[int, int, int, int]) -> None:
-        """Show what two opposite corners in the plot, in pixels, have between them."""
+        """Zoom to a box of the plot: x and y of two opposite corners in pixels."""
         (left, low), (right, high) = (self.point_of(*box[:2]), self.point_of(*box[2:]))
-        self.go(View(min(left, right), max(left, right), min(low, high), max(low, high)))
+        self.go(Viewport(min(left, right), max(left, right), min(low, high), max(low, high)))
 
     def fit_all(self) -> None:
         self.go(self.world.whole())
 
     def fit_height(self) -> None:
         whole = self.world.whole()
-        self.go(View(self.view.left, self.view.right, whole.low, whole.high))
+        self.go(Viewport(self.view.left, self.view.right, whole.low, whole.high))
 
     def back(self) -> None:
-        """Show what was shown before."""
+        """Return to the previous view."""
         if self._back:
             self._moved_at = -np.inf
             self._set_view(self._back.pop())
 
     def go_to_peak(self) -> None:
-        """Show the peak of what is shown, closer than now if it is in view already."""
-        if self.timeline is not None and self.timeline.peak_event >= 0:
+        """Move the cursor to the peak and zoom in on it."""
+        if self.timeline is not None and self.trace is not None and self.trace.events:
             self.set_cursor(self.timeline.peak_event)
-            self._show_event(self.timeline.peak_event)
+            self._zoom_to_event(self.timeline.peak_event)
 
     def go_to_oom(self, step: Literal[-1, 1]) -> None:
-        """Go to the next or the previous event at which memory ran out."""
+        """Go to the next or the previous out-of-memory event."""
         trace = self.trace
         if trace is None or len(trace.oom_events) == 0:
-            self._tell(Notice("Memory never ran out in this trace.", is_error=False))
+            self.notify("This trace has no out-of-memory events.")
             return
         here = self.cursor if self.cursor is not None else -1
         side: Literal["left", "right"] = "right" if step > 0 else "left"
         place = int(np.searchsorted(trace.oom_events, here, side=side)) - (step < 0)
         event = int(trace.oom_events[place % len(trace.oom_events)])
         self.set_cursor(event)
-        self._show_event(event)
+        self._zoom_to_event(event)
 
     def show_event(self, event: int) -> None:
-        """Move so that an event is in view, if it is not; the scale stays."""
+        """Pan so that an event is in view."""
         if self.trace is None:
             return
         x, view = self.trace.x_of(self.look.axis, event), self.view
         if not view.left <= x < view.right:
             self.go(view.moved(x - (view.left + view.right) / 2, 0))
 
-    def _show_event(self, event: int) -> None:
+    def _zoom_to_event(self, event: int) -> None:
         """Show an event in the middle, with a little of what is around it."""
         assert self.trace is not None
         x, whole = self.trace.x_of(self.look.axis, event), self.world.whole()
-        width = min(self.view.width, max(whole.width / _CLOSE, _LEAST_CLOSE))
-        self.go(View(x - width / 2, x + width / 2, whole.low, whole.high))
+        width = min(self.view.width, max(whole.width / _CLOSE_UP, _MIN_CLOSE_UP))
+        self.go(Viewport(x - width / 2, x + width / 2, whole.low, whole.high))
 
-    def _move(self, view: View) -> None:
+    def _move(self, view: Viewport, *, is_pan: bool = False) -> None:
         """Move as part of one motion: going back undoes all of it."""
-        if self._now() - self._moved_at > _ONE_MOTION_SECONDS:
+        if self._now() - self._moved_at > _MOTION_SECONDS:
             self._remember()
         self._moved_at = self._now()
-        self._set_view(view)
+        self._set_view(view if is_pan else self._filled(view))
+
+    def _filled(self, view: Viewport) -> Viewport:
+        """Lower a view that would show nothing but the background above the memory."""
+        if self.timeline is None or self.trace is None or self.trace.events == 0:
+            return view
+        view, clock = self.world.clamp(view), self.clock
+        if clock is None:
+            _, highest = self.timeline.overview(events=view.x_span, size=1)
+        else:
+            _, highest = self.timeline.overview(time=view.x_span, clock=clock, size=1)
+        return view.lowered_to(float(highest[0]))
 
     def _remember(self) -> None:
         if not self._back or self._back[-1] != self.view:
-            self._back = [*self._back[-_MOST_BACK:], self.view]
+            self._back = [*self._back[-_MAX_BACK:], self.view]
 
-    def _set_view(self, view: View) -> None:
-        view = self.world.cut(view)
+    def _set_view(self, view: Viewport) -> None:
+        view = self.world.clamp(view)
         if view != self.view:
             self.view = view
             self.changed("view")
@@ -441,17 +457,17 @@ class State:
 
         Args:
             allocation: Its place among the device's.
-            reveal: Move so that it is in view.
+            reveal: Whether to pan so that it is in view.
         """
         document, trace = self.document, self.trace
         if document is None or trace is None:
             return
         if allocation != self.selection:
-            self.selection, self.facts = allocation, None
-            self.jobs.stop("facts")
+            self.selection, self.allocation_details = allocation, None
+            self.jobs.stop("details")
             if allocation is not None:
                 self.start(
-                    Job("facts"),
+                    Job("details"),
                     lambda _: allocation_details(
                         document.snapshot,
                         trace.device,
@@ -459,40 +475,40 @@ class State:
                         clock=trace.clock,
                         spans=trace.spans,
                     ),
-                    self._set_facts,
-                    self._fail_facts,
+                    self._set_details,
+                    self._fail_details,
                 )
-            self.changed("selection", "facts")
+            self.changed("selection", "details")
         if reveal and allocation is not None:
             self._reveal()
 
-    def _set_facts(self, facts: AllocationDetails) -> None:
-        self.facts = facts
-        self.changed("facts")
+    def _set_details(self, facts: AllocationDetails) -> None:
+        self.allocation_details = facts
+        self.changed("details")
 
-    def _fail_facts(self, error: Exception) -> None:
-        self._tell(Notice(f"The details could not be read: {error}"))
+    def _fail_details(self, error: Exception) -> None:
+        self._set_notice(Notice(f"Could not read the details: {error}"))
 
     def clear(self) -> None:
-        """Take back one thing: what is told, then the selection, then the filter."""
+        """Undo one step: close the notice, else clear the selection, else clear the filter."""
         if self.notice is not None:
-            self._tell(None)
+            self._set_notice(None)
         elif self.selection is not None:
             self.select(None)
         elif self.filter.text:
             self.clear_filter()
 
     def fit_selection(self) -> None:
-        """Show all of the selected allocation's life, and its bytes, with some room around."""
+        """Zoom to the selected allocation: its whole lifetime and all of its bytes."""
         if self.selection is None:
-            self.tell(_SELECT_FIRST)
+            self.notify(SELECT_FIRST)
         elif (rectangle := self._rectangle()) is not None:
-            self.go(with_room(rectangle))
+            self.go(rectangle.padded())
         else:
-            self.tell("The filter hides the selection.")
+            self.notify("The filter hides the selected allocation.")
 
     def step_same_stack(self, step: Literal[-1, 1]) -> None:
-        """Select the next or the previous allocation that the same stack made."""
+        """Select the next or the previous allocation with the same call stack."""
         device = self.device
         if device is None or self.selection is None:
             return
@@ -504,49 +520,49 @@ class State:
             self.select(int(same[place]), reveal=True)
         else:
             which = "first" if step < 0 else "last"
-            self._tell(Notice(f"This is the {which} allocation of its stack.", is_error=False))
+            self.notify(f"This is the {which} allocation with its call stack.")
 
     def _reveal(self) -> None:
-        """Move so that the selection is in view; the scale stays."""
+        """Pan so that the selection is in view."""
         if (rectangle := self._rectangle()) is not None:
-            view = revealing(rectangle, self.view)
+            view = self.view.revealing(rectangle)
             if view != self.view:
                 self.go(view)
 
-    def _rectangle(self) -> View | None:
-        """Return what the selection takes on the plot; None if it is not shown."""
+    def _rectangle(self) -> Viewport | None:
+        """Return the area of the selection on the plot; None if it is not shown."""
         trace, timeline, which = self.trace, self.timeline, self.selection
         if trace is None or timeline is None or which is None:
             return None
-        return rectangle_of(trace, timeline, self.look.axis, which)
+        return trace.rectangle_of(timeline, self.look.axis, which)
 
     # The cursor and the pointer
 
     def set_cursor(self, event: int | None) -> None:
-        """Choose the event that the panes tell of."""
-        if event == self.cursor and self.moment is not None:
+        """Move the cursor; -1 is before the first event."""
+        if event == self.cursor and self.alive is not None:
             return
         self.cursor = event
         self.changed("cursor")
-        self._make_moment()
+        self._find_alive()
 
-    def _make_moment(self) -> None:
+    def _find_alive(self) -> None:
         document, timeline, device, event = self.document, self.timeline, self.device, self.cursor
         if document is None or timeline is None or device is None or event is None:
             return
         self.start(
-            Job("moment"),
+            Job("alive"),
             lambda _: alive_at(device, timeline, event, document.line_of),
-            self._set_moment,
-            lambda error: self._tell(Notice(f"What is alive there could not be told: {error}")),
+            self._set_alive,
+            lambda error: self._set_notice(Notice(f"Could not read the live allocations: {error}")),
         )
 
-    def _set_moment(self, moment: Alive) -> None:
-        self.moment = moment
-        self.changed("moment")
+    def _set_alive(self, alive: Alive) -> None:
+        self.alive = alive
+        self.changed("alive")
 
     def point_at(self, pointer: Pointer | None) -> None:
-        """Note what is under the mouse."""
+        """Set what is under the mouse."""
         if pointer != self.pointer:
             self.pointer = pointer
             self.changed("pointer")
@@ -554,12 +570,33 @@ class State:
     # Filtering
 
     def set_filter(self, text: str, mode: FilterMode | None = None) -> None:
-        """Look for what matches, aside; the newest text wins."""
-        mode = mode or self.filter.mode
+        """Search for a text, as a job; the newest text wins."""
         is_same = text.strip() == self.filter.text.strip()
-        self.filter = Filter(text, mode, self.filter.matches if is_same else None)
+        self.filter = replace(
+            self.filter,
+            text=text,
+            mode=mode or self.filter.mode,
+            matches=self.filter.matches if is_same else None,
+            error="",
+        )
         self.changed("filter")
         self._stack()
+
+    def show_recorded_only(self, *, is_on: bool) -> None:
+        """Hide or show the allocations that are older than the recording."""
+        device = self.device
+        if device is None or is_on == self.filter.recorded_only:
+            return
+        if is_on and not (device.allocations.alloc_event < 0).any():
+            self.notify("No allocation of this device is older than the recording.")
+            self.changed("filter")
+            return
+        self.filter = replace(self.filter, recorded_only=is_on, matches=None)
+        self.changed("filter")
+        self._stack()
+
+    def toggle_recorded_only(self) -> None:
+        self.show_recorded_only(is_on=not self.filter.recorded_only)
 
     def switch_filter_mode(self) -> None:
         self.set_filter(
@@ -567,18 +604,24 @@ class State:
         )
 
     def filter_same_stack(self) -> None:
-        """Show only what the stack of the selection made, or everything again."""
-        if self.device is not None and self.selection is not None:
-            text = f"stack={self.device.allocations.stack[self.selection]}"
-            if text == self.filter.text:
-                self.clear_filter()
-            else:
-                self.set_filter(text, "only")
+        """Show only the allocations with the selection's call stack, or everything again."""
+        if self.device is None or self.selection is None:
+            self.notify(SELECT_FIRST)
+            return
+        text = self.filter_of([int(self.device.allocations.stack[self.selection])])
+        if text is None or text == self.filter.text:
+            self.clear_filter()
         else:
-            self.tell(_SELECT_FIRST)
+            self.set_filter(text, "only")
+
+    def filter_of(self, stacks: Sequence[int]) -> str | None:
+        """Return a filter for the allocations of some stacks; None if none describes them."""
+        if self.document is None or self.device is None:
+            return None
+        return filter_of(self.device, stacks, self.document.snapshot.frames)
 
     def filter_alive_at_cursor(self) -> None:
-        """Show only what is alive at the event that the panes tell of."""
+        """Show only the live allocations at the cursor."""
         if self.cursor is not None:
             self.set_filter(f"alive={self.cursor}", "only")
 
@@ -586,40 +629,40 @@ class State:
         self.set_filter("", "highlight")
 
     def dimmed(self) -> Mask | None:
-        """Return what is to be drawn as it is while the rest is dimmed; None if all is."""
+        """Return the allocations that are not dimmed; None if none are dimmed."""
         if self.filter.mode == "highlight" and self.filter.matches is not None:
             return self.filter.matches.mask
         return None
 
     def _stack(self) -> None:
-        """Find what the filter lets through and stack it in the order that is wanted, aside.
+        """Find the matches of the filter and stack what is shown, in one job.
 
-        One job does both, so that whichever changed last, the picture is of the two together.
+        One job does both, so that the picture is of the newest filter and the newest order.
         """
         device, order, now = self.device, self.look.order, self.filter
         if device is None:
             return
-        # Matches that are only highlighted change nothing in the stack.
-        wanted = (order, now.text if now.mode == "only" else "")
+        wanted = _stacking(order, now)
         is_stacked = wanted == self._stacked
 
-        def work(_: Job) -> tuple[Matches | None, Timeline | None]:
+        def work(_: Job) -> tuple[Matches | None, Mask | None, Timeline | None]:
+            recorded = device.allocations.alloc_event >= 0 if now.recorded_only else None
             matches = now.matches
             if matches is None and now.text.strip():
-                matches = _matches_of(device, now.text)
-            mask = matches.mask if matches is not None and now.mode == "only" else None
-            return matches, None if is_stacked else device.timeline(order, mask)
+                matches = _matches_of(device, now.text, recorded)
+            shown = matches.mask if matches is not None and now.mode == "only" else recorded
+            return matches, shown, None if is_stacked else device.timeline(order, shown)
 
-        def done(found: tuple[Matches | None, Timeline | None]) -> None:
-            matches, timeline = found
-            self.filter = Filter(now.text, now.mode, matches)
+        def done(found: tuple[Matches | None, Mask | None, Timeline | None]) -> None:
+            matches, shown, timeline = found
+            self.filter = replace(now, matches=matches, error="")
             self.changed("filter")
             if timeline is not None:
-                self._stacked = wanted
+                self._stacked, self._shown = wanted, shown
                 self._set_timeline(timeline)
 
         def failed(error: Exception) -> None:
-            self.filter = Filter(now.text, now.mode, error=str(error))
+            self.filter = replace(now, matches=None, error=str(error))
             self.changed("filter")
 
         self.start(Job("stack"), work, done, failed)
@@ -633,21 +676,21 @@ class State:
         self.changed("timeline")
         high = self.world.high if was_whole else self.view.high
         low = 0.0 if was_whole else self.view.low
-        self._set_view(View(self.view.left, self.view.right, low, high))
+        self._set_view(Viewport(self.view.left, self.view.right, low, high))
         if was_at_peak:
             self.changed("cursor")
-        self._make_moment()
+        self._find_alive()
 
-    # Telling
+    # Notices and jobs
 
-    def tell(self, text: str, *, is_error: bool = False) -> None:
-        """Tell a person something."""
-        self._tell(Notice(text, is_error))
+    def notify(self, text: str, *, is_error: bool = False) -> None:
+        """Show a message to the user."""
+        self._set_notice(Notice(text, is_error))
 
     def close_notice(self) -> None:
-        self._tell(None)
+        self._set_notice(None)
 
-    def _tell(self, notice: Notice | None) -> None:
+    def _set_notice(self, notice: Notice | None) -> None:
         if notice != self.notice:
             self.notice = notice
             self.changed("notice")
@@ -659,7 +702,7 @@ class State:
         done: Callable[[T], None],
         failed: Callable[[Exception], None],
     ) -> None:
-        """Run work aside; being cancelled is no failure."""
+        """Start a job; a cancelled one has not failed."""
         began = self._now()
 
         def finish(result: T) -> None:
@@ -676,19 +719,26 @@ class State:
         self.changed("jobs")
 
     def close(self) -> None:
-        """Forget everything and everybody."""
+        """Drop all listeners and data."""
         self._listeners.clear()
-        self.document = self.timeline = self.moment = self.facts = None
+        self.document = self.timeline = self.alive = self.allocation_details = None
 
 
-def _matches_of(device: Device, text: str) -> Matches:
+def _stacking(order: Order, filter_: Filter) -> tuple[object, ...]:
+    """Return what a timeline depends on; matches that are only highlighted do not change it."""
+    return order, filter_.text if filter_.mode == "only" else "", filter_.recorded_only
+
+
+def _matches_of(device: Device, text: str, recorded: Mask | None) -> Matches:
     mask = device.mask(text)
+    if recorded is not None:
+        mask = mask & recorded
     size = int(device.allocations.size[mask].sum())
     return Matches(mask, int(np.count_nonzero(mask)), size)
 
 
 def _outline(snapshot: Snapshot) -> list[tuple[int, ...]]:
-    """Return what tells a snapshot from another one."""
+    """Return figures that tell a snapshot from another one."""
     return [
         (one.index, int(one.events), len(one.allocations), one.peak_bytes, one.final_bytes)
         for one in snapshot.devices

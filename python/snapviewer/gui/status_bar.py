@@ -1,108 +1,125 @@
-"""The last line: how far the picture can be trusted, what is under the pointer, what goes on."""
+"""The status bar: completeness badge, event and memory under the pointer, running jobs."""
 
 from __future__ import annotations
 
 import tkinter as tk
+from collections.abc import Callable
 from tkinter import ttk
 
 from snapviewer.text.units import count_of, format_bytes
 
+from .jobs import Job
+from .labels import Completeness, completeness_of, event_label, total_at
 from .state import State
 from .theme import px
-from .tooltip import Tooltip
-from .trust import Trust, trust_of
-from .words import total_at, when_text
+from .tips import Tooltip
 
-_LOOK_MS = 100
+_REFRESH_MS = 100
+_BADGE_STYLES = {"good": "Good.TLabel", "notes": "Warn.TLabel", "bad": "Error.TLabel"}
+
+
+class _Part(ttk.Frame):
+    """A label with a line before it, hidden while it has no text."""
+
+    def __init__(self, parent: tk.Misc, about: str) -> None:
+        super().__init__(parent)
+        line = ttk.Frame(self, style="Border.TFrame", width=px(parent, 1))
+        line.pack(side="left", fill="y", padx=px(parent, 10))
+        self.label = ttk.Label(self, style="Secondary.TLabel")
+        self.label.pack(side="left")
+        Tooltip(self.label, about)
+
+    def show(self, text: str) -> None:
+        self.label.configure(text=text)
+        if text:
+            self.grid()
+        else:
+            self.grid_remove()
 
 
 class StatusBar(ttk.Frame):
-    """A badge, two facts, and the progress of what goes on aside."""
+    """A badge, the event and its memory, and the progress of the oldest job."""
 
-    def __init__(self, parent: tk.Misc, state: State) -> None:
+    def __init__(
+        self, parent: tk.Misc, state: State, show_completeness: Callable[[], None]
+    ) -> None:
         super().__init__(parent, padding=(px(parent, 8), px(parent, 3)))
         self._state = state
-        self._trust: Trust | None = None
-        self._badge = ttk.Label(self, cursor="question_arrow")
-        self._where = ttk.Label(self, style="Secondary.TLabel")
-        self._alive = ttk.Label(self, style="Secondary.TLabel")
-        self._under = ttk.Label(self, style="Secondary.TLabel")
+        self.completeness: Completeness | None = None
+        self._badge = ttk.Label(self, cursor="hand2")
+        self._badge.grid(row=0, column=0)
+        self._event = _Part(self, "The event under the pointer, or at the cursor")
+        self._live = _Part(self, "Live allocations after this event, in requested bytes")
+        self._height = _Part(self, "Height of the pointer in the stack")
+        for column, part in enumerate((self._event, self._live, self._height), 1):
+            part.grid(row=0, column=column, sticky="ns")
+            part.show("")
+        self.columnconfigure(4, weight=1)
         self._work = ttk.Frame(self)
         self._title = ttk.Label(self._work, style="Secondary.TLabel")
         self._bar = ttk.Progressbar(self._work, length=px(self, 110), maximum=1.0)
         self._stop = ttk.Button(self._work, text="✕", width=2, style="Tight.Flat.TButton")
         self._stop.configure(command=self._cancel)
-        for part in (self._title, self._bar, self._stop):
-            part.pack(side="left", padx=(px(self, 6), 0))
-        # The plot does not change its size whenever work begins and ends.
-        ttk.Frame(self, width=1, height=self._stop.winfo_reqheight()).pack(side="right")
-        gap = px(self, 18)
-        self._badge.pack(side="left")
-        for label in (self._where, self._alive, self._under):
-            label.pack(side="left", padx=(gap, 0))
-        Tooltip(self._badge, "How far the picture can be trusted; click for the reason")
+        for widget in (self._title, self._bar, self._stop):
+            widget.pack(side="left", padx=(px(self, 6), 0))
+        # Reserves the height: the plot keeps its size when jobs start and end.
+        self.rowconfigure(0, minsize=self._stop.winfo_reqheight())
+        Tooltip(self._badge, "Is this picture complete? Click for details (I)")
         Tooltip(self._stop, "Cancel")
-        Tooltip(self._alive, "Live requested bytes after this event")
-        Tooltip(self._under, "How high in the stack the pointer is")
-        self._badge.bind("<Button-1>", lambda _: self._tell_trust())
-        state.on("device", self._show_trust)
-        state.on("document", self._show_trust)
+        self._badge.bind("<Button-1>", lambda _: show_completeness())
+        state.on("device", self._show_badge)
+        state.on("document", self._show_badge)
         for topic in ("pointer", "cursor", "timeline", "device"):
             state.on(topic, self._show_place)
         state.on("jobs", self._show_jobs)
-        self._looking: str | None = None
-        self._show_trust()
+        self._refreshing: str | None = None
+        self._show_badge()
 
-    def _show_trust(self) -> None:
+    def _show_badge(self) -> None:
         document, device = self._state.document, self._state.device
         if document is None or device is None:
-            self._trust = None
+            self.completeness = None
             self._badge.configure(text="")
             return
-        self._trust = trust_of(document.snapshot, device)
-        style = {"good": "Good.TLabel", "partly": "Warn.TLabel", "bad": "Error.TLabel"}
-        self._badge.configure(text=self._trust.badge, style=style[self._trust.grade])
-
-    def _tell_trust(self) -> None:
-        if self._trust is not None:
-            self._state.tell(self._trust.text)
+        self.completeness = completeness_of(document.snapshot, device)
+        style = _BADGE_STYLES[self.completeness.grade]
+        self._badge.configure(text=self.completeness.badge, style=style)
 
     def _show_place(self) -> None:
         state, pointer = self._state, self._state.pointer
         trace, timeline = state.trace, state.timeline
-        if trace is None or timeline is None:
-            for label in (self._where, self._alive, self._under):
-                label.configure(text="")
-            return
-        event = pointer.event if pointer is not None else state.cursor
-        if event is None or event >= trace.events:
-            self._where.configure(text=count_of(trace.events, "event"))
-            self._alive.configure(text="")
-        else:
-            self._where.configure(text=when_text(trace, event))
-            self._alive.configure(text=f"{format_bytes(total_at(trace, timeline, event))} live")
-        under = f"pointer at {format_bytes(pointer.byte)}" if pointer is not None else ""
-        self._under.configure(text=under)
+        event_text = live_text = ""
+        if trace is not None and timeline is not None:
+            event = pointer.event if pointer is not None else state.cursor
+            if event is None or event >= trace.events:
+                event_text = count_of(trace.events, "event")
+            else:
+                event_text = event_label(trace, event)
+                live_text = f"{format_bytes(total_at(trace, timeline, event))} live"
+        self._event.show(event_text)
+        self._live.show(live_text)
+        self._height.show("" if pointer is None else f"pointer at {format_bytes(pointer.byte)}")
+
+    def _shown_job(self) -> Job | None:
+        """Return the oldest job that has a title; opening a file has a card of its own."""
+        jobs = self._state.jobs.running()
+        return next((job for job in jobs if job.title and job.name != "open"), None)
 
     def _show_jobs(self) -> None:
-        """Show the oldest work that has a title; look again while there is any."""
-        jobs = [job for job in self._state.jobs.running() if job.title and job.name != "open"]
-        if not jobs:
-            self._work.pack_forget()
+        job = self._shown_job()
+        if job is None:
+            self._work.grid_remove()
             return
-        share = jobs[0].share
-        self._title.configure(text=f"{jobs[0].title} …")
-        self._bar.configure(value=0.0 if share is None else share)
-        if not self._work.winfo_ismapped():
-            self._work.pack(side="right")
-        if self._looking is None:
-            self._looking = self.after(_LOOK_MS, self._look)
+        self._title.configure(text=f"{job.title} …")
+        self._bar.configure(value=job.share or 0.0)
+        self._work.grid(row=0, column=5)
+        if self._refreshing is None:
+            self._refreshing = self.after(_REFRESH_MS, self._refresh)
 
-    def _look(self) -> None:
-        self._looking = None
+    def _refresh(self) -> None:
+        self._refreshing = None
         self._show_jobs()
 
     def _cancel(self) -> None:
-        jobs = [job for job in self._state.jobs.running() if job.title and job.name != "open"]
-        if jobs:
-            self._state.cancel(jobs[0].name)
+        if job := self._shown_job():
+            self._state.cancel(job.name)

@@ -1,8 +1,7 @@
-"""How the window looks: Tk's own `clam` theme, flat, in the colours and sizes of ours.
+"""Fonts, colours and styles: Tk's `clam` theme, flat, in our colours.
 
-Neutral greys carry the interface, colour carries data. `clam` draws everything from the colours and
-sizes that it is given, so that it is as sharp on a screen of twice the density; themes made of
-pictures are not.
+Greys are for the interface, colours for data. `clam` draws with the colours and sizes it is given,
+so it is sharp on a screen of twice the density; themes made of images are not.
 """
 
 from __future__ import annotations
@@ -27,24 +26,24 @@ TEXT, SMALL, BOLD, TITLE, CODE, CODE_BOLD = (
 
 @dataclass(frozen=True, slots=True)
 class Palette:
-    """The colours of the interface, as Tk writes them."""
+    """The colours of the interface, in hexadecimal."""
 
-    background: str  # of the plot, lists and text
-    panel: str  # of toolbars and panes
-    raised: str  # of what can be pressed, and of tips
+    background: str  # plot, lists and text
+    panel: str  # toolbars and panes
+    raised: str  # buttons and tips
     text: str
     secondary: str
     border: str
     accent: str
     on_accent: str
-    marked: str  # behind a selected row
+    marked: str  # selected rows
     peak: str
     oom: str
     good: str
 
 
 def hex_of(color: Color) -> str:
-    """Write a colour as Tk does."""
+    """Return a colour in hexadecimal, as Tk takes it."""
     return "#{:02x}{:02x}{:02x}".format(*color)
 
 
@@ -69,12 +68,12 @@ def palette_of(theme: str) -> Palette:
 
 
 def px(widget: tk.Misc, size: float) -> int:
-    """Return how many pixels a length is that has `size` of them on a plain screen of 96 dpi."""
+    """Scale a length in pixels from 96 dpi to the density of the screen."""
     return max(1, round(size * float(widget.tk.call("tk", "scaling")) * 72 / 96))
 
 
 def make_fonts(root: tk.Misc) -> None:
-    """Make the fonts beside Tk's own, once."""
+    """Create the named fonts that Tk does not have, once."""
     if SMALL in tkfont.names(root):
         return
     text = tkfont.nametofont(TEXT, root).actual()
@@ -86,12 +85,12 @@ def make_fonts(root: tk.Misc) -> None:
         (TITLE, text["family"], size + 4, "bold"),
         (CODE_BOLD, code["family"], code["size"], "bold"),
     ):
-        # A tkinter.font.Font takes its font with it when Python drops the object.
+        # A tkinter.font.Font deletes its font when Python drops the object.
         root.tk.call("font", "create", name, "-family", family, "-size", points, "-weight", weight)
 
 
 def apply_theme(root: tk.Tk, theme: str) -> Palette:
-    """Colour everything, now and when it is made later."""
+    """Style all widgets, existing ones and new ones."""
     make_fonts(root)
     colors = palette_of(theme)
     style = ttk.Style(root)
@@ -166,7 +165,18 @@ def _style_all(style: ttk.Style, colors: Palette, root: tk.Misc) -> None:
         bordercolor=[("focus", colors.accent)],
     )
     style.configure("TCheckbutton", indicatorsize=px(root, 12), padding=(px(root, 4), px(root, 2)))
-    style.map("TCheckbutton", background=[("active", colors.panel)])
+    style.configure(
+        "TCheckbutton",
+        indicatorbackground=colors.background,
+        indicatorforeground=colors.accent,
+        upperbordercolor=colors.secondary,
+        lowerbordercolor=colors.secondary,
+    )
+    style.map(
+        "TCheckbutton",
+        background=[("active", colors.panel)],
+        indicatorbackground=[("pressed", colors.border)],
+    )
     style.configure("TRadiobutton", indicatorsize=px(root, 12), padding=(px(root, 4), px(root, 2)))
     style.map("TRadiobutton", background=[("active", colors.panel)])
     style.configure("TSeparator", background=colors.border)
@@ -198,7 +208,7 @@ def _style_all(style: ttk.Style, colors: Palette, root: tk.Misc) -> None:
 
 
 def _style_scrollbars(style: ttk.Style, colors: Palette, root: tk.Misc) -> None:
-    """Make scroll bars without arrows: a thumb in a trough."""
+    """Make scroll bars without arrows."""
     for where, sticky in (("Vertical", "ns"), ("Horizontal", "ew")):
         name = f"{where}.TScrollbar"
         thumb: Any = (f"{where}.Scrollbar.thumb", {"expand": "1", "sticky": "nswe"})
@@ -241,7 +251,7 @@ def _style_tables(style: ttk.Style, colors: Palette, root: tk.Misc) -> None:
 
 
 def _style_tk(root: tk.Tk, colors: Palette) -> None:
-    """Colour what ttk does not know: menus, texts, the lists of comboboxes."""
+    """Colour the widgets that ttk does not style: menus, texts, the lists of comboboxes."""
     for pattern, value in {
         "*Menu.background": colors.panel,
         "*Menu.foreground": colors.text,
@@ -272,7 +282,7 @@ def _style_tk(root: tk.Tk, colors: Palette) -> None:
 
 
 def _recolor(widget: tk.Misc, colors: Palette) -> None:
-    """Colour what was made before: options of the database count only when a widget is made."""
+    """Colour existing widgets: the option database only affects new ones."""
     kind = widget.winfo_class()
     if kind == "Menu":
         widget.configure(  # type: ignore[call-arg]

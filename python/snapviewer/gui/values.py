@@ -1,4 +1,4 @@
-"""The values that the state is made of: frozen, and told of by topic."""
+"""The values that the state is made of. All are frozen; listeners subscribe to topics."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from snapviewer.report.picture.options import Coloring, Order, ThemeName
 from .document import Axis
 
 Topic = Literal[
-    "picture",  # all of it is another one, and is to be seen before anything else is done
+    "picture",  # another device's picture, to be drawn before anything else
     "document",  # another file, or none
-    "device",  # another device of it
-    "timeline",  # what is stacked: the order, or what a filter leaves
-    "view",  # which part is shown
-    "look",  # axis, colour, theme
+    "device",  # another device of the file, or its times
+    "timeline",  # the stacked allocations: their order, or which are shown
+    "view",  # the part in view
+    "look",  # axis, colours, stacking order, theme
     "selection",  # the selected allocation
-    "facts",  # what is known of it
-    "cursor",  # the event that panes tell of
-    "moment",  # what is alive there
-    "pointer",  # what is under the mouse
-    "filter",  # its text, mode, and what matches
-    "bundle",  # queries can be answered, or why not
+    "details",  # the selected allocation's details
+    "cursor",  # the cursor's event
+    "alive",  # the live allocations at the cursor
+    "pointer",  # the allocation under the mouse
+    "filter",  # its text, mode and matches
+    "bundle",  # whether queries can be answered
     "query",  # a query's answer
-    "jobs",  # work began or ended
-    "notice",  # something to tell
-    "panes",  # which are shown
-    "recent",  # the files opened lately
+    "jobs",  # a job started or ended
+    "notice",  # a message for the user
+    "panes",  # which panes are shown
+    "recent",  # recent files
 ]
 FilterMode = Literal["highlight", "only"]
-Pane = Literal["side", "minimap", "lanes"]
+Pane = Literal["side", "minimap", "lanes", "legend"]
 Tab = Literal["details", "cursor", "sql", "events"]
 TABS: tuple[Tab, ...] = ("details", "cursor", "sql", "events")
 
@@ -42,7 +42,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How things are shown."""
+    """How the timeline is shown."""
 
     axis: Axis = "event"
     color: Coloring = "stack"
@@ -52,7 +52,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matches:
-    """What a filter lets through: which allocations, how many, their bytes."""
+    """The allocations that match a filter, their number, and their total size."""
 
     mask: Mask
     count: int
@@ -61,17 +61,26 @@ class Matches:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What was typed. `matches` is None until it is known; `error` says what is not understood."""
+    """Which allocations to show or to highlight.
+
+    Args:
+        text: What was typed.
+        mode: Whether the other allocations are dimmed or hidden.
+        recorded_only: Whether allocations older than the recording are hidden, whatever the mode.
+        matches: The matches of the text; None while they are not known, or without a text.
+        error: Why the text is not valid.
+    """
 
     text: str = ""
     mode: FilterMode = "highlight"
+    recorded_only: bool = False
     matches: Matches | None = None
     error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """What is under the mouse: a pixel of the plot, and what that stands for."""
+    """A pixel of the plot under the mouse, and what it stands for."""
 
     x_px: int
     y_px: int
@@ -82,7 +91,7 @@ class Pointer:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something to tell: what happened, and what to do."""
+    """A message for the user."""
 
     text: str
     is_error: bool = True

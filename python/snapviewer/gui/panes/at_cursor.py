@@ -1,6 +1,6 @@
-"""What is alive at the cursor: by line of code, and the largest allocations.
+"""The live allocations at the cursor: by line of code, and the largest ones.
 
-The bars have the colours that the timeline has.
+The bars have the colours of the timeline.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from tkinter import ttk
 import numpy as np
 import numpy.typing as npt
 
+from snapviewer.gui.labels import event_label
 from snapviewer.gui.state import State
 from snapviewer.gui.theme import hex_of, px
-from snapviewer.gui.words import when_text
-from snapviewer.snapshot.alive import Alive, Group, LiveAllocation, filter_of
+from snapviewer.snapshot.alive import Alive, Group, LiveAllocation
 from snapviewer.snapshot.frames import NO_STACK
 from snapviewer.text.units import count_of, format_bytes
 
@@ -30,18 +30,18 @@ _GROUP_COLUMNS = (
 _LARGEST_COLUMNS = (
     Column("Size", "1,023 MiB", is_number=True),
     Column("Line", "model.py:77 attention", grows=True),
-    Column("Alive", "123,456 – 123,456"),
+    Column("Lifetime", "123,456 – 123,456"),
 )
-_NOTHING = "Click into the timeline to see what is alive there."
+_NOTHING = "Click the background of the timeline, or right-click anywhere, to move the cursor."
 
 
 class AtCursor(ttk.Frame):
-    """A heading that says which moment, and two tables that say what there is."""
+    """A heading with the event and the total, and two tables."""
 
     def __init__(self, parent: tk.Misc, state: State) -> None:
         super().__init__(parent)
         self._state = state
-        self._moment: Alive | None = None
+        self._alive: Alive | None = None
         self._groups: tuple[Group, ...] = ()
         self._largest: tuple[LiveAllocation, ...] = ()
         self._colors: npt.NDArray[np.uint8] | None = None
@@ -77,7 +77,7 @@ class AtCursor(ttk.Frame):
         for table in (self.groups, self.largest):
             table.pack(fill="both", expand=True)
         self.bind("<Configure>", self._wrap)
-        state.on("moment", self._show)
+        state.on("alive", self._show)
         state.on("cursor", self._show_title)
         state.on("selection", self._mark)
         state.on("look", self._recolor)
@@ -94,17 +94,17 @@ class AtCursor(ttk.Frame):
         for label in (self.title, self.subtitle):
             label.configure(wraplength=max(event.width - px(self, 16), 1))
 
-    # What is shown
+    # Contents
 
     def _show(self) -> None:
-        moment = self._moment = self._state.moment
+        alive = self._alive = self._state.alive
         self._groups, self._largest = (), ()
-        if moment is not None:
-            self._groups = (*moment.groups, *([moment.rest] if moment.rest else []))
-            self._largest = moment.largest
+        if alive is not None:
+            self._groups = (*alive.groups, *([alive.rest] if alive.rest else []))
+            self._largest = alive.largest
         self._show_title()
         groups = [(one.size_bytes, one.count, one.line) for one in self._groups]
-        is_cut = moment is not None and moment.rest is not None
+        is_cut = alive is not None and alive.rest is not None
         self.groups.set_rows(groups, tail=int(is_cut))
         self.largest.set_rows(
             [(one.size_bytes, one.line, one.alloc_event) for one in self._largest]
@@ -114,23 +114,25 @@ class AtCursor(ttk.Frame):
         self._mark()
 
     def _show_title(self) -> None:
-        """Say which moment it is; that of the cursor, whose allocations may come a little later."""
-        moment, trace, device = self._moment, self._state.trace, self._state.device
-        if moment is None or trace is None or device is None:
+        """Show the event, the total, and what is left out."""
+        alive, trace, device = self._alive, self._state.trace, self._state.device
+        if alive is None or trace is None or device is None:
             self._panes.pack_forget()
             self.title.configure(text="")
             self.subtitle.configure(text=_NOTHING)
             return
         self._panes.pack(fill="both", expand=True)
-        held = f"{format_bytes(moment.total_bytes)} in {count_of(moment.count, 'allocation')}"
-        self.title.configure(text=f"{self._which(moment.event)} · {held}")
-        words = when_text(trace, moment.event)
-        timeline = self._state.timeline
-        if timeline is not None and timeline.shown < len(device.allocations):
-            words += "  ·  only what the filter lets through"
-        if any(one.line == NO_STACK for one in moment.groups[:3]) and trace.events:
-            words += f"\n“{NO_STACK}” is older than the recording: weights and the like"
-        self.subtitle.configure(text=words)
+        held = f"{format_bytes(alive.total_bytes)} in {count_of(alive.count, 'allocation')}"
+        self.title.configure(text=f"{self._which(alive.event)} · {held}")
+        lines = [event_label(trace, alive.event)]
+        hidden = self._state.filter
+        if hidden.mode == "only" and hidden.matches is not None:
+            lines.append("Only allocations that match the filter.")
+        if hidden.recorded_only:
+            lines.append("Without allocations older than the recording (H shows them).")
+        elif any(one.line == NO_STACK for one in alive.groups[:3]) and trace.events:
+            lines.append(f"“{NO_STACK}”: mostly older than the recording, such as weights.")
+        self.subtitle.configure(text="\n".join(lines))
 
     def _which(self, event: int) -> str:
         trace, timeline = self._state.trace, self._state.timeline
@@ -140,7 +142,7 @@ class AtCursor(ttk.Frame):
         if event == trace.device.peak_event:
             return "At the peak"
         if timeline is not None and event == timeline.peak_event:
-            return "At the peak of what is shown"
+            return "At the peak shown"
         return "Before the first event" if event < 0 else f"After event {event:,}"
 
     def _group_texts(self, place: int) -> tuple[str, ...]:
@@ -164,29 +166,29 @@ class AtCursor(ttk.Frame):
         if column == 1:
             return ""
         stacks = f" ({count_of(len(group.stacks), 'stack')})" if group.stacks else ""
-        return f"{group.line}{stacks}\nClick: select the largest. Double click: highlight all."
+        return f"{group.line}{stacks}\nClick: select the largest. Double-click: highlight all."
 
     def _living_tip(self, place: int, column: int) -> str:
         living = self._largest[place]
-        return (f"{living.size_bytes:,} bytes", living.line, "events, from – to")[column]
+        return (f"{living.size_bytes:,} bytes", living.line, "first and last event")[column]
 
-    # Colours
+    # Bars
 
     def _group_bar(self, place: int) -> Bar:
-        """Return how much of the total a group is."""
-        group, total = self._groups[place], self._moment.total_bytes if self._moment else 0
+        """Return a bar with the group's share of the total."""
+        group, total = self._groups[place], self._alive.total_bytes if self._alive else 0
         share = group.size_bytes / max(total, 1)
         text = "< 0.1%" if share < 0.0005 else f"{share:.{int(share < 0.0995)}%}"
         return Bar(share, self._color_of(group.largest), text)
 
     def _living_bar(self, place: int) -> Bar:
-        """Return how large an allocation is beside the largest."""
+        """Return a bar with the allocation's size relative to the largest."""
         living, largest = self._largest[place], self._largest[0]
         share = living.size_bytes / max(largest.size_bytes, 1)
         return Bar(share, self._color_of(living.index))
 
     def _color_of(self, allocation: int) -> str:
-        """Return the colour that an allocation has in the timeline."""
+        """Return the colour of an allocation in the timeline."""
         device, look = self._state.device, self._state.look
         assert device is not None
         wanted = (device, look.color, look.theme)
@@ -199,14 +201,14 @@ class AtCursor(ttk.Frame):
         self.groups.refresh()
         self.largest.refresh()
 
-    # What is selected
+    # Selection
 
     def _mark(self) -> None:
-        """Mark the rows of what is selected, here or elsewhere."""
+        """Mark the rows of the selected allocation."""
         selection, device = self._state.selection, self._state.device
         group = living = None
-        if selection is not None and device is not None and self._moment is not None:
-            a, event = device.allocations, self._moment.event
+        if selection is not None and device is not None and self._alive is not None:
+            a, event = device.allocations, self._alive.event
             if int(a.alloc_event[selection]) <= event < int(a.free_event[selection]):
                 stack = int(a.stack[selection])
                 group = _first(stack in one.stacks for one in self._groups)
@@ -215,15 +217,13 @@ class AtCursor(ttk.Frame):
         self.largest.mark_place(living)
 
     def _filter_to(self, place: int) -> None:
-        document = self._state.document
-        assert document is not None
-        text = filter_of(self._groups[place], document.snapshot.frames)
+        text = self._state.filter_of(self._groups[place].stacks)
         if text is None:
-            self._state.tell("No filter describes these allocations.")
+            self._state.notify("No filter can describe these allocations.")
         else:
             self._state.set_filter(text, "highlight")
 
 
 def _first(is_it: Iterable[bool]) -> int | None:
-    """Return the place of the first that is it."""
+    """Return the place of the first True."""
     return next((place for place, one in enumerate(is_it) if one), None)

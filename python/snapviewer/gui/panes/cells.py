@@ -1,4 +1,4 @@
-"""How an answer's values are written: for eyes in a table, and as they are for other programs."""
+"""Values of a query's result: formatted for a table, and unformatted for other programs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from snapviewer.text.units import format_bytes
 _BYTES = re.compile(r"(?<![a-z])(size|bytes|device_free)(?![a-z])", re.IGNORECASE)
 _COUNT = re.compile(r"\s*count\s*\(", re.IGNORECASE)
 _FRAME = re.compile(r"^(.*) \((.*):(\d+)\)$", re.MULTILINE)
-_MOST_LETTERS = 300
+_MAX_CHARS = 300
 
 
 class _Frame(NamedTuple):
@@ -26,7 +26,7 @@ class _Frame(NamedTuple):
 
 
 def is_bytes(column: str) -> bool:
-    """Tell by its name whether a column has bytes.
+    """Return whether a column contains bytes, judging by its name.
 
     >>> [is_bytes(name) for name in ("size", "sum(a.size)", "peak_bytes", "resize", "count(size)")]
     [True, True, True, False, False]
@@ -35,7 +35,7 @@ def is_bytes(column: str) -> bool:
 
 
 def cell_text(column: str, value: object) -> str:
-    r"""Say a value in one short line.
+    r"""Format a value in one short line.
 
     >>> cell_text("size", 1536), cell_text("idx", 12345), cell_text("address", -1)
     ('1.50 KiB', '12,345', '0xffffffffffffffff')
@@ -56,32 +56,32 @@ def cell_text(column: str, value: object) -> str:
     text = str(value)
     if column.lower() == "callstack":
         text = _own_line(text)
-    return "  ·  ".join(text[:_MOST_LETTERS].splitlines())
+    return "  ·  ".join(text[:_MAX_CHARS].splitlines())
 
 
 def _own_line(callstack: str) -> str:
-    """Return the line of a call stack that says most."""
+    """Return the line of a call stack that is most likely the user's own."""
     frames = [_Frame(*found.groups()) for found in _FRAME.finditer(callstack)]
-    # The same names as a frame of the core has.
+    # It has the attributes of the core's Frame.
     own = own_frame(cast("list[Frame]", frames))
     return callstack if own is None else frame_text(own)
 
 
 def cell_tip(column: str, value: object) -> str:
-    """Say what a cell may have no room for; nothing if it says all."""
+    """Return what a cell may have no room for; empty if it shows everything."""
     if isinstance(value, int) and is_bytes(column):
         return f"{value:,} bytes"
     return value if isinstance(value, str) and len(value) > 20 else ""
 
 
 def is_number_column(place: int, rows: Iterable[Sequence[Any]]) -> bool:
-    """Tell whether a column has numbers: at least one, and no text."""
+    """Return whether a column contains numbers: at least one, and no text."""
     values = [row[place] for row in rows if row[place] is not None]
     return bool(values) and all(isinstance(value, (int, float)) for value in values)
 
 
 def table_text(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, delimiter: str) -> str:
-    r"""Write rows with a heading, with the values as they are.
+    r"""Write rows with a heading as CSV, unformatted.
 
     >>> table_text(["size", "name"], [(1536, "a,b"), (None, "c")], delimiter=",")
     'size,name\n1536,"a,b"\n,c\n'

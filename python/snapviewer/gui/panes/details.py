@@ -1,8 +1,8 @@
-"""The pane that tells everything of the selected allocation.
+"""The pane with the details of the selected allocation.
 
-It is one text that can be read, selected and copied. Parts of it are spots: a value, which a click
-copies; a link; a line of a call stack, which a double click opens in the editor. Each spot has a
-tag of its own, so that Tk knows where it is whatever the text is made of.
+It is one text that can be selected and copied. Parts of it are spots: a value, which a click
+copies; a link; a frame of a call stack, which a double-click opens in the editor. Each spot has a
+tag of its own, by which Tk finds it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from tkinter import ttk
 from typing import Literal
 
 from snapviewer.gui.editor import EditorError, open_in_editor
-from snapviewer.gui.plot.tip import Tip
 from snapviewer.gui.state import State
 from snapviewer.gui.theme import BOLD, CODE, CODE_BOLD, SMALL, TEXT, TITLE, palette_of, px
+from snapviewer.gui.tips import Tip
 from snapviewer.report.snapshot.allocation_details import (
     Row,
     Run,
@@ -35,21 +35,21 @@ from snapviewer.snapshot.allocation_details import AllocationDetails, FrameDetai
 from snapviewer.text.sanitize import sanitize
 from snapviewer.text.units import format_bytes
 
-EMPTY = "Click an allocation to see what it is."
+EMPTY = "Click an allocation to see its details."
 _EMPTY_MORE = (
-    "Its size, its life and its call stack are told here: to copy, to open in your editor, and to"
-    " follow to everything else that the same line allocated."
+    "Its size, lifetime and call stack are shown here. Values can be copied, and frames opened in"
+    " your editor."
 )
-_WAIT_MS = 150  # before an old page goes, when the new one is not there yet
-_MOST_SHOWN = 400  # characters of a text of strangers
-_MOST_TOLD = 60
+_WAIT_MS = 150  # before the old page is cleared while the new one is being read
+_MAX_CHARS = 400  # of untrusted text
+_MAX_COPIED_CHARS = 60
 _CLICK_PX = 4  # a press that moves further selects text
 _SPOT = "spot"
 
 
 @dataclass(frozen=True)
 class _Spot:
-    """A part of the text that can be used: what a copy of it is, and what a click does."""
+    """A part of the text that can be clicked: what is copied, and what a click does."""
 
     plain: str = ""
     act: Callable[[], None] | None = None
@@ -58,7 +58,7 @@ class _Spot:
 
 
 class _Page:
-    """What is to be shown: texts with their tags, in one call of Tk's."""
+    """A page: texts with their tags, inserted in one call."""
 
     def __init__(self) -> None:
         self.pieces: list[str | tuple[str, ...]] = []
@@ -68,7 +68,7 @@ class _Page:
         if spot is not None:
             tags = (*tags, f"{_SPOT}{len(self.spots)}")
             self.spots.append(spot)
-        self.pieces += [_cut(text, _MOST_SHOWN), tags]
+        self.pieces += [_cut(text, _MAX_CHARS), tags]
 
     def value(self, value: Value, *tags: str) -> None:
         self.add(value.text, *tags, spot=_Spot(value.plain))
@@ -82,7 +82,7 @@ class _Page:
 
 
 class Details(ttk.Frame):
-    """Shows `state.facts`."""
+    """Shows `state.allocation_details`."""
 
     def __init__(self, parent: tk.Misc, state: State) -> None:
         super().__init__(parent)
@@ -115,40 +115,40 @@ class Details(ttk.Frame):
         self._tip = Tip(self.winfo_toplevel())
         self._bind()
         self._recolor()
-        state.on("facts", self._facts_changed)
-        state.on("document", self._facts_changed)
+        state.on("details", self._details_changed)
+        state.on("document", self._details_changed)
         state.on("look", self._recolor)
-        self._facts_changed()
+        self._details_changed()
 
     def copy_all(self) -> None:
-        """Put everything that is known on the clipboard."""
+        """Copy all details to the clipboard."""
         if self._shown is not None:
             self._to_clipboard(as_text(self._shown))
-            self._state.tell("Copied the details.")
+            self._state.notify("Copied the details.")
 
-    # What is shown
+    # Contents
 
-    def _facts_changed(self) -> None:
+    def _details_changed(self) -> None:
         if self._waiting is not None:
             self.after_cancel(self._waiting)
             self._waiting = None
-        facts, selection = self._state.facts, self._state.selection
-        if facts is None and selection is not None:
-            # They come in a moment, and a page that goes and comes flickers.
+        details, selection = self._state.allocation_details, self._state.selection
+        if details is None and selection is not None:
+            # They come in a moment; clearing the page meanwhile would flicker.
             self._waiting = self.after(_WAIT_MS, self._show_wait)
             return
         is_same_stack = (
-            facts is not None and self._shown is not None and facts.stack == self._shown.stack
+            details is not None and self._shown is not None and details.stack == self._shown.stack
         )
         if not is_same_stack:
             self._unfolded.clear()
-        self._shown = facts
+        self._shown = details
         self._show(keep_place=is_same_stack)
 
     def _show(self, *, keep_place: bool) -> None:
         page = _Page()
         if self._shown is not None:
-            self._tell(page, self._shown)
+            self._fill(page, self._shown)
         elif self._state.device is not None:
             page.add(EMPTY)
             page.end()
@@ -157,7 +157,7 @@ class Details(ttk.Frame):
         self._put(page, keep_place=keep_place)
 
     def _show_wait(self) -> None:
-        """Show what the columns tell, while the rest is read."""
+        """Show the size while the rest is being read."""
         self._waiting = self._shown = None
         device, which = self._state.device, self._state.selection
         if device is None or which is None:
@@ -165,7 +165,7 @@ class Details(ttk.Frame):
         page = _Page()
         page.add(format_bytes(int(device.allocations.size[which])), "title")
         page.end()
-        page.add("reading the rest …", "quiet")
+        page.add("reading details …", "quiet")
         self._put(page, keep_place=False)
 
     def _put(self, page: _Page, *, keep_place: bool) -> None:
@@ -181,46 +181,58 @@ class Details(ttk.Frame):
         text.yview(place)
         self._spots = page.spots
 
-    # What a page says
+    # A page
 
-    def _tell(self, page: _Page, facts: AllocationDetails) -> None:
-        page.value(Value(facts.name, facts.name), "name")
+    def _fill(self, page: _Page, details: AllocationDetails) -> None:
+        page.value(Value(details.name, details.name), "name")
         page.end("name")
-        size, *exact = size_values(facts)
+        size, *exact = size_values(details)
         page.value(size, "title")
         for value in exact:
             page.add("   ", "quiet")
             page.value(value, "quiet")
         page.end("title")
-        main = next((frame for frame in facts.frames if frame.is_main), None)
+        main = next((frame for frame in details.frames if frame.is_main), None)
         if main is None:
             page.add("no stack recorded", "quiet")
             page.end()
         else:
             self._frame(page, main, "own")
-        page.add(same_stack_text(facts), spot=_Spot(same_stack_text(facts)))
+        page.add(same_stack_text(details), spot=_Spot(same_stack_text(details)))
         page.end()
-        self._links(page, facts)
+        self._links(page, details)
         page.end("gap")
-        for row in rows_of(facts):
+        for row in rows_of(details):
             self._row(page, row)
-        self._stack(page, "Call stack", "stack", facts.frames)
-        if facts.forward_frames:
-            self._lines(page, "Forward pass", "forward", forward_lines(facts))
-        if facts.free_frames:
-            self._stack(page, "Freed by", "free", facts.free_frames, is_folded=True)
+        self._stack(page, "Call stack", "stack", details.frames)
+        if details.forward_frames:
+            self._lines(page, "Forward pass", "forward", forward_lines(details))
+        if details.free_frames:
+            self._stack(page, "Freed by", "free", details.free_frames, is_folded=True)
 
-    def _links(self, page: _Page, facts: AllocationDetails) -> None:
+    def _links(self, page: _Page, details: AllocationDetails) -> None:
         state = self._state
         links: list[tuple[str, Callable[[], None], str]] = []
-        if facts.same_stack.allocations > 1:
+        if details.same_stack.allocations > 1:
             links = [
-                ("‹ previous", lambda: state.step_same_stack(-1), "the one before, of this stack"),
-                ("next ›", lambda: state.step_same_stack(1), "the next one of this stack"),
-                ("show only these", state.filter_same_stack, f"filter by stack={facts.stack}"),
+                (
+                    "‹ previous",
+                    lambda: state.step_same_stack(-1),
+                    "previous allocation",
+                ),
+                (
+                    "next ›",
+                    lambda: state.step_same_stack(1),
+                    "next allocation",
+                ),
+                (
+                    "show only these",
+                    state.filter_same_stack,
+                    "show only this call stack",
+                ),
             ]
-        links.append(("fit", state.fit_selection, "show all of its life"))
-        links.append(("copy", self.copy_all, "copy everything that is known"))
+        links.append(("zoom to", state.fit_selection, "zoom to the selection (F)"))
+        links.append(("copy", self.copy_all, "copy all details (Ctrl+Shift+C)"))
         for number, (text, act, tip) in enumerate(links):
             if number:
                 page.add("   ")
@@ -280,14 +292,14 @@ class Details(ttk.Frame):
 
     def _frame(self, page: _Page, frame: FrameDetails, shade: str) -> None:
         line = full_text(frame)
-        hint = _cut(line, _MOST_SHOWN)
+        hint = _cut(line, _MAX_CHARS)
         if frame.frame.line:
-            hint += "\ndouble click: open in the editor"
+            hint += "\nDouble-click to open in the editor."
         page.add(short_text(frame), shade, "frame", spot=_Spot(line, frame=frame, tip=hint))
         page.end("frame")
 
     def _lines(self, page: _Page, title: str, section: str, lines: Sequence[str]) -> None:
-        """Tell a stack that is known as text only, folded at first."""
+        """Show a stack that is recorded as text, folded at first."""
         page.end("gap")
         page.add(f"{title}   ", "heading")
         key = (section, -1)
@@ -327,10 +339,10 @@ class Details(ttk.Frame):
         text.bind("<Control-a>", self._select_all)
 
     def _number_at(self, x: int, y: int) -> int | None:
-        """Return which spot is at a pixel."""
+        """Return the number of the spot at a pixel."""
         index = self._text.index(f"@{x},{y}")
         box = self._text.bbox(index)
-        # Beyond the end of a line, the nearest character is not meant.
+        # Beyond the end of a line, Tk returns the nearest character.
         if box is None or not (box[0] <= x < box[0] + box[2] and box[1] <= y < box[1] + box[3]):
             return None
         for tag in self._text.tag_names(index):
@@ -377,7 +389,7 @@ class Details(ttk.Frame):
             self._pressed = None
             self._open(spot.frame)
             return "break"
-        # A link that is clicked fast is clicked often; of a value, a word is selected.
+        # A double-click on a link is two clicks; on a value, it selects a word.
         return "break" if spot.act is not None else None
 
     def _press_with_control(self, event: tk.Event[tk.Text]) -> Literal["break"]:
@@ -390,7 +402,7 @@ class Details(ttk.Frame):
     def _release(self, event: tk.Event[tk.Text]) -> None:
         pressed, self._pressed = self._pressed, None
         if self._text.tag_ranges("sel"):
-            # To be copied by a key. Otherwise the keys stay the plot's.
+            # A key will copy it. Otherwise the keyboard stays with the plot.
             self._text.focus_set()
             return
         if pressed is None:
@@ -419,7 +431,7 @@ class Details(ttk.Frame):
         if spot is not None and spot.plain:
             plain = spot.plain
             menu.add_command(
-                label=f"Copy {_cut(plain, _MOST_TOLD)}", command=lambda: self._copy(plain)
+                label=f"Copy {_cut(plain, _MAX_COPIED_CHARS)}", command=lambda: self._copy(plain)
             )
         if spot is not None and spot.frame is not None:
             frame = spot.frame
@@ -431,11 +443,11 @@ class Details(ttk.Frame):
         self._text.tag_add("sel", "1.0", "end-1c")
         return "break"
 
-    # What is done
+    # Actions
 
     def _copy(self, text: str) -> None:
         self._to_clipboard(text)
-        self._state.tell(f"Copied {sanitize(text, _MOST_TOLD)}")
+        self._state.notify(f"Copied {sanitize(text, _MAX_COPIED_CHARS)}")
 
     def _to_clipboard(self, text: str) -> None:
         self.clipboard_clear()
@@ -445,12 +457,12 @@ class Details(ttk.Frame):
         try:
             path = open_in_editor(frame.frame.filename, frame.frame.line)
         except EditorError as error:
-            self._state.tell(str(error), is_error=True)
+            self._state.notify(str(error), is_error=True)
         else:
-            self._state.tell(f"Opening {path.name}, line {frame.frame.line} …")
+            self._state.notify(f"Opening {path.name}, line {frame.frame.line} …")
 
     def _recolor(self) -> None:
-        """Set the tags as the theme says; the order is that of their weight."""
+        """Set the tags for the theme; later tags have priority."""
         colors = palette_of(self._state.look.theme)
         column = tkfont.Font(self, name=TEXT, exists=True).measure("free requested") + px(self, 12)
         text, hanging = self._text, px(self, 14)

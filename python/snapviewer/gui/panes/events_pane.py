@@ -1,6 +1,6 @@
-"""The events of the trace, one a row; only those on the screen are read.
+"""The events of the trace, one per row; only those on the screen are read.
 
-It follows the cursor and leads it: a row that somebody goes to is where the cursor is.
+It follows the cursor, and a row that is selected moves the cursor.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _ACTIONS = (
     "oom",
 )
 _ACTION = 2
-_NO_FILE = "The events of a trace are listed here once a file is open."
-_NO_EVENTS = "This device has no events: nothing was recorded before the snapshot was taken."
+_NO_FILE = "Open a file to list its events."
+_NO_EVENTS = "This device has no events: the snapshot contains only its state."
 
 
 class EventsPane(ttk.Frame):
-    """The list, and above it ways to jump about in it."""
+    """The list of events, and controls to go to one."""
 
     def __init__(self, parent: tk.Misc, state: State) -> None:
         super().__init__(parent)
@@ -86,7 +86,7 @@ class EventsPane(ttk.Frame):
     def _wrap(self, event: tk.Event[tk.Misc]) -> None:
         self.message.configure(wraplength=max(event.width - px(self, 16), 1))
 
-    # What is shown
+    # Contents
 
     def _show(self) -> None:
         self._found.clear()
@@ -100,10 +100,10 @@ class EventsPane(ttk.Frame):
                 widget.grid()
             else:
                 widget.grid_remove()
-        self._tell("" if count else _NO_FILE if trace is None else _NO_EVENTS)
+        self._show_message("" if count else _NO_FILE if trace is None else _NO_EVENTS)
         self._follow()
 
-    def _tell(self, text: str, *, is_error: bool = False) -> None:
+    def _show_message(self, text: str, *, is_error: bool = False) -> None:
         style = "Error.TLabel" if is_error else "Secondary.TLabel"
         self.message.configure(text=text, style=style)
         if text:
@@ -124,9 +124,9 @@ class EventsPane(ttk.Frame):
             events = device.event_rows(first, last)
             rows = [self._texts(event) for event in events]
         except (SnapshotError, OSError) as error:
-            self._tell(f"The events could not be read: {error}", is_error=True)
+            self._show_message(f"Could not read the events: {error}", is_error=True)
             return []
-        self._tell("")
+        self._show_message("")
         return rows
 
     def _texts(self, event: Event) -> tuple[str, ...]:
@@ -148,10 +148,10 @@ class EventsPane(ttk.Frame):
             str(event.stream),
         )
 
-    # Going about
+    # Navigation
 
     def _follow(self) -> None:
-        """Show and mark the cursor's event."""
+        """Mark the cursor's event and bring it into view."""
         cursor = self._state.cursor
         if cursor != self.table.row:
             self.table.mark(cursor)
@@ -187,7 +187,7 @@ class EventsPane(ttk.Frame):
             Job("find events"),
             lambda _: device.events_of(action),
             done,
-            lambda error: self._tell(f"The events could not be read: {error}", is_error=True),
+            lambda error: self._show_message(f"Could not read the events: {error}", is_error=True),
         )
 
     def _step_among(self, events: npt.NDArray[np.int64], step: Literal[-1, 1]) -> None:
@@ -201,11 +201,11 @@ class EventsPane(ttk.Frame):
             self._choose(int(events[place]))
         else:
             where = "after" if step > 0 else "before"
-            self._state.tell(f"There is no {self.action.get()} {where} this event.")
+            self._state.notify(f"No {self.action.get()} {where} this event.")
 
 
 def _columns(events: int, length_us: int) -> tuple[Column, ...]:
-    """Return the columns, as wide as so many events and so long a time need."""
+    """Return the columns, wide enough for this number of events and this duration."""
     return (
         Column("Event", f"{events:,}", is_number=True),
         Column("Seconds", f"{length_us / 1e6:,.6f}", is_number=True),

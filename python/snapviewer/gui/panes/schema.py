@@ -1,4 +1,4 @@
-"""What a query can ask: tables, views and their columns, and some queries to begin with.
+"""The schema for queries: tables, views and their columns; and example queries.
 
 tests/gui/test_queries.py compares this with what a bundle has.
 """

@@ -1,4 +1,4 @@
-"""The side pane: its tabs, and which of them is in front."""
+"""The side pane and its tabs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .details import Details
 from .events_pane import EventsPane
 from .sql_pane import SqlPane
 
-_WORDS: dict[Tab, str] = {
+_TITLES: dict[Tab, str] = {
     "details": "Details",
     "cursor": "At cursor",
     "sql": "SQL",
@@ -22,7 +22,7 @@ _WORDS: dict[Tab, str] = {
 
 
 class Side(ttk.Frame):
-    """Details, what is alive at the cursor, queries, events."""
+    """Details, live allocations at the cursor, SQL queries, events."""
 
     def __init__(self, parent: tk.Misc, state: State) -> None:
         super().__init__(parent)
@@ -40,7 +40,7 @@ class Side(ttk.Frame):
             "events": self.events,
         }
         for tab in TABS:
-            self._book.add(self._tabs[tab], text=_WORDS[tab])
+            self._book.add(self._tabs[tab], text=_TITLES[tab])
         self._book.pack(fill="both", expand=True)
         self._book.bind("<<NotebookTabChanged>>", self._changed)
         state.on("panes", self._show)

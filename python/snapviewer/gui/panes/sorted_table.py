@@ -1,6 +1,6 @@
-"""A table whose rows are all known, and which a click on a heading sorts.
+"""A table of known rows, sorted by a click on a heading.
 
-Rows are known by their places in what was given, whatever order they are shown in.
+A row is identified by its place in the given rows, whatever order they are shown in.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from .virtual_table import Bar, Column, Rows, VirtualTable, do_nothing
 
 @dataclass(frozen=True, slots=True)
 class Sorting:
-    """By which column; None is the order that the rows came in."""
+    """The column to sort by; None keeps the given order."""
 
     column: int | None = None
     is_down: bool = False
 
     def clicked(self, column: int, *, is_number: bool) -> Sorting:
-        """Return what a click on a heading makes of it: numbers begin with the largest."""
+        """Return the order after a click on a heading: numbers start with the largest."""
         if column == self.column:
             return Sorting(column, not self.is_down)
         return Sorting(column, is_number)
 
     def order(self, rows: Sequence[Sequence[Any]]) -> list[int]:
-        """Return the places of the rows in this order; equal ones stay as they were.
+        """Return the places of the rows in this order; the sort is stable.
 
-        Numbers come before texts, and what has no value is last either way.
+        Numbers come before texts, and missing values are last either way.
 
         >>> Sorting(0, is_down=True).order([(1,), (None,), ("a",), (3,)])
         [2, 3, 0, 1]
@@ -44,7 +44,7 @@ class Sorting:
         return known + unknown
 
     def heading(self, column: int, text: str) -> str:
-        """Return a heading with the direction, if it is this column's."""
+        """Return a heading, with an arrow if it is the sorted column's."""
         if column != self.column:
             return text
         return f"{text} {'▾' if self.is_down else '▴'}"
@@ -54,15 +54,15 @@ class SortedTable(VirtualTable):
     """A table.
 
     Args:
-        parent: The widget that it is in.
-        columns: What its rows have.
+        parent: The parent widget.
+        columns: The columns.
         texts_of: Returns the texts of a row, given its place.
-        sorting: The order to begin with.
-        on_select: Told of the row that a person went to.
-        on_open: Told of the row that was double-clicked, or on which Return was pressed.
-        bar_of: Returns the bar before a row.
-        bar_heading: The heading of the bars; without one, bars have no words beside them.
-        tip_of: Returns what to say beside the mouse of a row and a column.
+        sorting: The initial order.
+        on_select: Called with the row that was selected.
+        on_open: Called with the row that was double-clicked, or on which Return was pressed.
+        bar_of: Returns the bar of a row.
+        bar_heading: The heading of the bars; without one, bars have no text.
+        tip_of: Returns the tip for a row and a column.
     """
 
     def __init__(
@@ -107,23 +107,23 @@ class SortedTable(VirtualTable):
     def set_rows(
         self, values: Sequence[Sequence[Any]], *, tail: int = 0, sorting: Sorting | None = None
     ) -> None:
-        """Have other rows.
+        """Replace the rows.
 
         Args:
-            values: What each row is sorted by: a value for each column.
-            tail: How many of the last ones stay there, whatever the order.
-            sorting: The order; the one that there was if not given.
+            values: The sort keys of each row, one per column.
+            tail: The number of rows that stay at the end, whatever the order.
+            sorting: The order; the default is the current one.
         """
         self._values, self._tail = values, tail
         self._sorting = sorting or self._sorting
         self._sort()
 
     def mark_place(self, place: int | None) -> None:
-        """Mark a row and bring it into view, or none; nobody is told."""
+        """Mark a row and bring it into view, or none; `on_select` is not called."""
         self.mark(self._order.index(place) if place is not None else None)
 
     def places(self, rows: range) -> list[int]:
-        """Return the places of rows as they are shown."""
+        """Return the places of the rows in a range of the table."""
         return self._order[rows.start : rows.stop]
 
     def _sort_by(self, column: int) -> None:

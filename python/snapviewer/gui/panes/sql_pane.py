@@ -1,4 +1,4 @@
-"""Questions in SQL: a text to write them, what can be asked, and a table of the answer."""
+"""SQL queries: an editor, the schema, and a table with the result."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from .sorted_table import SortedTable, Sorting
 from .virtual_table import Column
 
 _PLACEHOLDER = "select idx, size from at_peak order by size desc"
-_HELP = "Ctrl+Return runs the query. Examples and Tables show what can be asked."
-_NO_FILE = "Open a file to ask about it."
-_MOST_COLUMNS = 200  # each is a column of Tk's, whether it is seen or not
-_MOST_ERROR = 600
-_MOST_SAMPLE = 60  # letters that a column is made wide for
-_SAMPLED = 100  # rows that are looked at for that
+_HELP = "Ctrl+Return runs the query. See Examples, and Tables for the schema."
+_NO_FILE = "Open a file to query it."
+_MAX_COLUMNS = 200  # Tk creates each of them, whether it is visible or not
+_MAX_ERROR_CHARS = 600
+_MAX_SAMPLE_CHARS = 60  # that a column is made wide for
+_SAMPLED_ROWS = 100
 
 
 class SqlPane(ttk.Frame):
-    """A query, its answer, and help."""
+    """A query, its result, and the schema."""
 
     def __init__(self, parent: tk.Misc, state: State) -> None:
         super().__init__(parent)
@@ -51,7 +51,7 @@ class SqlPane(ttk.Frame):
         self._recolor()
         self._show()
 
-    # Making it
+    # Widgets
 
     def _make_editor(self) -> None:
         gap = px(self, 8)
@@ -97,7 +97,7 @@ class SqlPane(ttk.Frame):
         return menu
 
     def _make_help(self) -> None:
-        """Make the list of tables, which is shown when somebody asks for it."""
+        """Make the list of tables, which is hidden at first."""
         self._help = ttk.Frame(self._panes)
         self.tables = ttk.Treeview(self._help, show="tree", columns=("what",), height=8)
         self.tables.column("#0", width=px(self, 150), stretch=False)
@@ -154,7 +154,7 @@ class SqlPane(ttk.Frame):
         return self.text.get("1.0", "end-1c")
 
     def write(self, sql: str) -> None:
-        """Put a query into the text, as one step that can be undone."""
+        """Put a query into the editor, as one step that can be undone."""
         self.text.edit_separator()
         self.text.replace("1.0", "end-1c", sql)
         self.text.edit_separator()
@@ -162,7 +162,7 @@ class SqlPane(ttk.Frame):
         self.text.focus_set()
 
     def focus_query(self) -> None:
-        """Put the keyboard where the query is."""
+        """Give the keyboard to the editor."""
         self.text.focus_set()
 
     def _writer(self, sql: str) -> Callable[[], None]:
@@ -182,7 +182,7 @@ class SqlPane(ttk.Frame):
         return "break"
 
     def _go_back(self, step: int) -> str:
-        """Write an earlier or a later query; after the latest comes what was being written."""
+        """Show an earlier or a later query; after the latest comes the one being edited."""
         history = self._queries.history
         if self._past < 0:
             self._draft = self.sql
@@ -199,10 +199,10 @@ class SqlPane(ttk.Frame):
             label = label if len(label) <= 70 else f"{label[:69]}…"
             self.history.add_command(label=label, command=self._writer(sql))
         if not self._queries.history:
-            self.history.add_command(label="Queries that you run are kept here", state="disabled")
+            self.history.add_command(label="No queries yet", state="disabled")
 
     def toggle_help(self) -> None:
-        """Show the tables that there are, or hide them."""
+        """Show or hide the list of tables."""
         if self._is_help_shown:
             self._panes.forget(self._help)
         else:
@@ -215,7 +215,7 @@ class SqlPane(ttk.Frame):
         self.text.focus_set()
         return "break"
 
-    # The answer
+    # The result
 
     def _show(self) -> None:
         queries = self._queries
@@ -227,7 +227,7 @@ class SqlPane(ttk.Frame):
             self._show_answer(queries.answer)
 
     def _status(self) -> tuple[str, bool]:
-        """Return what to tell, and whether something went wrong."""
+        """Return the status, and whether it is an error."""
         queries, answer = self._queries, self._queries.answer
         if self._state.document is None:
             return _NO_FILE, False
@@ -236,20 +236,20 @@ class SqlPane(ttk.Frame):
         if queries.is_running:
             return "Running …", False
         if queries.error or self._state.bundle_error:
-            return sanitize(queries.error or self._state.bundle_error, _MOST_ERROR), True
+            return sanitize(queries.error or self._state.bundle_error, _MAX_ERROR_CHARS), True
         if queries.is_cancelled:
             return "Cancelled.", False
         if answer is None:
             return _HELP, False
         rows = f"{'first ' if answer.is_truncated else ''}{count_of(len(answer.rows), 'row')}"
-        more = len(answer.columns) - _MOST_COLUMNS
-        left_out = f" · {more:,} more columns are copied, but not shown" if more > 0 else ""
+        more = len(answer.columns) - _MAX_COLUMNS
+        left_out = f" · {more:,} more columns, copied but not shown" if more > 0 else ""
         return f"{rows} in {answer.seconds:.2f} s{left_out}", False
 
     def _show_answer(self, answer: Answer | None) -> None:
         self._answer = answer
         columns, rows = ((), ()) if answer is None else (answer.columns, answer.rows)
-        columns = columns[:_MOST_COLUMNS]
+        columns = columns[:_MAX_COLUMNS]
         self.results.set_rows((), sorting=Sorting())
         self.results.set_columns([self._column(place) for place in range(len(columns))])
         self.results.set_rows(rows)
@@ -264,11 +264,11 @@ class SqlPane(ttk.Frame):
 
     def _column(self, place: int) -> Column:
         assert self._answer is not None
-        name, rows = self._answer.columns[place], self._answer.rows[:_SAMPLED]
-        texts = (cell_text(name, row[place])[:_MOST_SAMPLE] for row in rows)
-        is_last = place == min(len(self._answer.columns), _MOST_COLUMNS) - 1
+        name, rows = self._answer.columns[place], self._answer.rows[:_SAMPLED_ROWS]
+        texts = (cell_text(name, row[place])[:_MAX_SAMPLE_CHARS] for row in rows)
+        is_last = place == min(len(self._answer.columns), _MAX_COLUMNS) - 1
         return Column(
-            sanitize(name, _MOST_SAMPLE),
+            sanitize(name, _MAX_SAMPLE_CHARS),
             max(texts, key=len, default=""),
             is_number=is_number_column(place, rows),
             grows=is_last,
@@ -280,7 +280,7 @@ class SqlPane(ttk.Frame):
         return tuple(
             cell_text(name, value)
             for name, value in zip(
-                self._answer.columns[:_MOST_COLUMNS], row[:_MOST_COLUMNS], strict=True
+                self._answer.columns[:_MAX_COLUMNS], row[:_MAX_COLUMNS], strict=True
             )
         )
 
@@ -297,7 +297,7 @@ class SqlPane(ttk.Frame):
             self._state.select(allocation, reveal=True)
 
     def _mark(self) -> None:
-        """Mark the row of what is selected, here or elsewhere."""
+        """Mark the row of the selected allocation."""
         device, selection = self._state.device, self._state.selection
         if device is None or selection is None or not self._place_of:
             return
@@ -312,7 +312,7 @@ class SqlPane(ttk.Frame):
         if self._answer is not None and places:
             rows = [self._answer.rows[place] for place in places]
             self._copy(table_text(self._answer.columns, rows, delimiter="\t"))
-            self._state.tell(f"Copied {count_of(len(rows), 'row')}.")
+            self._state.notify(f"Copied {count_of(len(rows), 'row')}.")
         return "break"
 
     def _copy_all(self) -> None:
@@ -320,7 +320,7 @@ class SqlPane(ttk.Frame):
             places = self.results.places(range(self.results.count))
             rows = [self._answer.rows[place] for place in places]
             self._copy(table_text(self._answer.columns, rows, delimiter=","))
-            self._state.tell(f"Copied {count_of(len(rows), 'row')} as CSV.")
+            self._state.notify(f"Copied {count_of(len(rows), 'row')} as CSV.")
 
     def _copy(self, text: str) -> None:
         self.clipboard_clear()

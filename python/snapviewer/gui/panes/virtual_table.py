@@ -1,8 +1,8 @@
-"""A table of any number of rows that makes only those on the screen.
+"""A table of any number of rows that creates only those on the screen.
 
-There are as many items in the tree as fit into its height. Scrolling writes other rows' text into
-them, so that five million rows cost what fifty do. Rows are known by their index. What is marked is
-one stretch of rows: an end that stays and one that moves, as with Shift in any list.
+The tree has as many items as fit into its height. Scrolling writes the texts of other rows into
+them, so five million rows cost as much as fifty. A row is identified by its index. The marked rows
+are one range, which Shift extends.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from tkinter import ttk
 from typing import Literal
 
 from snapviewer.gui.theme import TEXT, px
-from snapviewer.gui.tooltip import Bubble
+from snapviewer.gui.tips import Bubble
 
 Rows = list[tuple[str, ...]]
 _TIP_MS = 500
 _WHEEL_ROWS = 3
-_MOST_BARS = 500
-_BAR = 34  # the longest, in pixels of a plain screen
+_MAX_BARS = 500  # images that are kept
+_BAR_WIDTH, _MIN_BAR_WIDTH = 56, 20  # pixels of a 96 dpi screen
 _SHIFT, _CONTROL = 0x1, 0x4
 _STEPS = {"Up": -1, "Down": 1}
 
@@ -30,7 +30,7 @@ _STEPS = {"Up": -1, "Down": 1}
 class Column:
     """A column: its heading, and a text that it is wide enough for.
 
-    One that `grows` takes what room is left.
+    A column that `grows` takes the room that is left.
     """
 
     heading: str
@@ -41,7 +41,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """What is drawn before a row: a bar as long as a share of the whole, and words beside it."""
+    """The bar of a row: its length as a share of the column, its colour, and a text beside it."""
 
     share: float
     color: str
@@ -56,16 +56,16 @@ class VirtualTable(ttk.Frame):
     """A table.
 
     Args:
-        parent: The widget that it is in.
-        columns: What its rows have.
+        parent: The parent widget.
+        columns: The columns.
         rows_of: Returns the texts of the rows from one index to another, the last excluded.
-        on_select: Told of the row that a person went to.
-        on_open: Told of the row that was double-clicked, or on which Return was pressed.
-        on_heading: Told of the column whose heading was clicked.
-        tag_of: Names the tag of a row by its texts; `set_tag` colours it.
-        bar_of: Returns the bar before a row; then the first column of all is one for bars.
-        bar_heading: The heading of that column; without one, bars have no words beside them.
-        tip_of: Returns what to say beside the mouse of a row and a column.
+        on_select: Called with the row that was selected.
+        on_open: Called with the row that was double-clicked, or on which Return was pressed.
+        on_heading: Called with the column whose heading was clicked.
+        tag_of: Returns the tag of a row, given its texts; `set_tag` colours it.
+        bar_of: Returns the bar of a row, which is drawn in a column before the others.
+        bar_heading: The heading of that column; without one, bars have no text.
+        tip_of: Returns the tip for a row and a column.
     """
 
     def __init__(
@@ -97,9 +97,9 @@ class VirtualTable(ttk.Frame):
         self._anchor: int | None = None
         self._is_due = False
         self._to_see: int | None = None
-        # The row that was brought into view last and what was the first then, until one scrolls.
+        # The row that was last brought into view and the first row before that, until one scrolls.
         self._saw: tuple[int, int] | None = None
-        self._bars: dict[tuple[int, str], str] = {}
+        self._bars: dict[tuple[int, int, str], str] = {}
         self._tip = Bubble(self)
         self._tip_due = ""
         self._tip_at = (-1, -1)
@@ -118,16 +118,16 @@ class VirtualTable(ttk.Frame):
         self._bind()
         self.set_columns(columns)
 
-    # What it shows
+    # Contents
 
     def set_columns(self, columns: Sequence[Column]) -> None:
-        """Have other columns."""
+        """Replace the columns."""
         font, room = tkfont.nametofont(TEXT, self), px(self, 14)
         self.tree.configure(columns=[str(place) for place in range(len(columns))])
         if self._bar_of is not None:
-            width = font.measure("99.9%") + room if self._bar_heading else 0
-            width += px(self, _BAR + 12)
-            self.tree.column("#0", width=width, minwidth=px(self, _BAR), stretch=False)
+            beside = self._beside_bar()
+            width, least = (beside + px(self, bar) for bar in (_BAR_WIDTH, _MIN_BAR_WIDTH))
+            self.tree.column("#0", width=width, minwidth=least, stretch=False)
             self.tree.heading("#0", text=self._bar_heading, anchor="w")
         for place, column in enumerate(columns):
             width = max(font.measure(column.sample), font.measure(column.heading)) + room
@@ -148,7 +148,7 @@ class VirtualTable(ttk.Frame):
         self.tree.tag_configure(tag, foreground=color)
 
     def set_count(self, count: int) -> None:
-        """Have so many rows; nothing is marked any more."""
+        """Set the number of rows, and mark none."""
         self.count, self.row, self._anchor = count, None, None
         self.refresh()
 
@@ -158,14 +158,14 @@ class VirtualTable(ttk.Frame):
         self.refresh()
 
     def refresh(self) -> None:
-        """Write the rows anew, soon and once."""
+        """Fill the rows again when idle, once for many calls."""
         self._hide_tip()
         if not self._is_due:
             self._is_due = True
             self.after_idle(self._fill)
 
     def mark(self, row: int | None) -> None:
-        """Mark a row and bring it into view, or none; nobody is told."""
+        """Mark a row and bring it into view, or none; `on_select` is not called."""
         if row is not None and not 0 <= row < self.count:
             row = None
         if (row, row) != (self.row, self._anchor):
@@ -174,18 +174,18 @@ class VirtualTable(ttk.Frame):
             self.refresh()
 
     def see(self, row: int) -> None:
-        """Scroll as little as it takes to show a row; one that is far away comes to the middle."""
+        """Scroll as little as needed to show a row; one that is far away comes to the middle."""
         self._to_see = row
         self.refresh()
 
     @property
     def page(self) -> int:
-        """How many whole rows fit."""
+        """The number of whole rows that fit."""
         return max(self._room() // self._row_height(), 1)
 
     @property
     def marked(self) -> range:
-        """What is marked."""
+        """The marked rows."""
         if self.row is None or self._anchor is None:
             return range(0)
         return range(min(self.row, self._anchor), max(self.row, self._anchor) + 1)
@@ -201,8 +201,8 @@ class VirtualTable(ttk.Frame):
         return max(int(ttk.Style(self).lookup("Treeview", "rowheight") or 20), 1)
 
     def _room(self) -> int:
-        """Return the height of the part that has rows."""
-        # Rows begin where the heading ends, which only the tree knows.
+        """Return the height of the area below the heading."""
+        # Only the tree knows where the heading ends.
         regions = enumerate(self.tree.identify_region(1, y) for y in range(px(self, 60)))
         heading = next((y for y, one in regions if one not in ("heading", "separator")), 0)
         return max(self.tree.winfo_height() - heading, 0)
@@ -220,7 +220,7 @@ class VirtualTable(ttk.Frame):
         last = min(self.first + fitting, self.count)
         rows = self._rows_of(self.first, last) if last > self.first else []
         self._have_items(len(rows))
-        if len(self._bars) > _MOST_BARS:
+        if len(self._bars) > _MAX_BARS:
             self._drop_bars()
         marked = self.marked
         chosen = []
@@ -237,7 +237,7 @@ class VirtualTable(ttk.Frame):
         self._show_down(last)
 
     def _have_items(self, count: int) -> None:
-        """Have so many items in the tree, named by their places."""
+        """Create or delete items of the tree, which are named by their places."""
         items = len(self.tree.get_children())
         for place in range(items, count):
             self.tree.insert("", "end", iid=str(place))
@@ -245,14 +245,23 @@ class VirtualTable(ttk.Frame):
             self.tree.delete(*(str(place) for place in range(count, items)))
 
     def _draw_bar(self, iid: str, bar: Bar) -> None:
-        length, height = max(round(bar.share * px(self, _BAR)), px(self, 2)), px(self, 9)
-        image = self._bars.get((length, bar.color))
+        # The longest bar fills the column, beside its text.
+        room = max(int(self.tree.column("#0", "width")) - self._beside_bar(), px(self, 2))
+        length, height = max(round(bar.share * room), px(self, 2)), px(self, 9)
+        image = self._bars.get((length, room, bar.color))
         if image is None:
-            # Not a PhotoImage: when Python drops one on another thread, Tk complains.
-            size = ("-width", px(self, _BAR + 6), "-height", height)
-            image = self._bars[length, bar.color] = self.tk.call("image", "create", "photo", *size)
+            # Not a PhotoImage: Tk fails if Python drops one on another thread.
+            size = ("-width", room + px(self, 6), "-height", height)
+            image = self.tk.call("image", "create", "photo", *size)
             self.tk.call(image, "put", bar.color, "-to", 0, 0, length, height)
+            self._bars[length, room, bar.color] = image
         self.tree.item(iid, image=image, text=bar.text)
+
+    def _beside_bar(self) -> int:
+        """Return the width of the first column that is not the bar's: text and gaps."""
+        if not self._bar_heading:
+            return px(self, 8)
+        return tkfont.nametofont(TEXT, self).measure("< 0.1%") + px(self, 16)
 
     def _drop_bars(self) -> None:
         if self._bars:
@@ -268,29 +277,30 @@ class VirtualTable(ttk.Frame):
             self._down.grid_remove()
 
     def _show_across(self, first: float, last: float) -> None:
-        """Show the lower scroll bar only if there is something to scroll."""
+        """Show the horizontal scroll bar only if there is something to scroll."""
         self._across.set(first, last)
         if float(first) <= 0 and float(last) >= 1:
             self._across.grid_remove()
         else:
             self._across.grid(row=1, column=0, sticky="ew")
 
-    # Moving
+    # Mouse and keys
 
     def _bind(self) -> None:
         tree = self.tree
         tree.bind("<Configure>", self._resize)
         tree.bind("<Destroy>", lambda _: self._drop_bars())
         tree.bind("<Button-1>", self._press)
+        tree.bind("<ButtonRelease-1>", self._resize_column)
         tree.bind("<B1-Motion>", self._drag)
         tree.bind("<Double-Button-1>", self._open_at)
         tree.bind("<Return>", self._open_marked)
-        # Home and End alone are the timeline's, wherever the keyboard is.
+        # Home and End alone are for the timeline, whichever widget has the keyboard.
         for key in ("Up", "Down", "Prior", "Next", "Control-Home", "Control-End"):
             tree.bind(f"<{key}>", self._key)
         for key in ("Home", "End"):
             tree.bind(f"<{key}>", lambda _: None)
-        # Folding and unfolding, which a tree has and a table does not.
+        # In a tree these keys fold and unfold; a table has nothing to fold.
         for key in ("Left", "Right"):
             tree.bind(f"<{key}>", self._sideways)
         for event, step in (("<Button-4>", -1), ("<Button-5>", 1)):
@@ -301,10 +311,15 @@ class VirtualTable(ttk.Frame):
         tree.bind("<Leave>", lambda _: self._hide_tip())
 
     def _resize(self, _: tk.Event[tk.Misc]) -> None:
-        """Show as many rows as fit, and what was to be seen as if it had this size before."""
+        """Show as many rows as fit, and keep the row in view that was brought into view."""
         if self._saw is not None:
             self._to_see, self.first = self._saw
         self.refresh()
+
+    def _resize_column(self, _: tk.Event[tk.Misc]) -> None:
+        """Redraw the bars after their column may have been resized."""
+        if self._bar_of is not None:
+            self.refresh()
 
     def _row_at(self, y: int) -> int | None:
         iid = self.tree.identify_row(y)
@@ -323,7 +338,7 @@ class VirtualTable(ttk.Frame):
         return "break"
 
     def _drag(self, event: tk.Event[tk.Misc]) -> None:
-        """Mark from where the button went down to where the mouse is."""
+        """Mark the rows from the press to the pointer."""
         if self._anchor is None or not self._is_cell(event):
             return
         row = self._row_at(event.y)
@@ -376,7 +391,7 @@ class VirtualTable(ttk.Frame):
         return "break"
 
     def _scroll(self, how: str, amount: str, unit: str = "") -> None:
-        """Do what the scroll bar says."""
+        """Handle the scroll bar."""
         if how == "moveto":
             self._go_to(round(float(amount) * self.count))
         else:
@@ -397,7 +412,7 @@ class VirtualTable(ttk.Frame):
     def _headed(self, place: int) -> Callable[[], None]:
         return lambda: self._on_heading(place)
 
-    # What is said beside the mouse
+    # Tips
 
     def _move(self, event: tk.Event[tk.Misc]) -> None:
         if self._tip_of is None:
@@ -426,7 +441,7 @@ class VirtualTable(ttk.Frame):
 
 
 def _first_to_see(row: int, first: int, page: int) -> int:
-    """Return the first row to show so that one is on a page.
+    """Return the first row to show so that `row` is on the page.
 
     >>> [_first_to_see(row, 100, 10) for row in (105, 99, 110, 7, 500)]
     [100, 99, 101, 2, 495]
@@ -439,10 +454,10 @@ def _first_to_see(row: int, first: int, page: int) -> int:
 
 
 def _style_cells(widget: tk.Misc) -> None:
-    """Have as much room in cells as in headings, and none for folding before bars."""
+    """Align cells with headings, and leave no room for folding before bars."""
     style = ttk.Style(widget)
     for name in ("Treeview.Cell", "Bars.Treeview.Cell"):
-        # Tk adds four pixels of its own, on any screen.
+        # Tk adds four pixels, whatever the screen's density.
         style.configure(name, padding=(max(px(widget, 4) - 4, 0), 0))
     style.layout(
         "Bars.Treeview.Item",

@@ -8,11 +8,11 @@ from tkinter import font as tkfont
 from snapviewer.gui.state import State
 from snapviewer.gui.theme import SMALL, palette_of, px
 
-from .scale import Scales
+from .marks import Scales
 
 
 class LabelWidth:
-    """How wide text is in a font; asks Tk once a character."""
+    """The width of text in the small font; asks Tk once per character."""
 
     def __init__(self, root: tk.Misc) -> None:
         self._font = tkfont.nametofont(SMALL, root)
@@ -28,7 +28,7 @@ class LabelWidth:
 
 
 class Axis(tk.Canvas):
-    """A strip of labels. Its items are moved and renamed, not made again at each step."""
+    """A strip of labels. Its canvas items are reused from frame to frame."""
 
     def __init__(self, parent: tk.Misc, state: State, width_of: LabelWidth) -> None:
         super().__init__(parent, borderwidth=0, highlightthickness=0)
@@ -40,7 +40,7 @@ class Axis(tk.Canvas):
     def _draw(
         self, key: object, items: list[tuple[str, int, int, str]], ticks: list[tuple[int, ...]]
     ) -> None:
-        """Show labels (text, x, y, anchor) and lines, if anything differs from before."""
+        """Draw labels (text, x, y, anchor) and lines, if anything has changed."""
         colors = palette_of(self._state.look.theme)
         if (key, colors) == self._shown:
             return
@@ -61,7 +61,7 @@ class Axis(tk.Canvas):
 
 
 class _Item:
-    """Something on a canvas. What stays as it is is not said to Tk again."""
+    """A canvas item that passes only changes on to Tk."""
 
     def __init__(self, canvas: tk.Canvas, item: int) -> None:
         self._canvas, self._item = canvas, item
@@ -100,7 +100,7 @@ class ByteAxis(Axis):
             for y, label in scales.y
         ]
         if items:
-            # The unit is said once, at the top.
+            # The unit is on the topmost label only.
             text, x, y, _ = items[-1]
             items[-1] = (f"{text} {scales.y_unit}", x, y, "e")
         line = px(self, 1)
@@ -113,7 +113,7 @@ class ByteAxis(Axis):
         )
 
     def _make_room(self, scales: Scales) -> None:
-        """Grow where labels are long. It does not shrink again: the plot would dance."""
+        """Grow for long labels. It never shrinks: the plot would jump."""
         labels = [label for _, label in scales.y]
         labels[-1:] = [f"{label} {scales.y_unit}" for label in labels[-1:]]
         needed = round(max((self._width_of(label) for label in labels), default=0))
@@ -132,7 +132,7 @@ class TimeAxis(Axis):
 
     def show(self, scales: Scales) -> None:
         width, gap = self.winfo_width(), px(self, 6)
-        # "min:s" and the like are said by the labels themselves.
+        # The labels themselves show "min:s" and the like.
         unit = scales.x_unit
         unit_width = round(self._width_of(unit)) + 2 * gap
         items = [(unit, width - px(self, 2), gap, "ne")] if unit else []

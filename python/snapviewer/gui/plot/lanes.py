@@ -1,9 +1,9 @@
-"""The program's own spans, in lanes under the timeline.
+"""Annotations, as spans in lanes below the timeline.
 
-Cost of drawing: a few array operations, and at most one item of Tk's for every three pixels of a
-lane, however many spans there are: neighbours that are narrower are drawn together. That still is
-several milliseconds for hundreds of spans, so in a motion they are moved along, and drawn anew ten
-times a second.
+Cost of drawing: a few array operations, and at most one canvas item for every three pixels of a
+lane, however many spans there are: narrower neighbours are drawn as one. That still takes several
+milliseconds for hundreds of spans, so during a motion they are moved, and redrawn ten times a
+second.
 """
 
 from __future__ import annotations
@@ -22,41 +22,42 @@ import numpy.typing as npt
 from snapviewer.gui.document import Axis, Trace
 from snapviewer.gui.state import State
 from snapviewer.gui.theme import SMALL, palette_of, px
-from snapviewer.gui.views import View
+from snapviewer.gui.tips import Tip
+from snapviewer.gui.viewport import Viewport
 from snapviewer.snapshot.annotations import Span
 from snapviewer.snapshot.clock import shown_us
 from snapviewer.text.sanitize import sanitize
 from snapviewer.text.units import count_of, format_duration
 
 from .axes import LabelWidth
-from .tip import Tip
 
-MOST_LANES = 6
-_LEAST_PX = 3.0
-_BETWEEN_MS = 100
+MAX_LANES = 6
+_MIN_PX = 3.0
+_REDRAW_MS = 100
 _ROOM = 0.02  # beside a span that is zoomed to
-_MOST_NAME = 200  # characters of a span's name
+_MAX_NAME_CHARS = 200
+_MIN_CUT_CHARS = 4  # of a name that does not fit: less is no name
 
 Places = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """The spans of one lane, which do not overlap, and where they are on an axis."""
+    """The spans of one lane, which do not overlap, and their positions on an axis."""
 
     spans: tuple[Span, ...]
     start: Places
     end: Places
 
     def part(self, left: float, right: float) -> slice:
-        """Return which of them are in a part of the axis."""
+        """Return the spans in a part of the axis."""
         first = int(np.searchsorted(self.end, left, side="left"))
         return slice(first, max(int(np.searchsorted(self.start, right, side="right")), first))
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """Something drawn: from and to in pixels, and the spans that it stands for."""
+class SpanBox:
+    """A box of a lane: its left and right in pixels, and the spans that it stands for."""
 
     lane: int
     left: float
@@ -66,7 +67,7 @@ class Mark:
 
 
 def lanes_of(trace: Trace, axis: Axis) -> tuple[Lane, ...]:
-    """Lay the spans of a device out on an axis."""
+    """Place the spans of a device on an axis."""
     by_lane: list[list[Span]] = []
     for span in trace.spans:
         while len(by_lane) <= span.lane:
@@ -87,39 +88,41 @@ def _lane(trace: Trace, axis: Axis, spans: tuple[Span, ...]) -> Lane:
     return Lane(spans, places[:, 0].copy(), places[:, 1].copy())
 
 
-def marks_of(lane: Lane, number: int, left: float, right: float, width_px: float) -> Iterator[Mark]:
-    """Say what to draw of a lane: each span, or several neighbours where they are too narrow.
+def boxes_of(
+    lane: Lane, number: int, left: float, right: float, width_px: float
+) -> Iterator[SpanBox]:
+    """Return the boxes of a lane: one per span, or one for several narrow neighbours.
 
     Args:
         lane: The spans.
-        number: Which lane it is.
-        left: Where the view begins on the axis.
-        right: Where it ends.
-        width_px: How wide it is on the screen.
+        number: The number of the lane.
+        left: The left end of the view on the axis.
+        right: Its right end.
+        width_px: Its width on the screen.
     """
     part = lane.part(left, right)
     scale = width_px / (right - left)
     starts = np.clip((lane.start[part] - left) * scale, -1.0, width_px + 1.0)
     ends = np.clip((lane.end[part] - left) * scale, -1.0, width_px + 1.0)
-    is_narrow = ends - starts < _LEAST_PX
-    # Two narrow ones with no room to see between them are drawn as one.
+    is_narrow = ends - starts < _MIN_PX
+    # Narrow neighbours without a visible gap are drawn as one.
     is_joined = np.zeros(len(starts), dtype=np.bool_)
-    is_joined[1:] = is_narrow[1:] & is_narrow[:-1] & (np.diff(starts) < 2 * _LEAST_PX)
+    is_joined[1:] = is_narrow[1:] & is_narrow[:-1] & (np.diff(starts) < 2 * _MIN_PX)
     firsts = np.flatnonzero(~is_joined)
     for first, last in pairwise([*firsts.tolist(), len(starts)]):
-        end = max(float(ends[last - 1]), float(starts[last - 1]) + _LEAST_PX)
-        yield Mark(number, float(starts[first]), end, part.start + first, part.start + last)
+        end = max(float(ends[last - 1]), float(starts[last - 1]) + _MIN_PX)
+        yield SpanBox(number, float(starts[first]), end, part.start + first, part.start + last)
 
 
 class Lanes(ttk.Frame):
-    """Draws the spans of the device that is shown; takes no room if there are none."""
+    """The lanes of a device; without annotations they take no room."""
 
     def __init__(self, parent: tk.Misc, state: State) -> None:
         super().__init__(parent)
         self._state = state
         self._lanes: tuple[Lane, ...] = ()
         self._laid_out: object = None
-        self._marks: dict[int, Mark] = {}
+        self._boxes: dict[int, SpanBox] = {}
         self._hovered: int | None = None
         self._due: str | None = None
         self._font = tkfont.Font(self, name=SMALL, exists=True)
@@ -138,7 +141,7 @@ class Lanes(ttk.Frame):
 
     @property
     def is_shown(self) -> bool:
-        """Whether there is anything to show, and it is to be shown."""
+        """Whether there are annotations and they are not hidden."""
         return bool(self._lanes) and self._state.settings.show_lanes
 
     def _changed(self) -> None:
@@ -158,20 +161,20 @@ class Lanes(ttk.Frame):
 
     @property
     def _rows(self) -> int:
-        return min(len(self._lanes), MOST_LANES)
+        return min(len(self._lanes), MAX_LANES)
 
     @property
     def _lane_px(self) -> int:
         return self._font.metrics("linespace") + px(self, 4)
 
     def _follow(self) -> None:
-        """Go along with the view: move what is there, and draw it anew soon."""
+        """Follow the view: move the boxes now, and redraw them soon."""
         old, new = self._drawn, self._state.view
         if self.is_shown and abs(old.width - new.width) <= 1e-9 * old.width:
             by = (old.left - new.left) * self._canvas.winfo_width() / new.width
             self._canvas.move("all", by - self._moved_px, 0)
             self._moved_px = by
-        self._draw_soon(round(self._drawn_at + _BETWEEN_MS - 1000 * monotonic()))
+        self._draw_soon(round(self._drawn_at + _REDRAW_MS - 1000 * monotonic()))
 
     def _draw_soon(self, wait_ms: int = 0) -> None:
         if wait_ms > 0 and self._due is None:
@@ -188,78 +191,81 @@ class Lanes(ttk.Frame):
         self._unhover()
         canvas = self._canvas
         canvas.delete("all")
-        self._marks.clear()
+        self._boxes.clear()
         width = canvas.winfo_width()
         if not self.is_shown or width <= 1:
             return
         view = self._state.view
         for number, lane in enumerate(self._lanes[: self._rows]):
-            self._draw_marks([*marks_of(lane, number, view.left, view.right, width)])
+            self._draw_boxes([*boxes_of(lane, number, view.left, view.right, width)])
         if more := len(self._lanes) - self._rows:
-            self._tell_more(more, width)
+            self._show_more(more, width)
 
-    def _draw_marks(self, marks: Sequence[Mark]) -> None:
+    def _draw_boxes(self, boxes: Sequence[SpanBox]) -> None:
         canvas, height = self._canvas, self._lane_px
         colors = palette_of(self._state.look.theme)
-        for item, mark in zip(self._boxes(marks, colors.border), marks, strict=True):
-            self._marks[item] = mark
-        pad = px(self, 4)
-        least, width = self._width_of("…m") + 2 * pad, canvas.winfo_width()
-        for mark in marks:
-            left = max(mark.left, 0.0)
-            room = min(mark.right - 1, width) - left
-            if room >= least:
+        for item, box in zip(self._create_boxes(boxes, colors.border), boxes, strict=True):
+            self._boxes[item] = box
+        pad, width = px(self, 4), canvas.winfo_width()
+        # A name may continue into the empty space before the next box.
+        ends = [*(box.left for box in boxes[1:]), float(width)]
+        for box, end in zip(boxes, ends, strict=True):
+            left = max(box.left, 0.0)
+            text = self._fitting(
+                self._label_of(box), min(max(box.right, end), width) - left - 2 * pad
+            )
+            if text:
                 canvas.create_text(
                     left + pad,
-                    mark.lane * height + 1 + height // 2,
+                    box.lane * height + 1 + height // 2,
                     anchor="w",
-                    text=self._fitting(self._label_of(mark), room - 2 * pad),
+                    text=text,
                     font=SMALL,
-                    fill=colors.secondary,
+                    fill=colors.text,
                     state="disabled",
-                    tags="words",
+                    tags="names",
                 )
 
-    def _boxes(self, marks: Sequence[Mark], color: str) -> list[int]:
-        """Draw a box for each mark: hundreds, at each step of a pan.
+    def _create_boxes(self, boxes: Sequence[SpanBox], color: str) -> list[int]:
+        """Create the canvas items: hundreds at each step of a pan.
 
-        One script for all takes 4 µs a box, a call for each 20. It has numbers only: names are
-        somebody else's words, and never part of a script.
+        One script for all takes 4 µs per box, single calls 20. It consists of numbers only: names
+        are untrusted, and never part of a script.
         """
         height = self._lane_px
         lines = []
-        for mark in marks:
-            top = mark.lane * height + 1
-            # A pixel of background stays between neighbours.
-            right = max(mark.right - 1, mark.left + 1)
-            box = f"{mark.left:.1f} {top} {right:.1f} {top + height - 1}"
-            lines.append(f"[{self._canvas} create rectangle {box} -width 0 -fill {color}]")
+        for box in boxes:
+            top = box.lane * height + 1
+            # Leaves a pixel of background between neighbours.
+            right = max(box.right - 1, box.left + 1)
+            corners = f"{box.left:.1f} {top} {right:.1f} {top + height - 1}"
+            lines.append(f"[{self._canvas} create rectangle {corners} -width 0 -fill {color}]")
         made = self.tk.eval(f"list {' '.join(lines)}")
         return [int(item) for item in self.tk.splitlist(made)]
 
     def _fitting(self, text: str, room: float) -> str:
-        """Cut a text with … so that it fits."""
+        """Cut a text so that it fits; empty if too little would be left."""
         if self._width_of(text) <= room:
             return text
         room -= self._width_of("…")
         for place, character in enumerate(text):
             room -= self._width_of(character)
             if room < 0:
-                return f"{text[:place]}…" if place else ""
+                return f"{text[:place]}…" if place >= _MIN_CUT_CHARS else ""
         return text
 
-    def _tell_more(self, more: int, width: int) -> None:
+    def _show_more(self, more: int, width: int) -> None:
         colors = palette_of(self._state.look.theme)
         canvas, pad = self._canvas, px(self, 4)
         text = canvas.create_text(
             width - pad,
             self._rows * self._lane_px - self._lane_px // 2,
             anchor="e",
-            text=f"+{count_of(more, 'lane')}",
+            text=f"{count_of(more, 'more lane')}",
             font=SMALL,
             fill=colors.secondary,
             state="disabled",
-            tags="words",
+            tags="names",
         )
         box = canvas.bbox(text)
         back = canvas.create_rectangle(
@@ -272,7 +278,7 @@ class Lanes(ttk.Frame):
     def _item_at(self, x: int, y: int) -> int | None:
         found = self._canvas.find_closest(x, y, halo=1)
         item = found[0] if found else None
-        if item not in self._marks:
+        if item not in self._boxes:
             return None
         left, top, right, bottom = self._canvas.coords(item)
         return item if left - 1 <= x <= right + 1 and top <= y <= bottom else None
@@ -289,8 +295,8 @@ class Lanes(ttk.Frame):
         if item is not None:
             top = self.winfo_toplevel()
             x, y = event.x_root - top.winfo_rootx(), event.y_root - top.winfo_rooty()
-            words = self.words_of(self._marks[item])
-            self._tip.show(words, x, y, palette_of(self._state.look.theme))
+            text = self.tip_of(self._boxes[item])
+            self._tip.show(text, x, y, palette_of(self._state.look.theme))
 
     def _unhover(self) -> None:
         if self._hovered is not None:
@@ -300,35 +306,35 @@ class Lanes(ttk.Frame):
             self._hovered = None
         self._tip.hide()
 
-    def _label_of(self, mark: Mark) -> str:
-        count = mark.last - mark.first
-        return _name(self._span_of(mark)) if count == 1 else count_of(count, "span")
+    def _label_of(self, box: SpanBox) -> str:
+        count = box.last - box.first
+        return _name(self._span_of(box)) if count == 1 else count_of(count, "span")
 
-    def words_of(self, mark: Mark) -> str:
-        """Say what a mark is."""
-        if mark.last - mark.first > 1:
-            return f"{self._label_of(mark)}: zoom in to tell them apart"
-        span = self._span_of(mark)
+    def tip_of(self, box: SpanBox) -> str:
+        """Describe a box."""
+        if box.last - box.first > 1:
+            return f"{self._label_of(box)}\nclick to zoom in"
+        span = self._span_of(box)
         least = "at least " if span.is_open_start or span.is_open_end else ""
         return (
             f"{_name(span)}\n{least}{format_duration(span.end_us - span.start_us)}"
-            f" · {count_of(span.end_event - span.start_event, 'event')}"
+            f" · {count_of(span.end_event - span.start_event, 'event')}\nclick to zoom in"
         )
 
-    def _span_of(self, mark: Mark) -> Span:
-        return self._lanes[mark.lane].spans[mark.first]
+    def _span_of(self, box: SpanBox) -> Span:
+        return self._lanes[box.lane].spans[box.first]
 
     def _pressed(self, event: tk.Event[tk.Canvas]) -> None:
         item = self._item_at(event.x, event.y)
         if item is None:
             return
-        mark = self._marks[item]
-        lane, view = self._lanes[mark.lane], self._state.view
-        left = float(lane.start[mark.first])
-        right = float(lane.end[mark.first : mark.last].max())
+        box = self._boxes[item]
+        lane, view = self._lanes[box.lane], self._state.view
+        left = float(lane.start[box.first])
+        right = float(lane.end[box.first : box.last].max())
         room = (right - left) * _ROOM
-        self._state.go(View(left - room, right + room, view.low, view.high))
+        self._state.go(Viewport(left - room, right + room, view.low, view.high))
 
 
 def _name(span: Span) -> str:
-    return sanitize(span.name, _MOST_NAME)
+    return sanitize(span.name, _MAX_NAME_CHARS)

@@ -1,4 +1,4 @@
-"""The whole trace in a strip, with the part in view as a box that can be dragged."""
+"""The overview: the whole trace in a strip, with the part in view as a box to drag."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 
 from snapviewer.gui.state import State
 from snapviewer.gui.theme import palette_of, px
-from snapviewer.gui.views import View
+from snapviewer.gui.viewport import Viewport
 
 _HEIGHT = 44
-_LEAST_BOX = 6
+_MIN_BOX = 6
 
 
 class Minimap(tk.Canvas):
-    """An overview of the device's memory."""
+    """The overview of a device's memory."""
 
     def __init__(self, parent: tk.Misc, state: State) -> None:
         super().__init__(parent, borderwidth=0, highlightthickness=0, height=px(parent, _HEIGHT))
@@ -26,7 +26,7 @@ class Minimap(tk.Canvas):
         self.bind("<Configure>", lambda _: self._redraw_soon())
         self.bind("<ButtonPress-1>", self._press)
         self.bind("<B1-Motion>", self._drag)
-        self.bind("<ButtonRelease-1>", lambda _: self._let_go())
+        self.bind("<ButtonRelease-1>", lambda _: self._release())
         for topic in ("view", "look", "timeline", "device", "document"):
             state.on(topic, self._redraw_soon)
 
@@ -72,7 +72,7 @@ class Minimap(tk.Canvas):
             _, highest = state.timeline.overview(time=span, clock=clock, size=width)
         peak = max(state.timeline.peak_bytes, 1)
         top = height - px(self, 1) - highest / peak * (height - px(self, 5))
-        # Two points a column: steps, as memory has them.
+        # Two points per column make steps.
         x = np.repeat(np.arange(width + 1), 2)[1:-1]
         points = np.column_stack((x, np.repeat(top, 2))).ravel().tolist()
         self.create_polygon(0, height, *points, width, height, fill=color, outline="")
@@ -82,10 +82,10 @@ class Minimap(tk.Canvas):
             self.create_polygon(x_px - size, 0, x_px + size, 0, x_px, size, fill=peak_color)
 
     def _box(self) -> tuple[float, float]:
-        """Return where the part in view begins and ends; wide enough to be seen."""
+        """Return the left and right of the part in view, wide enough to be seen."""
         width, view, world = self.winfo_width(), self._state.view, self._state.world
         left, right = view.left / world.right * width, view.right / world.right * width
-        least = px(self, _LEAST_BOX)
+        least = px(self, _MIN_BOX)
         if right - left < least:
             middle = min(max((left + right) / 2, least / 2), width - least / 2)
             left, right = middle - least / 2, middle + least / 2
@@ -93,7 +93,7 @@ class Minimap(tk.Canvas):
 
     def _press(self, event: tk.Event[tk.Misc]) -> None:
         left, right = self._box()
-        # Beside the box: it comes to the pointer.
+        # Outside of the box, the box jumps to the pointer.
         self._grip = event.x - left if left <= event.x <= right else (right - left) / 2
         self._drag(event)
 
@@ -105,7 +105,7 @@ class Minimap(tk.Canvas):
         middle = (event.x - self._grip + (right - left) / 2) / width * state.world.right
         view = state.view
         half = view.width / 2
-        state.move_to(View(middle - half, middle + half, view.low, view.high))
+        state.move_to(Viewport(middle - half, middle + half, view.low, view.high))
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         self._grip = None

@@ -1,8 +1,7 @@
-"""The timeline itself: draws what the state shows, and turns the mouse into moves and selections.
+"""The timeline: draws the part in view, and handles the mouse.
 
-A change only notes that a redraw is due. It happens when Tk has nothing else to do, so that of many
-moves the newest is drawn and the others are dropped. Cost of a frame: its pixels; a pan draws only
-the columns that are new.
+A change only schedules a redraw. It happens when Tk is idle, so of many moves the newest is drawn
+and the others are dropped. Cost of a frame: its pixels; a pan draws only the new columns.
 """
 
 from __future__ import annotations
@@ -17,19 +16,17 @@ import numpy as np
 import numpy.typing as npt
 
 from snapviewer import Image
+from snapviewer.gui.labels import BEFORE_TRACE, event_label, lifetime_label, point_label
 from snapviewer.gui.state import State
 from snapviewer.gui.theme import SMALL, TEXT, palette_of, px
+from snapviewer.gui.tips import Tip
 from snapviewer.gui.values import Pointer
-from snapviewer.gui.words import alive_text, moment_text, when_text
-from snapviewer.report.picture.drawing import BACKGROUND
-from snapviewer.report.picture.legend import color_text
+from snapviewer.report.picture.legend import BACKGROUND, color_text
 from snapviewer.text.units import format_bytes
 
 from .axes import LabelWidth
-from .marks import Box, flag_text, marks_of, peak_row
-from .scale import Scales, scales_of
+from .marks import Box, Scales, flag_text, marks_of, peak_row, scales_of
 from .surface import Surface, make_surface
-from .tip import Tip
 
 log = logging.getLogger(__name__)
 
@@ -40,10 +37,7 @@ _SIDEWAYS_PX = 120
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """How the newest frame came about.
-
-    Its number, the seconds of the engine and of the screen, and when the screen had it.
-    """
+    """The newest frame: its number, the seconds of engine and screen, and when it was shown."""
 
     number: int = 0
     engine_seconds: float = 0.0
@@ -54,7 +48,7 @@ class Drawn:
 class Plot:
     """The timeline in the window.
 
-    `after_drawing` is called with the axes' marks of each frame.
+    `after_drawing` is called with the ticks of the axes after each frame.
     """
 
     def __init__(
@@ -68,28 +62,28 @@ class Plot:
         self.surface: Surface = make_surface(parent)
         self.widget = self.surface.widget
         self.drawn = Drawn()
-        self._image: Image | None = None
+        self.image: Image | None = None
         self._what: object = None
         self._due: str | None = None
         self._mouse: tuple[int, int] | None = None
         self._press: tuple[int, int] | None = None
         self._is_dragging = False
         self._zoom_box: Box | None = None
-        self._told: tuple[str, int, int] | None = None
+        self._pinned: tuple[str, int, int] | None = None
         self._tip = Tip(self.widget)
         self._peak = tk.Label(self.widget, font=SMALL, borderwidth=0, padx=px(parent, 4), pady=0)
         self._empty = tk.Label(self.widget, font=TEXT, borderwidth=0)
         self._bind()
         state.ids_on_screen = self._ids_on_screen
         state.on("picture", self._redraw)
-        state.on("view", self._forget_told)
-        state.on("document", self._forget_told)
+        state.on("view", self._unpin)
+        state.on("document", self._unpin)
         for topic in ("view", "look", "timeline", "selection", "cursor", "filter", "document"):
             state.on(topic, self.redraw_soon)
 
     def _bind(self) -> None:
         self.widget.bind("<Configure>", self._resize, add=True)
-        # What the mouse does on a tip or on the name of the peak, it does on the plot.
+        # The mouse on a tip or a label of the plot is the mouse on the plot.
         tag = f"mouse of {self.widget}"
         for part in (self.widget, *self.surface.parts):
             part.bindtags((tag, *part.bindtags()))
@@ -126,14 +120,14 @@ class Plot:
         size = (max(event.width, 1), max(event.height, 1))
         if size != self._state.plot_px:
             self._state.plot_px = size
-            if self._image is None:
+            if self.image is None:
                 self.surface.prepare(*size)
             self.redraw_soon()
 
     def _redraw(self) -> None:
         state = self._state
         if state.timeline is None or min(state.plot_px) < 2:
-            self._image = None
+            self.image = None
             return
         started = perf_counter()
         image = self._draw()
@@ -150,7 +144,7 @@ class Plot:
             1e3 * self.drawn.screen_seconds,
         )
         self._place_peak()
-        self._tell_if_empty()
+        self._explain_empty()
         self._after_drawing(scales)
         self._point()
 
@@ -174,9 +168,9 @@ class Plot:
             state.look.color,
             state.look.theme,
         ):
-            self._image, self._what = ahead.image, what
-        elif self._image is None or what != self._what:
-            self._image = state.timeline.image(
+            self.image, self._what = ahead.image, what
+        elif self.image is None or what != self._what:
+            self.image = state.timeline.image(
                 **span,
                 bytes=view.byte_span,
                 size=state.plot_px,
@@ -184,60 +178,65 @@ class Plot:
                 theme=state.look.theme,
                 dim=state.dimmed(),
                 selected=state.selection,
-                previous=self._image,
+                previous=self.image,
             )
             self._what = what
-        return self._image
+        return self.image
 
     def _place_peak(self) -> None:
-        """Name the line of the peak, above it at the right."""
+        """Label the peak line, above it at the right."""
         state, row = self._state, peak_row(self._state)
         if row is None or state.timeline is None or state.device is None:
             self._peak.place_forget()
             return
         colors = palette_of(state.look.theme)
-        is_all = state.timeline.peak_bytes == state.device.peak_bytes
-        what = "peak" if is_all else "peak of the matches"
-        text = f"{what} {format_bytes(state.timeline.peak_bytes)}"
+        is_all = state.timeline.shown == len(state.device.allocations)
+        text = f"{'peak' if is_all else 'peak shown'} {format_bytes(state.timeline.peak_bytes)}"
+        if state.timeline.peak_event < 0 and state.device.events:
+            text += f" {BEFORE_TRACE}"
         self._peak.configure(text=text, background=colors.background, foreground=colors.peak)
         x, y = -px(self.widget, 12), row - px(self.widget, 3)
         self._peak.place(anchor="se", relx=1.0, x=x, y=y)
 
-    def _tell_if_empty(self) -> None:
-        """Say why there is nothing to see."""
+    def _explain_empty(self) -> None:
+        """Explain an empty plot."""
         state = self._state
         if state.timeline is None or state.timeline.shown or state.device is None:
             self._empty.place_forget()
             return
         colors = palette_of(state.look.theme)
-        is_filtered = len(state.device.allocations) > 0
-        text = "No allocation matches the filter." if is_filtered else "This device has no memory."
+        if len(state.device.allocations) == 0:
+            text = "This device has no allocations."
+        elif state.filter.text:
+            text = "No allocation matches the filter."
+        else:
+            text = "All allocations are older than the recording. H shows them."
         self._empty.configure(text=text, background=colors.background, foreground=colors.secondary)
         self._empty.place(relx=0.5, rely=0.45, anchor="center")
 
     def _ids_on_screen(self) -> npt.NDArray[np.int64]:
-        if self._image is None:
+        if self.image is None:
             return np.zeros(0, dtype=np.int64)
-        ids = np.unique(self._image.ids)
+        ids = np.unique(self.image.ids)
         return np.asarray(ids[ids != BACKGROUND], dtype=np.int64)
 
-    # What is under the mouse
+    # The pointer
 
     def pointer_at(self, x: int, y: int) -> Pointer | None:
-        """Tell what a pixel stands for; None outside of the plot."""
-        state, image = self._state, self._image
+        """Return what a pixel stands for; None outside of the plot."""
+        state, image = self._state, self.image
         width, height = state.plot_px
         if image is None or not (0 <= x < width and 0 <= y < height):
             return None
         if image.ids.shape != (height, width):
-            return None  # resized, and not drawn again yet
+            return None  # resized, and not yet redrawn
         found = int(image.ids[y, x])
         event = int(image.events[x])
         byte = max(int(state.point_of(x + 0.5, y + 0.5)[1]), 0)
         return Pointer(x, y, event, byte, None if found == BACKGROUND else found)
 
     def _at(self, event: tk.Event[tk.Misc]) -> tuple[int, int]:
-        """Return where an event is in the plot; tips, which lie on it, pass theirs on."""
+        """Return the position of a mouse event in the plot, also if it was on a tip."""
         return event.x_root - self.widget.winfo_rootx(), event.y_root - self.widget.winfo_rooty()
 
     def _hover(self, event: tk.Event[tk.Misc]) -> None:
@@ -246,18 +245,18 @@ class Plot:
 
     def _leave(self, event: tk.Event[tk.Misc]) -> None:
         (x, y), (width, height) = self._at(event), self._state.plot_px
-        if not (0 <= x < width and 0 <= y < height):  # else it went to a tip
+        if not (0 <= x < width and 0 <= y < height):  # otherwise it entered a tip
             self._mouse = None
             self._point()
 
     def _point(self) -> None:
-        """Note what is under the mouse, which may be something else after a redraw."""
+        """Update what is under the mouse, after a move or a redraw."""
         state = self._state
         pointer = None if self._mouse is None else self.pointer_at(*self._mouse)
         state.point_at(pointer)
         colors = palette_of(state.look.theme)
-        if self._told is not None:
-            self._tip.show(*self._told, colors)
+        if self._pinned is not None:
+            self._tip.show(*self._pinned, colors)
         elif pointer is not None and (text := flag_text(state, pointer, px(self.widget, 6))):
             self._tip.show(text, pointer.x_px, pointer.y_px, colors)
         elif pointer is None or pointer.allocation is None or self._press is not None:
@@ -271,18 +270,17 @@ class Plot:
         assert trace is not None
         a = trace.device.allocations
         line = document.line_of(int(a.stack[allocation]))
-        if told := color_text(trace.device, self._state.look.color, allocation):
-            line += f"\n{told}"
-        return (
-            f"{format_bytes(int(a.size[allocation]))}  ·  {alive_text(trace, allocation)}\n{line}"
-        )
+        if color := color_text(trace.device, self._state.look.color, allocation):
+            line += f"\n{color}"
+        size = format_bytes(int(a.size[allocation]))
+        return f"{size}  ·  {lifetime_label(trace, allocation)}\n{line}"
 
     # The left button: select and pan
 
     def _press_left(self, event: tk.Event[tk.Misc]) -> None:
         self.widget.focus_set()
         self._press, self._is_dragging = self._at(event), False
-        self._forget_told()
+        self._unpin()
         self._point()
 
     def _drag_left(self, event: tk.Event[tk.Misc]) -> None:
@@ -302,17 +300,27 @@ class Plot:
         self._press, self._is_dragging = None, False
         self.widget.configure(cursor="")
         if was_click and (pointer := self.pointer_at(*self._at(event))) is not None:
-            self._state.select(pointer.allocation)
-            if pointer.allocation is not None:
-                self._state.show_tab("details")
+            self._click(pointer)
         self._point()
 
-    # The right button: tell, and frame what to zoom to
+    def _click(self, pointer: Pointer) -> None:
+        """Select an allocation; on the background, move the cursor."""
+        state = self._state
+        state.select(pointer.allocation)
+        if pointer.allocation is not None:
+            state.show_tab("details")
+            return
+        state.set_cursor(pointer.event)
+        if state.tab == "details":
+            state.tab = "cursor"
+            state.changed("panes")
+
+    # The right button: move the cursor, or draw a box to zoom to
 
     def _press_right(self, event: tk.Event[tk.Misc]) -> None:
         self.widget.focus_set()
         self._press = self._at(event)
-        self._forget_told()
+        self._unpin()
 
     def _drag_right(self, event: tk.Event[tk.Misc]) -> None:
         if self._press is None:
@@ -334,28 +342,28 @@ class Plot:
             self.redraw_soon()
             self._state.zoom_to_box(box)
         elif press is not None:
-            self._tell(*self._at(event))
+            self._pin(*self._at(event))
 
-    def _tell(self, x: int, y: int) -> None:
-        """Say how much memory there is at a point, and when that is."""
+    def _pin(self, x: int, y: int) -> None:
+        """Move the cursor, and show memory and time at a point until the next action."""
         state, pointer = self._state, self.pointer_at(x, y)
         if pointer is None or state.trace is None or state.timeline is None:
             return
-        moment = moment_text(state.trace, state.timeline, pointer)
-        text = f"{when_text(state.trace, pointer.event)}\n{moment}"
-        self._told = (text, x, y)
+        point = point_label(state.trace, state.timeline, pointer)
+        text = f"{event_label(state.trace, pointer.event)}\n{point}"
+        self._pinned = (text, x, y)
         state.set_cursor(pointer.event)
         self._point()
 
-    def _forget_told(self) -> None:
-        if self._told is not None:
-            self._told = None
+    def _unpin(self) -> None:
+        if self._pinned is not None:
+            self._pinned = None
             self._point()
 
     def forget(self) -> None:
-        """Take back what was told, and what is being framed."""
+        """Close the pinned tip, and drop the box that is being drawn."""
         self._zoom_box = self._press = None
-        self._forget_told()
+        self._unpin()
         self.redraw_soon()
 
     # The wheel, and zooming by keys

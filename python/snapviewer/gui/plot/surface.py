@@ -1,9 +1,8 @@
-"""Puts pictures on the screen: through shared memory where the system has it, else through Tk.
+"""Puts pictures on the screen: through shared memory where there is any, else through Tk.
 
-Tk's own way takes 20 to 30 ms for 2400 × 1000 pixels, most of it conversions and copies on one
-thread. On X11 the pixels can be handed to the server in shared memory, over a connection of our
-own, into a window that Tk made: about 4 ms. Either shows a picture with its marks, and a widget to
-bind events to and to place tips on.
+Tk takes 20 to 30 ms for 2400 × 1000 pixels, most of it conversions and copies on one thread. On X11
+the server can read the pixels from shared memory, over a connection of our own, into a window that
+Tk made: about 4 ms.
 """
 
 from __future__ import annotations
@@ -25,23 +24,23 @@ log = logging.getLogger(__name__)
 
 
 class Surface(Protocol):
-    """An area of the window that shows pictures; `parts` lie on it and have the mouse's events."""
+    """An area that shows pictures; `parts` are widgets on it that receive the mouse's events."""
 
     widget: tk.Frame
     parts: Sequence[tk.Misc]
 
     def prepare(self, width: int, height: int) -> None:
-        """Be ready for a first picture of this size."""
+        """Prepare for a first picture of this size."""
 
     def show(self, image: Image, marks: Sequence[PixelMark]) -> None:
         """Put a picture on the screen."""
 
 
 class SharedSurface:
-    """Pixels go to the X server in shared memory.
+    """Hands pixels to the X server in shared memory.
 
     Raises:
-        OSError: Not on this system, or not on this display.
+        OSError: This system or this display does not support it.
     """
 
     def __init__(self, parent: tk.Misc) -> None:
@@ -51,7 +50,7 @@ class SharedSurface:
         self.parts: Sequence[tk.Misc] = ()
         self._last: tuple[Image, Sequence[PixelMark]] | None = None
         self._again: str | None = None
-        # Asking where the pointer is makes the server hear of the new window first.
+        # Asking for the pointer makes sure that the server knows the new window.
         window = self.widget.winfo_id()
         self.widget.winfo_pointerxy()
         try:
@@ -63,7 +62,7 @@ class SharedSurface:
         self.widget.bind("<Destroy>", lambda _: self._screen.close(), add=True)
 
     def prepare(self, width: int, height: int) -> None:
-        """Get the memory now: new memory takes the system as long as a picture."""
+        """Allocate the memory now, which takes as long as drawing a picture."""
         with suppress(OSError, OverflowError):
             self._screen.prepare(width, height)
 
@@ -72,25 +71,25 @@ class SharedSurface:
         if self._again is not None:
             self.widget.after_cancel(self._again)
             self._again = None
-        # A window that is being closed has nothing to show.
+        # The window may be closing.
         with suppress(OSError):
             self._screen.show(image, marks)
 
     def _show_again_soon(self, _: tk.Event[tk.Misc]) -> None:
-        """Show the picture once more where something lay over it: once for many such places."""
+        """Repaint areas that were covered, all at once."""
         if self._last is not None and self._again is None:
             self._again = self.widget.after_idle(self._show_again)
 
     def _show_again(self) -> None:
         self._again = None
         if self._last is not None:
-            # A picture that was given up meanwhile is about to be followed by a newer one.
+            # If the picture has been reused meanwhile, a newer one follows.
             with suppress(ValueError):
                 self.show(*self._last)
 
 
 class PhotoSurface:
-    """Pixels go through Pillow and Tk: everywhere, and slower."""
+    """Hands pixels to Tk through Pillow: slower, but on every system."""
 
     def __init__(self, parent: tk.Misc) -> None:
         self.widget = tk.Frame(parent, borderwidth=0, highlightthickness=0)
@@ -101,7 +100,7 @@ class PhotoSurface:
         self._photo: ImageTk.PhotoImage | None = None
 
     def prepare(self, width: int, height: int) -> None:
-        """Do nothing: Tk gets its memory with the first picture."""
+        """Do nothing: Tk allocates its memory with the first picture."""
 
     def show(self, image: Image, marks: Sequence[PixelMark]) -> None:
         pixels = image.marked(marks)
@@ -115,9 +114,9 @@ class PhotoSurface:
 
 
 def make_surface(parent: tk.Misc) -> Surface:
-    """Make the quickest surface that there is here."""
+    """Make the fastest surface that this display supports."""
     try:
         return SharedSurface(parent)
     except OSError as error:
-        log.info("pictures go through Tk, which is slower: %s", error)
+        log.info("drawing through Tk, which is slower: %s", error)
         return PhotoSurface(parent)

@@ -4,29 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
 from PIL import Image, PngImagePlugin
 
 from snapviewer import Device, Snapshot
 from snapviewer.files.atomic_write import atomic_write
 from snapviewer.report.snapshot.info import device_name
 from snapviewer.report.ticks import byte_ticks
+from snapviewer.snapshot.frames import line_of
 
 from . import words
 from .artist import Artist, Scene
 from .layout import Box, layout_of, legend_room
-from .legend import Entry, Shown, legend_of
+from .legend import Entry, Shown, legend_of, visible_in
 from .options import PictureOptions
 from .view import PictureView, view_of
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
 _HEADROOM = 28  # above the peak, for its label
 _MAX_BYTES = 2**64 - 1
-BACKGROUND = 2**32 - 1  # among ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +85,8 @@ def draw(snapshot: Snapshot, device: Device, options: PictureOptions, *, file: s
     """
     matching = device.timeline(order=options.order, where=options.where)
     dim = options.where if options.dim else None
-    view = view_of(device, device.timeline(order=options.order) if dim else matching, options)
+    drawn = device.timeline(options.order, options.where_drawn) if dim else matching
+    view = view_of(device, drawn, options)
     artist = Artist(options)
     title = options.title or f"{file}  ·  {device_name(device)}"
     fact_lines = artist.fact_lines(words.header_facts(device, view, matching, options))
@@ -100,8 +97,19 @@ def draw(snapshot: Snapshot, device: Device, options: PictureOptions, *, file: s
     if room is not None:
         whole = (0, max(view.peak_bytes, 1))
         ids = view.image(options.byte_span or whole, options.size, **how).ids
-        shown = Shown(snapshot, device, view, *_visible(ids, len(device.allocations)))
-        legend = legend_of(shown, max_entries=room.entries, **how) if len(shown.visible) else ()
+        visible, pixels = visible_in(ids, len(device.allocations))
+        legend = legend_of(
+            Shown(
+                device,
+                view.timeline,
+                view.peak_event,
+                lambda stack: line_of(snapshot, stack),
+                visible,
+                pixels,
+            ),
+            max_entries=room.entries,
+            **how,
+        )
     layout = layout_of(
         options.size,
         fact_lines=len(fact_lines),
@@ -133,12 +141,3 @@ def _above(peak_bytes: int, height_px: int, scale: int) -> int:
     """Return the end of an axis of bytes, with room for the label of the peak."""
     above = max(peak_bytes, 1) * height_px // (height_px - _HEADROOM * scale) + 1
     return min(above, _MAX_BYTES)
-
-
-def _visible(
-    ids: npt.NDArray[np.uint32], allocations: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the allocations that have pixels, and their numbers of pixels."""
-    pixels = np.bincount(ids[ids != BACKGROUND], minlength=allocations)
-    visible = np.flatnonzero(pixels)
-    return visible, pixels[visible]

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from snapviewer import Device, Snapshot, _core
+from snapviewer import Device, Timeline, _core
 from snapviewer.report.theme import Color
 from snapviewer.snapshot.allocation_details import pool_name
-from snapviewer.snapshot.frames import line_of
 from snapviewer.text.units import BYTE_UNITS, count_of
-
-from .view import PictureView
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     Ids = npt.NDArray[np.int64]
     Rgb = npt.NDArray[np.uint8]
+
+BACKGROUND = 2**32 - 1
+"""The id of pixels without an allocation."""
 
 _MAX_SWATCHES = 4
 _MAX_STEPS = 9
@@ -34,7 +34,8 @@ class Entry(NamedTuple):
     """A line of the legend: colours, their meaning, and an amount.
 
     A line without colours is a heading, or the rest. `is_step` marks a part of a scale, which joins
-    its neighbours.
+    its neighbours. `keys` are the stacks, streams, … of a line; `filter` finds its allocations,
+    unless these are stacks.
     """
 
     text: str
@@ -42,16 +43,35 @@ class Entry(NamedTuple):
     amount: str = ""
     is_heading: bool = False
     is_step: bool = False
+    keys: tuple[int, ...] = ()
+    filter: str = ""
 
 
 class Shown(NamedTuple):
-    """The allocations that have pixels in a picture, and their numbers of pixels."""
+    """What is shown in a picture.
 
-    snapshot: Snapshot
+    Args:
+        device: The device.
+        timeline: The timeline that is drawn.
+        peak_event: The event with the largest total in the picture.
+        line_of: Returns the name of a stack.
+        visible: The allocations that have pixels.
+        pixels: Their numbers of pixels.
+    """
+
     device: Device
-    view: PictureView
+    timeline: Timeline
+    peak_event: int
+    line_of: Callable[[int], str]
     visible: Ids
     pixels: Ids
+
+
+def visible_in(ids: npt.NDArray[np.uint32], allocations: int) -> tuple[Ids, Ids]:
+    """Return the allocations that have pixels, and their numbers of pixels."""
+    pixels = np.bincount(ids[ids != BACKGROUND], minlength=allocations)
+    visible = np.flatnonzero(pixels)
+    return visible, pixels[visible]
 
 
 def legend_of(shown: Shown, *, color: str, theme: str, max_entries: int) -> tuple[Entry, ...]:
@@ -63,6 +83,8 @@ def legend_of(shown: Shown, *, color: str, theme: str, max_entries: int) -> tupl
         theme: The theme.
         max_entries: The number of lines.
     """
+    if len(shown.visible) == 0:
+        return ()
     colors, scale = shown.device.colors(color, theme), shown.device.scale(color, theme)
     a = shown.device.allocations
     if color == "size":
@@ -73,21 +95,20 @@ def legend_of(shown: Shown, *, color: str, theme: str, max_entries: int) -> tupl
     if color == "stack":
         return _stacks(shown, colors, max_entries)
     if color == "stream":
-        heading, groups = "stream", _groups(shown, a.stream, _stream_text)
+        heading, groups = "stream", _groups(shown, a.stream, _stream_text, "stream={}".format)
     elif color == "pool":
-        pools = shown.device.pools
-        heading, groups = "memory pool", _groups(shown, a.pool, lambda one: pool_name(pools, one))
+        pools, heading = shown.device.pools, "memory pool"
+        groups = _groups(shown, a.pool, lambda pool: pool_name(pools, pool), _pool_filter)
     else:
-        heading, groups = "category", _groups(shown, a.category, _category_text)
+        heading = "category"
+        groups = _groups(shown, a.category, _category_text, _category_filter)
     lines = _held(groups, colors, max_entries - 1)
     return (Entry(f"{heading}  (share of the peak)", is_heading=True), *lines)
 
 
 def _stacks(shown: Shown, colors: Rgb, max_entries: int) -> tuple[Entry, ...]:
     """Return what holds the peak, then what else covers most of the picture."""
-    groups = _groups(
-        shown, shown.device.allocations.stack, lambda stack: line_of(shown.snapshot, stack)
-    )
+    groups = _groups(shown, shown.device.allocations.stack, shown.line_of)
     total = sum(group.held_bytes for group in groups)
     area = sum(group.pixels for group in groups)
     holders = [group for group in groups if group.held_bytes * 100 >= total > 0]
@@ -106,10 +127,7 @@ def _stacks(shown: Shown, colors: Rgb, max_entries: int) -> tuple[Entry, ...]:
     at_peak = _held(groups, colors, min(len(holders) + 1, room))
     if not others:
         return (heading, *at_peak)
-    elsewhere = (
-        Entry(group.text, _swatches(group, colors), _percent(group.pixels, area))
-        for group in others
-    )
+    elsewhere = (_entry(group, colors, _percent(group.pixels, area)) for group in others)
     blank = Entry("", is_heading=True)
     more = Entry("elsewhere  (share of the area)", is_heading=True)
     return (heading, *at_peak, blank, more, *elsewhere)
@@ -120,6 +138,8 @@ class _Group:
     """Allocations of one name: pixels and largest allocation of each key, bytes at the peak."""
 
     text: str
+    filter: str
+    keys: tuple[int, ...]
     largest: tuple[tuple[int, int], ...]
     held_bytes: int
     pixels: int
@@ -127,6 +147,8 @@ class _Group:
     def joined(self, other: _Group) -> _Group:
         return _Group(
             self.text,
+            self.filter,
+            self.keys + other.keys,
             self.largest + other.largest,
             self.held_bytes + other.held_bytes,
             self.pixels + other.pixels,
@@ -134,11 +156,14 @@ class _Group:
 
 
 def _groups(
-    shown: Shown, keys: npt.NDArray[np.generic], text_of: Callable[[int], str]
+    shown: Shown,
+    keys: npt.NDArray[np.generic],
+    text_of: Callable[[int], str],
+    filter_of: Callable[[int], str] = lambda _: "",
 ) -> list[_Group]:
     """Group visible allocations and those at the peak by name, the most bytes first."""
     size = shown.device.allocations.size
-    at_peak = shown.view.timeline.stack(shown.view.peak_event)[0].astype(np.int64)
+    at_peak = shown.timeline.stack(shown.peak_event)[0].astype(np.int64)
     # Neither `union1d` nor `unique`: they import numpy.ma, which takes as long as all the rest.
     is_member = np.zeros(len(size), dtype=np.bool_)
     is_member[shown.visible] = is_member[at_peak] = True
@@ -158,9 +183,10 @@ def _groups(
     # A file may have any number of stacks, each of any length: only these are named.
     named = {*by_held[:_MAX_NAMED].tolist(), *np.argsort(-pixels)[:_MAX_NAMED].tolist()}
     for place in by_held.tolist():
-        text = text_of(int(found[place])) if place in named else f"#{found[place]}"
-        area = int(pixels[place])
-        group = _Group(text, ((area, int(largest[place])),), int(held[place]), area)
+        key, area = int(found[place]), int(pixels[place])
+        text = text_of(key) if place in named else f"#{key}"
+        biggest = ((area, int(largest[place])),)
+        group = _Group(text, filter_of(key), (key,), biggest, int(held[place]), area)
         groups[text] = groups[text].joined(group) if text in groups else group
     return sorted(groups.values(), key=lambda group: -group.held_bytes)
 
@@ -169,14 +195,16 @@ def _held(groups: Sequence[_Group], colors: Rgb, max_entries: int) -> list[Entry
     """Return a line for each group, and one for those that have no room."""
     total = sum(group.held_bytes for group in groups)
     named = groups if len(groups) <= max_entries else groups[: max_entries - 1]
-    entries = [
-        Entry(group.text, _swatches(group, colors), _percent(group.held_bytes, total))
-        for group in named
-    ]
+    entries = [_entry(group, colors, _percent(group.held_bytes, total)) for group in named]
     if rest := [group for group in groups[len(named) :] if group.held_bytes]:
         left = sum(group.held_bytes for group in rest)
         entries.append(Entry(f"{len(rest):,} more", amount=_percent(left, total)))
     return entries
+
+
+def _entry(group: _Group, colors: Rgb, amount: str) -> Entry:
+    swatches = _swatches(group, colors)
+    return Entry(group.text, swatches, amount, keys=group.keys, filter=group.filter)
 
 
 def _swatches(group: _Group, colors: Rgb) -> tuple[Color, ...]:
@@ -257,6 +285,14 @@ def _stream_text(stream: int) -> str:
 
 def _category_text(category: int) -> str:
     return _core.CATEGORIES[category - 1].replace("_", " ") if category else "no category recorded"
+
+
+def _pool_filter(pool: int) -> str:
+    return f"pool={pool - 1}"  # counted from 0, which is the default pool
+
+
+def _category_filter(category: int) -> str:
+    return f"category={_core.CATEGORIES[category - 1]}" if category else ""
 
 
 def _percent(part: int, whole: int) -> str:

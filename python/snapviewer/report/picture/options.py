@@ -12,6 +12,7 @@ ThemeName = Literal["light", "dark"]
 
 SMALLEST = (400, 300)
 LARGEST = (8000, 4000)
+_RECORDED = "event>=0"  # a filter
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class PictureOptions:
         order: The stacking order.
         filters: Filters, all of which a shown allocation matches.
         dim: Whether allocations that do not match are drawn faintly instead of left out.
+        recorded_only: Whether allocations older than the recording are left out.
         theme: Light or dark.
         title: The title instead of the name of the file and the device.
 
@@ -47,6 +49,7 @@ class PictureOptions:
     order: Order = "allocation"
     filters: tuple[str, ...] = ()
     dim: bool = False
+    recorded_only: bool = False
     theme: ThemeName = "light"
     title: str | None = None
 
@@ -68,4 +71,11 @@ class PictureOptions:
     @property
     def where(self) -> str | None:
         """The filters as one text for the core, which matches all words of it."""
-        return " ".join(self.filters) or None
+        return " ".join((*self.filters, *((_RECORDED,) if self.recorded_only else ()))) or None
+
+    @property
+    def where_drawn(self) -> str | None:
+        """The filter of all drawn allocations, faint ones included."""
+        if not self.dim:
+            return self.where
+        return _RECORDED if self.recorded_only else None

@@ -40,10 +40,10 @@ def header_facts(
         facts = [f"peak {format_bytes(device.peak_bytes)} {peak_moment(device)}"]
     else:
         facts = [f"{format_bytes(device.peak_bytes)} alive"]
-    if options.filters:
+    if options.where is not None:
         verb = "match" if options.dim else "shown"
         # First: a picture of a part must not look complete where there is no room for more facts.
-        facts.insert(0, f"filter: {' '.join(options.filters)}")
+        facts.insert(0, f"filter: {options.where}")
         facts.append(
             f"{matching.shown:,} of {count_of(allocations, 'allocation')} {verb}, "
             f"{format_bytes(matching.peak_bytes)} at their peak"

@@ -66,7 +66,7 @@ def trace_check(device: Device) -> str:
         return "trace matches memory" if device.events else "state only, no trace"
     difference = abs(device.final_bytes - device.expected_final_bytes)
     off = f" by {format_bytes(difference)}" if difference else ""
-    return f"trace does not match memory{off}"
+    return f"trace differs from memory{off}"
 
 
 def _device_lines(device: Device) -> list[str]:
@@ -90,7 +90,7 @@ def _device_lines(device: Device) -> list[str]:
         lines.append(f"  out of memory at event {shown}{more}")
     if device.reconciles and events:
         lines.append(f"  {trace_check(device)}")
-    lines += [f"  note: {_readable(warning)}" for warning in device.warnings]
+    lines += [f"  note: {readable_note(warning)}" for warning in device.warnings]
     return lines
 
 
@@ -100,10 +100,10 @@ def _peak_bytes_without_stack(device: Device) -> int:
     return device.timeline(where=f"stack=0 alive={device.peak_event}").peak_bytes
 
 
-def _readable(sentence: str) -> str:
+def readable_note(sentence: str) -> str:
     """Add units to large numbers of bytes in a sentence.
 
-    >>> _readable("402719744 bytes more, 12 frees")
+    >>> readable_note("402719744 bytes more, 12 frees")
     '402,719,744 bytes (384 MiB) more, 12 frees'
     """
 

@@ -1,10 +1,9 @@
-"""What lies over the plot: how to begin, how far reading is, what went wrong."""
+"""What is shown over the plot: the welcome page, the progress of opening a file, notices."""
 
 from __future__ import annotations
 
 import tkinter as tk
 from collections.abc import Callable
-from pathlib import Path
 from time import monotonic
 from tkinter import ttk
 
@@ -14,14 +13,14 @@ from .jobs import Job
 from .state import State
 from .theme import px
 
-_LOOK_MS = 50
-_CARD_AFTER = 0.15  # seconds
-_MOST_RECENT = 6
-_MOST_TITLE, _MOST_NOTICE = 60, 1200  # characters; X cannot draw labels of any size
+_REFRESH_MS = 50
+_CARD_DELAY_SECONDS = 0.15
+_MAX_RECENT = 6
+_MAX_NAME_CHARS, _MAX_NOTICE_CHARS = 60, 1200  # X cannot draw labels of any size
 
 
-class Cover:
-    """A welcome over the whole area while there is no file; a card while one is read; a notice."""
+class Overlay:
+    """The welcome page while no file is open, a card while one is being read, and a notice."""
 
     def __init__(self, area: tk.Misc, state: State, open_file: Callable[[], None]) -> None:
         self._state, self._area = state, area
@@ -42,7 +41,7 @@ class Cover:
 
 
 class _Welcome(ttk.Frame):
-    """Says how to begin."""
+    """The welcome page."""
 
     def __init__(self, area: tk.Misc, state: State, open_file: Callable[[], None]) -> None:
         super().__init__(area, style="Plot.TFrame")
@@ -55,7 +54,8 @@ class _Welcome(ttk.Frame):
     def show(self) -> None:
         self.place(relx=0, rely=0, relwidth=1, relheight=1)
         self.lower()
-        now = tuple(self._state.settings.recent)
+        files = self._state.settings.recent_files()[:_MAX_RECENT]
+        now = tuple(files)
         if now == self._shown:
             self.lift()
             return
@@ -65,18 +65,17 @@ class _Welcome(ttk.Frame):
         ttk.Label(self._middle, text="Open a memory snapshot", style="PlotTitle.TLabel").pack()
         ttk.Label(
             self._middle,
-            text="a pickle, .pickle.gz, JSON, memory_viz page, or a converted zip or directory",
+            text=".pickle, .pickle.gz, .json, memory_viz .html, or a converted .zip or directory",
             style="Plot.TLabel",
         ).pack(pady=(px(self, 4), px(self, 12)))
         ttk.Button(self._middle, text="Open…  Ctrl+O", command=self._open_file).pack()
-        files = [Path(name) for name in self._state.settings.recent[:_MOST_RECENT]]
         if files:
-            heading = ttk.Label(self._middle, text="opened lately", style="PlotSmall.TLabel")
+            heading = ttk.Label(self._middle, text="Recent files", style="PlotSmall.TLabel")
             heading.pack(pady=(px(self, 18), px(self, 2)))
         for path in files:
             link = ttk.Label(
                 self._middle,
-                text=sanitize(path.name, _MOST_TITLE),
+                text=sanitize(path.name, _MAX_NAME_CHARS),
                 style="PlotLink.TLabel",
                 cursor="hand2",
             )
@@ -86,7 +85,7 @@ class _Welcome(ttk.Frame):
 
 
 class _Loading(ttk.Frame):
-    """Says how far reading is, and can cancel it."""
+    """The progress of opening a file, with a button to cancel."""
 
     def __init__(self, area: tk.Misc, state: State) -> None:
         super().__init__(area, padding=px(area, 16), borderwidth=px(area, 1), relief="solid")
@@ -97,7 +96,7 @@ class _Loading(ttk.Frame):
         self._title.pack(anchor="w")
         self._bar.pack(fill="x", pady=px(area, 10))
         self._stop.pack(anchor="e")
-        self._looking: str | None = None
+        self._refreshing: str | None = None
         self._job: Job | None = None
         self._since = 0.0
 
@@ -108,25 +107,25 @@ class _Loading(ttk.Frame):
         if job is None:
             self.place_forget()
             return
-        if self._looking is None:
-            self._looking = self.after(_LOOK_MS, self._look)
-        # What is there at once needs no card, which would only flicker.
-        if monotonic() - self._since < _CARD_AFTER:
+        if self._refreshing is None:
+            self._refreshing = self.after(_REFRESH_MS, self._refresh)
+        # A card for a moment would only flicker.
+        if monotonic() - self._since < _CARD_DELAY_SECONDS:
             return
         share = job.share
         percent = "" if share is None else f"{share:.0%}"
-        self._title.configure(text=f"{sanitize(job.title, _MOST_TITLE)} … {percent}")
+        self._title.configure(text=f"{sanitize(job.title, _MAX_NAME_CHARS)} … {percent}")
         self._bar.configure(value=share or 0.0)
         self.place(relx=0.5, rely=0.45, anchor="center")
         self.lift()
 
-    def _look(self) -> None:
-        self._looking = None
+    def _refresh(self) -> None:
+        self._refreshing = None
         self.show_or_hide()
 
 
 class _Notice(ttk.Frame):
-    """A sentence at the top of the plot, until it is closed or another thing happens."""
+    """A message at the top of the plot, until it is closed or replaced."""
 
     def __init__(self, area: tk.Misc, state: State) -> None:
         super().__init__(area, padding=(px(area, 12), px(area, 8)), borderwidth=px(area, 1))
@@ -156,9 +155,9 @@ class _Notice(ttk.Frame):
             self.place_forget()
             return
         style = "Error.TLabel" if notice.is_error else "TLabel"
-        self._text.configure(text=truncate_lines(notice.text, _MOST_NOTICE), style=style)
+        self._text.configure(text=truncate_lines(notice.text, _MAX_NOTICE_CHARS), style=style)
         self.place(relx=0.5, y=px(self, 56), anchor="n")
         self.lift()
         if not notice.is_error:
-            # What is only good to know goes by itself, the later the longer it is.
+            # A message that is no error closes itself, the later the longer it is.
             self._timer = self.after(2500 + 40 * len(notice.text), self._state.close_notice)

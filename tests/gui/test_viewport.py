@@ -6,26 +6,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snapviewer.gui.views import View, World
+from snapviewer.gui.viewport import Viewport, World
 
 WORLDS = st.builds(World, st.floats(1, 1e12), st.integers(0, 2**63))
 PLACES = st.floats(-1e13, 1e13)
 
 
 @st.composite
-def _views(draw: st.DrawFn) -> View:
+def _views(draw: st.DrawFn) -> Viewport:
     left, right = sorted((draw(PLACES), draw(PLACES)))
     low, high = sorted((draw(PLACES), draw(PLACES)))
-    return View(left, right, low, high)
+    return Viewport(left, right, low, high)
 
 
 @given(WORLDS, _views())
-def test_a_view_that_was_cut_lies_in_its_world_and_stays_as_it_is(world: World, view: View) -> None:
-    cut = world.cut(view)
+def test_a_view_that_was_cut_lies_in_its_world_and_stays_as_it_is(
+    world: World, view: Viewport
+) -> None:
+    cut = world.clamp(view)
 
     assert 0 <= cut.left < cut.right <= world.right * (1 + 1e-9)
     assert 0 <= cut.low < cut.high <= world.high * (1 + 1e-9)
-    again = world.cut(cut)
+    again = world.clamp(cut)
     assert again.x_span == pytest.approx(cut.x_span)
     assert (again.low, again.high) == pytest.approx((cut.low, cut.high))
 
@@ -45,8 +47,8 @@ def test_zooming_in_keeps_the_point_where_it_is(
 
 
 @given(WORLDS, _views())
-def test_a_picture_can_be_drawn_of_every_view(world: World, view: View) -> None:
-    low, high = world.cut(view).byte_span
+def test_a_picture_can_be_drawn_of_every_view(world: World, view: Viewport) -> None:
+    low, high = world.clamp(view).byte_span
 
     assert 0 <= low < high < 2**64
 
@@ -62,6 +64,6 @@ def test_the_whole_has_room_above_the_peak() -> None:
 def test_far_up_a_view_still_has_a_height() -> None:
     world = World(1, 2**60)
 
-    cut = world.cut(View(0, 1, 1.2e18, 1.2e18 + 100))
+    cut = world.clamp(Viewport(0, 1, 1.2e18, 1.2e18 + 100))
 
     assert cut.height > 0

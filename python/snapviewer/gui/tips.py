@@ -1,0 +1,138 @@
+"""Short texts beside the pointer.
+
+A `Tip` is a label in the window that follows the pointer over the plot or a pane. A `Tooltip`
+explains a widget when the pointer rests on it; it is a `Bubble`, a small window of its own that may
+reach beyond the main one.
+"""
+
+from __future__ import annotations
+
+import tkinter as tk
+from collections.abc import Callable
+
+from snapviewer.text.sanitize import truncate_lines
+
+from .theme import SMALL, TEXT, Palette, px
+
+_TOOLTIP_DELAY_MS = 500
+# X cannot draw a label of more than 32,767 pixels, and nobody can read one.
+_MAX_TIP_CHARS = 700
+_MAX_BUBBLE_LINES = 24
+_MAX_BUBBLE_CHARS = 4000
+_TIP_WIDTH, _BUBBLE_WIDTH = 560, 420  # pixels of a 96 dpi screen
+
+
+class Tip:
+    """A label that stays inside of its parent and out of the pointer's way."""
+
+    def __init__(self, parent: tk.Misc) -> None:
+        self._parent = parent
+        self.label = tk.Label(
+            parent, font=TEXT, justify="left", padx=px(parent, 7), pady=px(parent, 4), borderwidth=0
+        )
+        self.label.configure(highlightthickness=px(parent, 1))
+        self._shown: tuple[str, int, int] | None = None
+
+    def show(self, text: str, x: int, y: int, colors: Palette) -> None:
+        """Show a text near a point of the parent."""
+        text = truncate_lines(text, _MAX_TIP_CHARS)
+        if (text, x, y) == self._shown:
+            return
+        self._shown = text, x, y
+        gap = px(self._parent, 14)
+        room_x, room_y = self._parent.winfo_width(), self._parent.winfo_height()
+        self.label.configure(
+            text=text,
+            background=colors.raised,
+            foreground=colors.text,
+            highlightbackground=colors.border,
+            wraplength=max(min(px(self._parent, _TIP_WIDTH), room_x - 2 * gap), 1),
+        )
+        width, height = self.label.winfo_reqwidth(), self.label.winfo_reqheight()
+        left = x + gap if x + gap + width <= room_x else x - gap - width
+        top = y + gap if y + gap + height <= room_y else y - gap - height
+        # Where neither side has room, inside matters more than beside.
+        left = min(max(left, 0), max(room_x - width, 0))
+        top = min(max(top, 0), max(room_y - height, 0))
+        self.label.place(x=left, y=top)
+        self.label.lift()
+
+    def hide(self) -> None:
+        if self._shown is not None:
+            self._shown = None
+            self.label.place_forget()
+
+    @property
+    def text(self) -> str:
+        """The text that is shown; empty if there is none."""
+        return self._shown[0] if self._shown else ""
+
+
+class Bubble:
+    """A text in a small window of its own."""
+
+    def __init__(self, widget: tk.Misc) -> None:
+        self._widget = widget
+        self._window: tk.Toplevel | None = None
+
+    def show(self, text: str, left: int, top: int, *, above: int) -> None:
+        """Show a text at a place of the screen, or above `above` where there is no room below."""
+        self.hide()
+        widget = self._widget
+        lines = text[:_MAX_BUBBLE_CHARS].splitlines()
+        if len(lines) > _MAX_BUBBLE_LINES:
+            lines = [*lines[:_MAX_BUBBLE_LINES], f"… {len(lines) - _MAX_BUBBLE_LINES:,} more lines"]
+        window = self._window = tk.Toplevel(widget)
+        window.wm_overrideredirect(True)
+        label = tk.Label(
+            window,
+            text="\n".join(lines),
+            font=SMALL,
+            justify="left",
+            background="#24292f",
+            foreground="#f6f8fa",
+            padx=px(widget, 8),
+            pady=px(widget, 4),
+            wraplength=px(widget, _BUBBLE_WIDTH),
+        )
+        label.pack()
+        left = max(0, min(left, widget.winfo_screenwidth() - label.winfo_reqwidth()))
+        if top + label.winfo_reqheight() > widget.winfo_screenheight():
+            top = max(above - label.winfo_reqheight(), 0)
+        window.wm_geometry(f"+{left}+{top}")
+
+    def hide(self) -> None:
+        if self._window is not None:
+            self._window.destroy()
+            self._window = None
+
+
+class Tooltip:
+    """Explains a widget. The text may be a function, for what changes."""
+
+    def __init__(self, widget: tk.Misc, text: str | Callable[[], str]) -> None:
+        self._widget, self._text = widget, text
+        self._due: str | None = None
+        self._bubble = Bubble(widget)
+        widget.bind("<Enter>", self._enter, add=True)
+        for event in ("<Leave>", "<ButtonPress>", "<Destroy>"):
+            widget.bind(event, self._leave, add=True)
+
+    def _enter(self, _: tk.Event[tk.Misc]) -> None:
+        self._leave()
+        self._due = self._widget.after(_TOOLTIP_DELAY_MS, self._show)
+
+    def _leave(self, _: tk.Event[tk.Misc] | None = None) -> None:
+        if self._due is not None:
+            self._widget.after_cancel(self._due)
+            self._due = None
+        self._bubble.hide()
+
+    def _show(self) -> None:
+        self._due = None
+        text = self._text if isinstance(self._text, str) else self._text()
+        if text:
+            widget, gap = self._widget, px(self._widget, 4)
+            top = widget.winfo_rooty()
+            bottom = top + widget.winfo_height()
+            self._bubble.show(text, widget.winfo_rootx(), bottom + gap, above=top - gap)
