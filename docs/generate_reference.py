@@ -29,7 +29,7 @@ import snapviewer
 from snapviewer import cli, demo
 from snapviewer.explorer.app import keys as explorer_keys
 from snapviewer.gui import commands as gui_commands
-from snapviewer.gui import windows
+from snapviewer.gui import dialogs
 from support.golden_inputs import write_models
 
 MARKER = re.compile(r"^\*Generated from the program by `make docs`: (.+)\.\*$", re.MULTILINE)
@@ -100,7 +100,7 @@ def _options(parser: argparse.ArgumentParser) -> Iterator[tuple[str, str]]:
 def filter_examples() -> str:
     """Write the examples that the window's help shows."""
     return table(
-        ["filter", "matches"], ((f"`{text}`", words) for text, words in windows.FILTER_HELP)
+        ["filter", "matches"], ((f"`{text}`", words) for text, words in dialogs.FILTER_SYNTAX)
     )
 
 
@@ -112,7 +112,7 @@ def window_keys() -> str:
         mine = [command for command in known if command.menu.split("/")[0] == menu]
         rows = ((f"`{command.shown}`" if command.shown else "", command.label) for command in mine)
         parts += [f"### {menu}\n", table(["key", "command"], rows)]
-    parts += ["### Mouse\n", table(["mouse", "effect"], iter(windows._MOUSE))]
+    parts += ["### Mouse\n", table(["mouse", "effect"], iter(dialogs.MOUSE))]
     return "\n".join(parts)
 
 

@@ -13,7 +13,7 @@ from .commands import MENUS, Command
 from .labels import Completeness
 from .theme import CODE, TITLE, px
 
-_MOUSE = (
+MOUSE = (
     ("Pointer", "size, lifetime and line of code"),
     ("Left click", "select; on the background: move the cursor"),
     ("Left drag", "pan"),
@@ -46,7 +46,7 @@ _Section = tuple[str, Sequence[tuple[str, str]]]
 
 def show_keys(root: tk.Misc, commands: Sequence[Command]) -> tk.Toplevel:
     """List all keys and mouse actions."""
-    sections: list[_Section] = [("Mouse", _MOUSE)]
+    sections: list[_Section] = [("Mouse", MOUSE)]
     for menu in MENUS:
         mine = (command for command in commands if command.menu.split("/")[0] == menu)
         sections.append((menu, [(command.shown, command.label) for command in mine]))
