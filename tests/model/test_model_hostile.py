@@ -249,7 +249,7 @@ def test_a_packed_weight_that_holds_itself_without_end_is_read_in_part(tmp_path:
 def test_buffers_of_modules_that_hold_each_other_are_looked_for_within_limits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(buffers, "_MOST_NAMES", 1000)
+    monkeypatch.setattr(buffers, "_MAX_NAMES", 1000)
     root = Obj(G("__torch__", "M"), {"mine": T("float32", (2,))})
     root.state |= {f"m{number}": root for number in range(500)}
     names = ", ".join(f'"b{number}"' for number in range(400))

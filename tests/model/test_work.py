@@ -23,7 +23,7 @@ from snapviewer.model.work import (
 )
 from snapviewer.model.work import registry as registry_module
 from snapviewer.model.work.einsum import contract
-from snapviewer.model.work.pooling import windows
+from snapviewer.model.work.images import windows
 from snapviewer.model.work.sizes import bits_of, bytes_of
 
 SMALL = st.integers(1, 4)
@@ -593,25 +593,25 @@ def test_arguments_count_by_their_names_as_by_their_places() -> None:
         (node("my::op", tensor(2), out=tensor(2)), "there is no formula for it"),
         (
             node("aten::mm", tensor(None, 3), tensor(3, 4), out=tensor(2, 4)),
-            "`self`: the size of a dimension is not known (?×3)",
+            "`self`: the size of a dimension is unknown (?×3)",
         ),
         (
             node("aten::mm", Unknown("a branch"), tensor(3, 4), out=tensor(2, 4)),
-            "the shape of `self` is not known: a branch",
+            "the shape of `self` is unknown: a branch",
         ),
         (
             node("aten::relu", tensor(2), out=Unknown("no shape function")),
-            "the shape of its output is not known: no shape function",
+            "the shape of its output is unknown: no shape function",
         ),
         (
             node("aten::mm", tensor(), tensor(), out=tensor(2)),
-            "its shapes are not those of such an operation",
+            "its shapes do not fit the operation",
         ),
         (
             node(
                 "quantized::conv2d", tensor(1, 3, 8, 8), Unknown("packed"), out=tensor(1, 8, 6, 6)
             ),
-            "its weights are packed, and their shapes not in the graph",
+            "its weights are packed, and their shapes are not in the graph",
         ),
         (
             node(
@@ -624,7 +624,7 @@ def test_arguments_count_by_their_names_as_by_their_places() -> None:
                 -1,
                 out=tensor(5, 3, 7, 7),
             ),
-            "how many samples a region gets depends on its size in the data",
+            "the number of samples of a region depends on the data",
         ),
     ],
 )
@@ -790,4 +790,4 @@ def test_sizes_beyond_all_measure_are_not_counted(dimensions: int, times: int) -
     vast = TensorSpec((2**62,) * dimensions, "float32")
     product = Node(0, "aten::mul", "", "", (vast, vast), (), (vast,), (), times)
 
-    assert work_of(product) == Uncounted("its sizes are beyond all measure")
+    assert work_of(product) == Uncounted("its sizes are too large")

@@ -1,8 +1,8 @@
-"""How much an operation computes and moves, from its shapes alone.
+"""The work of operations, computed and moved, from their shapes alone.
 
 MACs are the multiply-adds of convolutions, matrix products, attention and recurrent layers.
-FLOPs are two for each of them, plus a stated number for each element of everything else. What
-only renames elements costs nothing; what has no formula is uncounted, with the reason.
+FLOPs are two for each of them, plus a stated number per element of everything else. Views cost
+nothing; an operation without a formula is uncounted, with the reason.
 
     from snapviewer.model.work import register
 
@@ -13,22 +13,20 @@ only renames elements costs nothing; what has no formula is uncounted, with the 
 
 from __future__ import annotations
 
-# What these modules do when they are imported is to register their formulas.
+# Importing these modules registers their formulas.
 from snapviewer.model.work import (
     attention,
     convolution,
     einsum,
     elementwise,
-    embedding,
+    images,
     linalg,
     matmul,
     movement,
     normalization,
     packed,
-    pooling,
     recurrent,
     reductions,
-    vision,
 )
 from snapviewer.model.work.registry import (
     Call,
@@ -58,8 +56,8 @@ __all__ = [
     "convolution",
     "einsum",
     "elementwise",
-    "embedding",
     "image_share",
+    "images",
     "is_counted",
     "kind_of",
     "linalg",
@@ -67,11 +65,9 @@ __all__ = [
     "movement",
     "normalization",
     "packed",
-    "pooling",
     "recurrent",
     "reductions",
     "register",
     "totals_of",
-    "vision",
     "work_of",
 ]

@@ -1,49 +1,28 @@
 """Convolutions: grouped, dilated, depthwise and transposed, under all their names.
 
-Each output of a convolution is a sum over one window of its group's channels, so the size of
-the weight behind its first dimension is the number of multiply-adds per output. A transposed one
-does the same per input. Taps that fall on padding, or are cut off, count as the others do.
-A bias takes the place of the addition that the first product does not need.
+Each output of a convolution is a sum over one window of its group's channels, so the elements of
+the weight after its first dimension are the multiply-adds per output. A transposed one does the
+same per input. Taps on padding, or that are cut off, count as well. A bias takes the place of the
+addition that the first product does not need.
 """
 
 from __future__ import annotations
 
 from math import prod
 
-from snapviewer.model.work.registry import Call, Work, register
+from snapviewer.model.work.registry import Call, Formula, Work, register
 
-_FORWARD = (
-    "aten::conv1d",
-    "aten::conv2d",
-    "aten::conv3d",
-    "aten::_convolution_mode",
-    "aten::_nnpack_spatial_convolution",
-    "aten::thnn_conv2d",
-    "aten::_slow_conv2d_forward",
-    "aten::slow_conv3d",
-    "aten::slow_conv3d_forward",
-    "aten::slow_conv_dilated2d",
-    "aten::slow_conv_dilated3d",
-    "aten::_conv_depthwise2d",
-    "aten::conv_depthwise3d",
-    "aten::cudnn_convolution",
-    "aten::mkldnn_convolution",
-    "aten::miopen_convolution",
-    "aten::miopen_depthwise_convolution",
-    "aten::_mps_convolution",
-    "prim::mkldnn_convolution",
-)
-_TRANSPOSED = (
-    "aten::conv_transpose1d",
-    "aten::conv_transpose2d",
-    "aten::conv_transpose3d",
-    "aten::slow_conv_transpose2d",
-    "aten::slow_conv_transpose3d",
-    "aten::cudnn_convolution_transpose",
-    "aten::miopen_convolution_transpose",
-    "aten::_mps_convolution_transpose",
-)
-_EITHER = ("aten::_convolution", "aten::convolution", "aten::convolution_overrideable")
+_FORWARD = """
+    conv1d conv2d conv3d _convolution_mode _nnpack_spatial_convolution thnn_conv2d
+    _slow_conv2d_forward slow_conv3d slow_conv3d_forward slow_conv_dilated2d slow_conv_dilated3d
+    _conv_depthwise2d conv_depthwise3d cudnn_convolution mkldnn_convolution miopen_convolution
+    miopen_depthwise_convolution _mps_convolution prim::mkldnn_convolution
+"""
+_TRANSPOSED = """
+    conv_transpose1d conv_transpose2d conv_transpose3d slow_conv_transpose2d slow_conv_transpose3d
+    cudnn_convolution_transpose miopen_convolution_transpose _mps_convolution_transpose
+"""
+_EITHER = "_convolution convolution convolution_overrideable"
 
 
 def convolution_macs(outputs: int, weight: tuple[int, ...]) -> int:
@@ -60,9 +39,21 @@ def transposed_macs(inputs: int, weight: tuple[int, ...]) -> int:
     return inputs * prod(weight[1:])
 
 
-@register(_FORWARD, "input|self weight", kind="Convolution")
-def _forward(call: Call) -> Work:
-    return call.work(macs=convolution_macs(call.output_elements(), call.shape("weight")))
+def _forward(flops: int = 0) -> Formula:
+    """Return the formula of a convolution with further FLOPs per output."""
+
+    def formula(call: Call) -> Work:
+        outputs = call.output_elements()
+        macs = convolution_macs(outputs, call.shape("weight"))
+        return call.work(macs=macs, other_flops=flops * outputs)
+
+    return formula
+
+
+register(_FORWARD, "input|self weight", kind="Convolution")(_forward())
+for _flops, _ending in ((1, "relu"), (2, "add_relu")):
+    _ops = f"cudnn_convolution_{_ending} miopen_convolution_{_ending}"
+    register(_ops, "self weight", kind="Convolution")(_forward(_flops))
 
 
 @register(_TRANSPOSED, "input|self weight", kind="Convolution")
@@ -72,32 +63,12 @@ def _transposed(call: Call) -> Work:
 
 @register(_EITHER, "input weight bias stride padding dilation transposed", kind="Convolution")
 def _either(call: Call) -> Work:
-    return _transposed(call) if call.integer("transposed", 0) else _forward(call)
+    if call.integer("transposed", 0):
+        return _transposed(call)
+    return call.work(macs=convolution_macs(call.output_elements(), call.shape("weight")))
 
 
-@register(
-    ("aten::cudnn_convolution_relu", "aten::miopen_convolution_relu"),
-    "self weight",
-    kind="Convolution",
-)
-def _with_activation(call: Call) -> Work:
-    outputs = call.output_elements()
-    macs = convolution_macs(outputs, call.shape("weight"))
-    return call.work(macs=macs, other_flops=outputs)
-
-
-@register(
-    ("aten::cudnn_convolution_add_relu", "aten::miopen_convolution_add_relu"),
-    "self weight",
-    kind="Convolution",
-)
-def _with_addition_and_activation(call: Call) -> Work:
-    outputs = call.output_elements()
-    macs = convolution_macs(outputs, call.shape("weight"))
-    return call.work(macs=macs, other_flops=2 * outputs)
-
-
-@register("aten::conv_tbc", "self weight", kind="Convolution")
+@register("conv_tbc", "self weight", kind="Convolution")
 def _time_batch_channels(call: Call) -> Work:
     taps, channels, _ = call.shape("weight")
     return call.work(macs=call.output_elements() * taps * channels)

@@ -1,8 +1,8 @@
-"""Einstein sums: the pairwise products that torch makes of them, from left to right.
+"""Einstein sums, as the pairwise products into which torch splits them, from left to right.
 
-A label that only one of two operands has, and nothing after them needs, is summed before they
-meet. Two operands that share a label which nothing after them needs are a matrix product; all
-others are multiplied element by element.
+A label that only one of two operands has, and that is not needed later, is summed before they are
+multiplied. Two operands that share a label that is not needed later are a matrix product; all
+others are multiplied element-wise.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from math import prod
 from snapviewer.model.work.registry import Call, Work, register
 from snapviewer.model.work.sizes import NotKnownError, whole_shape
 
-_MOST_OPERANDS = 64
+_MAX_OPERANDS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Contraction:
-    """What an Einstein sum computes."""
+    """The work of an Einstein sum."""
 
     macs: int
     other_flops: int
 
 
-@register("aten::einsum", "equation tensors path", kind="MatMul")
+@register("einsum", "equation tensors path", kind="MatMul")
 def _einsum(call: Call) -> Work:
     equation = call.value("equation")
     if not isinstance(equation, str):
-        raise NotKnownError("its equation is not known")
+        raise NotKnownError("its equation is unknown")
     operands = call.value("tensors")
     if not isinstance(operands, tuple) or len(call.tensors("tensors")) != len(operands):
-        raise NotKnownError("the shapes of its operands are not known")
+        raise NotKnownError("the shapes of its operands are unknown")
     shapes = [whole_shape(spec) for spec in call.tensors("tensors")]
     done = contract(equation, shapes, path=call.integers("path"))
     return call.work(macs=done.macs, other_flops=done.other_flops)
@@ -47,12 +47,12 @@ def contract(
     Args:
         equation: Such as `bij,bjk->bik`, with or without the right side, with `...` or not.
         shapes: Those of the operands.
-        path: Pairs of operands to meet next, as torch has them; from left to right if empty.
+        path: Pairs of operands to multiply next, as in torch; from left to right if empty.
 
     >>> contract("bij,bjk->bik", [(4, 16, 32), (4, 32, 32)])
     Contraction(macs=65536, other_flops=0)
     """
-    if len(shapes) > _MOST_OPERANDS or len(equation) > 10_000:
+    if len(shapes) > _MAX_OPERANDS or len(equation) > 10_000:
         raise NotKnownError("its equation is too long")
     left, arrow, right = equation.replace(" ", "").partition("->")
     parts = left.split(",")
@@ -60,7 +60,7 @@ def contract(
         raise ValueError("the equation has another number of operands")
     operands = [_sizes(part, shape) for part, shape in zip(parts, shapes, strict=True)]
     output = _labels(right, operands) if arrow else _implied(left, operands)
-    return _meet(operands, output, list(path))
+    return _multiply(operands, output, list(path))
 
 
 def _sizes(part: str, shape: tuple[int, ...]) -> dict[str, int]:
@@ -83,19 +83,19 @@ def _hidden(operands: list[dict[str, int]]) -> set[str]:
 
 
 def _implied(left: str, operands: list[dict[str, int]]) -> set[str]:
-    """Return the labels of an output that is not written: those that occur once."""
+    """Return the labels of an implicit output: those that occur once."""
     times = Counter(left.replace("...", "").replace(",", ""))
     return {label for label, count in times.items() if count == 1} | _hidden(operands)
 
 
-def _meet(operands: list[dict[str, int]], output: set[str], path: list[int]) -> Contraction:
+def _multiply(operands: list[dict[str, int]], output: set[str], path: list[int]) -> Contraction:
     macs = other = 0
     while len(operands) > 1:
         first, second = (path.pop(0), path.pop(0)) if len(path) > 1 else (0, 1)
         chosen = operands[first], operands[second]
         rest = [one for index, one in enumerate(operands) if index not in (first, second)]
         needed = output | {label for one in rest for label, size in one.items() if size != 1}
-        one, two, sums = _without_lone(*chosen, needed)
+        one, two, sums = _sum_lone_labels(*chosen, needed)
         other += sums
         met = {label: max(one.get(label, 1), two.get(label, 1)) for label in {*one, *two}}
         size = prod(met.values())
@@ -111,10 +111,10 @@ def _meet(operands: list[dict[str, int]], output: set[str], path: list[int]) -> 
     return Contraction(macs, other)
 
 
-def _without_lone(
+def _sum_lone_labels(
     one: dict[str, int], two: dict[str, int], needed: set[str]
 ) -> tuple[dict[str, int], dict[str, int], int]:
-    """Sum what only one of them has and nothing needs; return both, and the additions."""
+    """Sum the labels that only one operand has and nothing needs; return both and the additions."""
     additions = 0
     results = []
     for mine, others in ((one, two), (two, one)):

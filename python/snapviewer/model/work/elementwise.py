@@ -1,14 +1,19 @@
-"""Operations on each element by itself: one FLOP an element unless stated here.
+"""Element-wise operations: one FLOP per element unless stated here.
 
-Whole numbers and truth values count as the others do, and so does a function such as `exp`,
-whatever it takes a machine to compute it.
+Integers and booleans count as well, and a function such as `exp` counts once, whatever it takes a
+machine to compute it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from snapviewer.model.work.registry import Call, Work, register
+from snapviewer.model.work.registry import (
+    Call,
+    Formula,
+    Work,
+    in_namespace,
+    register,
+    without_traffic,
+)
 from snapviewer.model.work.sizes import elements_of
 
 ACTIVATIONS = """
@@ -16,7 +21,7 @@ ACTIVATIONS = """
     log_sigmoid_forward mish prelu _prelu_kernel relu relu6 rrelu rrelu_with_noise selu sigmoid
     silu softplus softshrink tanh threshold logit
 """
-PRIM_ACTIVATIONS = ("MKLDNNClamp", "MKLDNNHardSigmoid", "MKLDNNHardSwish", "MKLDNNHardTanh")
+PRIM_ACTIVATIONS = "MKLDNNClamp MKLDNNHardSigmoid MKLDNNHardSwish MKLDNNHardTanh"
 
 ELEMENT_WISE = """
     abs absolute acos acosh add angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin
@@ -63,63 +68,43 @@ QUANTIZED = """
 QUANTIZED_ACTIVATIONS = "celu clamp elu hardswish leaky_relu prelu relu6 sigmoid threshold"
 
 
-def per_element(flops: int) -> Callable[[Call], Work]:
-    """Return a formula of so many FLOPs for each element, of the larger of input and output."""
+def per_element(flops: int) -> Formula:
+    """Return a formula of so many FLOPs per element, of the larger of input and output."""
 
-    def _formula(call: Call) -> Work:
+    def formula(call: Call) -> Work:
         # A gated unit and a loss read more than they write, a broadcast writes more.
         read = [elements_of(spec) for spec in call.tensors("self")]
         return call.work(other_flops=flops * max([call.output_elements(), *read]))
 
-    return _formula
+    return formula
 
 
-def _names(space: str, words: str) -> list[str]:
-    return [f"{space}::{word}" for word in words.split()]
-
-
-register(_names("aten", ACTIVATIONS), "self", kind="Activation")(per_element(1))
-register([f"prim::{name}" for name in PRIM_ACTIVATIONS], "self|a", kind="Activation")(
-    per_element(1)
-)
-register(_names("aten", ELEMENT_WISE), "self|condition|real|abs|n|qkv", kind="ElementWise")(
-    per_element(1)
-)
-register("prim::MKLDNNScalarMul", "self", kind="ElementWise")(per_element(1))
-for _flops, _words in STATED.items():
-    register(_names("aten", _words), "self|input", kind="ElementWise")(per_element(_flops))
-register(_names("quantized", QUANTIZED), "self|qa|b", kind="ElementWise")(per_element(1))
-register(_names("onednn", "qadd qadd_relu qmul"), "self", kind="ElementWise")(per_element(1))
-register(_names("quantized", QUANTIZED_ACTIVATIONS), "self|qx|input", kind="Activation")(
-    per_element(1)
-)
+for _ops, _parameters, _kind in (
+    (ACTIVATIONS, "self", "Activation"),
+    (in_namespace("prim", PRIM_ACTIVATIONS), "self|a", "Activation"),
+    (in_namespace("quantized", QUANTIZED_ACTIVATIONS), "self|qx|input", "Activation"),
+    (ELEMENT_WISE, "self|condition|real|abs|n|qkv", "ElementWise"),
+    ("prim::MKLDNNScalarMul", "self", "ElementWise"),
+    (in_namespace("quantized", QUANTIZED), "self|qa|b", "ElementWise"),
+    (in_namespace("onednn", "qadd qadd_relu qmul"), "self", "ElementWise"),
+):
+    register(_ops, _parameters, kind=_kind)(per_element(1))
+for _flops, _ops in STATED.items():
+    register(_ops, "self|input", kind="ElementWise")(per_element(_flops))
+register("quantized::dropout", "self", kind="Dropout")(without_traffic)
 
 
 @register(
-    (
-        "aten::dropout",
-        "aten::alpha_dropout",
-        "aten::feature_dropout",
-        "aten::feature_alpha_dropout",
-    ),
-    "input p train",
-    kind="Dropout",
+    "dropout alpha_dropout feature_dropout feature_alpha_dropout", "input p train", kind="Dropout"
 )
 def _dropout(call: Call) -> Work:
     if not call.integer("train", 0):
-        return call.work(read_bytes=0, written_bytes=0)
+        return without_traffic(call)
     # The mask and the scale.
     return call.work(other_flops=2 * call.output_elements())
 
 
-@register(
-    ("aten::native_dropout", "aten::_fused_dropout"), "input|self p train|generator", kind="Dropout"
-)
+@register("native_dropout _fused_dropout", "input|self p train|generator", kind="Dropout")
 def _native_dropout(call: Call) -> Work:
     is_on = call.value("train") is not False
     return call.work(other_flops=2 * call.output_elements() if is_on else 0)
-
-
-@register("quantized::dropout", "self", kind="Dropout")
-def _quantized_dropout(call: Call) -> Work:
-    return call.work(read_bytes=0, written_bytes=0)

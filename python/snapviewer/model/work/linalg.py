@@ -1,6 +1,6 @@
-"""Factorisations and solutions of matrices, by the usual counts of their leading terms.
+"""Factorisations and solutions of matrices, by the leading terms of their usual counts.
 
-Eigenvalues and singular values come by iterations whose number depends on the data: they have no
+Eigenvalues and singular values take a number of iterations that depends on the data: they have no
 formula.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import prod
 
-from snapviewer.model.work.registry import Call, Work, register
+from snapviewer.model.work.registry import Call, Formula, Work, register
 
 _MATRIX = "self|A|input|LU"
 
@@ -28,22 +28,19 @@ def _batch_and_size(call: Call) -> tuple[int, int]:
     return prod(batch), size
 
 
-def _register_cubic(ops: str, thirds: int) -> None:
-    @register([f"aten::{op}" for op in ops.split()], _MATRIX, kind="LinearAlgebra")
-    def _formula(call: Call) -> Work:
+def _cubic(thirds: int) -> Formula:
+    def formula(call: Call) -> Work:
         batch, size = _batch_and_size(call)
         return call.work(other_flops=batch * thirds * size**3 // 3)
 
+    return formula
+
 
 for _thirds, _ops in _THIRDS.items():
-    _register_cubic(_ops, _thirds)
+    register(_ops, _MATRIX, kind="LinearAlgebra")(_cubic(_thirds))
 
 
-@register(
-    ("aten::linalg_solve", "aten::linalg_solve_ex", "aten::_linalg_solve_ex"),
-    "A B",
-    kind="LinearAlgebra",
-)
+@register("linalg_solve linalg_solve_ex _linalg_solve_ex", "A B", kind="LinearAlgebra")
 def _solve(call: Call) -> Work:
     *batch, _, size = call.shape("A")
     # The factorisation, and two triangular solutions for each right side.
@@ -51,23 +48,23 @@ def _solve(call: Call) -> Work:
     return call.work(other_flops=flops)
 
 
-@register("aten::linalg_solve_triangular", "self B", kind="LinearAlgebra")
+@register("linalg_solve_triangular", "self B", kind="LinearAlgebra")
 def _solve_triangular(call: Call) -> Work:
     _, size = _batch_and_size(call)
     return call.work(other_flops=size * call.output_elements())
 
 
-@register(("aten::linalg_lu_solve",), "LU pivots B", kind="LinearAlgebra")
+@register("linalg_lu_solve", "LU pivots B", kind="LinearAlgebra")
 def _solve_factored(call: Call) -> Work:
     return call.work(other_flops=2 * call.shape("LU")[-1] * call.output_elements())
 
 
-@register("aten::cholesky_solve", "self input2", kind="LinearAlgebra")
+@register("cholesky_solve", "self input2", kind="LinearAlgebra")
 def _solve_symmetric(call: Call) -> Work:
     return call.work(other_flops=2 * call.shape("self")[-2] * call.output_elements())
 
 
-@register(("aten::linalg_qr", "aten::qr", "aten::geqrf"), "A|self|input", kind="LinearAlgebra")
+@register("linalg_qr qr geqrf", "A|self|input", kind="LinearAlgebra")
 def _orthogonal(call: Call) -> Work:
     *batch, rows, columns = call.shape("A")
     least = min(rows, columns)

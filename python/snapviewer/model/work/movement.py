@@ -1,13 +1,14 @@
-"""What computes nothing: views, copies, new tensors, and questions about tensors.
+"""Operations that move or describe tensors: views, copies, new tensors, queries, embeddings.
 
 Views move no bytes. `reshape`, `flatten` and `contiguous` count as views, because whether they
-copy depends on strides that a graph does not have. Copies read what they write.
+copy depends on strides that a graph does not have. Copies read what they write, and embeddings
+read the rows that they write, not the whole table.
 """
 
 from __future__ import annotations
 
-from snapviewer.model.work.registry import Call, Work, register
-from snapviewer.model.work.sizes import bytes_of, tensors_in
+from snapviewer.model.work.registry import Call, Work, in_namespace, register, without_traffic
+from snapviewer.model.work.sizes import bits_of, bytes_of, tensors_in
 
 VIEWS = """
     adjoint alias as_strided atleast_1d atleast_2d atleast_3d broadcast_tensors broadcast_to
@@ -57,7 +58,7 @@ CREATIONS = """
     _sample_dirichlet _standard_gamma
 """
 
-QUESTIONS = """
+QUERIES = """
     Bool Complex ComplexImplicit Float FloatImplicit Int IntImplicit ScalarImplicit
     __contains__ __getitem__ _assert_scalar _assert_tensor_metadata _functional_assert_async
     _functional_assert_scalar _fused_sdp_choice _local_scalar_dense _nested_tensor_size
@@ -74,7 +75,7 @@ QUESTIONS = """
     _has_compatible_shallow_copy_type _nnz
 """
 
-_PRIM_QUESTIONS = """
+_PRIM_QUERIES = """
     BroadcastMKLDNNTensors CallFunction CallMethod Constant ConstantChunk ConstantMKLDNNTensor
     CreateObject DictConstruct GetAttr If Uninitialized ListConstruct ListUnpack Loop NumToTensor
     Print RaiseException SetAttr TupleConstruct TupleIndex TupleSlice TupleUnpack data device
@@ -84,35 +85,50 @@ _PRIM_QUESTIONS = """
 """
 
 
-def _names(space: str, words: str) -> list[str]:
-    return [f"{space}::{word}" for word in words.split()]
+register(VIEWS, kind="Reshape")(without_traffic)
+register(
+    f"{QUERIES} {in_namespace('prim', _PRIM_QUERIES)} "
+    f"{in_namespace('prims', 'device_put view_of broadcast_in_dim')} "
+    "profiler::_record_function_enter_new profiler::_record_function_exit",
+    kind="Bookkeeping",
+)(without_traffic)
 
 
-@register(_names("aten", VIEWS), kind="Reshape")
-def _view(call: Call) -> Work:
-    return call.work(read_bytes=0, written_bytes=0)
-
-
-@register([*_names("aten", COPIES), "quantized::cat", "quantized::cat_relu"], kind="Copy")
+@register(f"{COPIES} quantized::cat quantized::cat_relu", kind="Copy")
 def _copy(call: Call) -> Work:
     written = sum(bytes_of(spec) for spec in tensors_in(call.node.outputs))
     return call.work(read_bytes=written, written_bytes=written)
 
 
-@register(_names("aten", CREATIONS), kind="Creation")
+@register(CREATIONS, kind="Creation")
 def _create(call: Call) -> Work:
     return call.work(read_bytes=0)
 
 
+@register("embedding", "weight indices", kind="Embedding")
+def _embedding(call: Call) -> Work:
+    return call.work(read_bytes=bytes_of(call.output()) + bytes_of(call.tensor("indices")))
+
+
 @register(
-    [
-        *_names("aten", QUESTIONS),
-        *_names("prim", _PRIM_QUESTIONS),
-        *_names("prims", "device_put view_of broadcast_in_dim"),
-        "profiler::_record_function_enter_new",
-        "profiler::_record_function_exit",
-    ],
-    kind="Bookkeeping",
+    "embedding_bag _embedding_bag _embedding_bag_forward_only",
+    "weight indices offsets scale_grad_by_freq mode sparse per_sample_weights",
+    kind="Embedding",
 )
-def _question(call: Call) -> Work:
-    return call.work(read_bytes=0, written_bytes=0)
+def _embedding_bag(call: Call) -> Work:
+    weight = call.tensor("weight")
+    rows, width = call.elements("indices"), call.shape("weight")[-1]
+    read = rows * width * (bits_of(weight.dtype) or 32) // 8 + bytes_of(call.tensor("indices"))
+    # An addition for each element read, and a product if the samples have weights.
+    per_element = 1 + call.is_given("per_sample_weights")
+    return call.work(other_flops=per_element * rows * width, read_bytes=read)
+
+
+@register("one_hot", "self", kind="Embedding")
+def _one_hot(call: Call) -> Work:
+    return call.work()
+
+
+@register("embedding_renorm", "self indices", kind="Embedding")
+def _embedding_renorm(call: Call) -> Work:
+    return call.work(other_flops=3 * call.elements("indices") * call.shape("self")[-1])

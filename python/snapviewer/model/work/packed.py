@@ -1,17 +1,25 @@
-"""Layers whose weights were packed: quantized models, frozen ones, and those for phones.
+"""Layers with packed weights: quantized models, frozen ones, and those for phones.
 
-A linear layer is counted by its input's last dimension, so its weights need not be known. A
-convolution needs the shape of its kernel, which is countable if the graph has the tensors inside
-the packed parameters.
+A linear layer is counted by the last dimension of its input, so its weights need not be known. A
+convolution needs the shape of its kernel, which is known if the graph has the tensors inside the
+packed parameters.
 """
 
 from __future__ import annotations
 
 from snapviewer.model.work.convolution import convolution_macs, transposed_macs
-from snapviewer.model.work.registry import Call, Uncounted, Work, register
+from snapviewer.model.work.registry import (
+    Call,
+    Uncounted,
+    Work,
+    in_namespace,
+    matrix_product,
+    per_output,
+    register,
+)
 from snapviewer.model.work.sizes import whole_shape
 
-_PACKED = "its weights are packed, and their shapes not in the graph"
+_PACKED = "its weights are packed, and their shapes are not in the graph"
 
 _LINEAR = """
     quantized::linear quantized::linear_dynamic quantized::linear_dynamic_fp16
@@ -41,19 +49,22 @@ _PREPACKED = """
 """
 
 
-@register(_LINEAR.split(), "X|x|qx", kind="Linear")
-def _linear(call: Call) -> Work:
-    return call.work(macs=call.output_elements() * call.shape("X")[-1])
-
-
-@register(_LINEAR_WITH_ACTIVATION.split(), "X|x", kind="Linear")
-def _linear_and_activation(call: Call) -> Work:
-    outputs = call.output_elements()
-    return call.work(macs=outputs * call.shape("X")[-1], other_flops=outputs)
+register(_LINEAR, "X|x|qx", kind="Linear")(matrix_product("X"))
+register(_LINEAR_WITH_ACTIVATION, "X|x", kind="Linear")(matrix_product("X", flops=1))
+register("quantized::matmul", "qa", kind="MatMul")(matrix_product("qa"))
+_BATCH_NORMS = " ".join(
+    f"batch_norm{form} batch_norm{form}_relu" for form in ("", "1d", "2d", "3d")
+)
+register(in_namespace("quantized", _BATCH_NORMS), "qx", kind="Normalization")(per_output(4))
+_NORMS = in_namespace("quantized", "layer_norm group_norm instance_norm")
+register(_NORMS, "input", kind="Normalization")(per_output(8))
+# Each element is scaled and shifted back.
+_EMBEDDINGS = in_namespace("quantized", "embedding_byte embedding_4bit")
+register(_EMBEDDINGS, "weight indices", kind="Embedding")(per_output(2))
 
 
 def _kernel(call: Call, name: str) -> tuple[int, ...] | None:
-    """Return the shape of the weight among packed parameters: the one of most dimensions."""
+    """Return the shape of the weight among packed parameters: the one with most dimensions."""
     shapes = [whole_shape(spec) for spec in call.tensors(name)]
     kernels = [shape for shape in shapes if len(shape) >= 3]
     return max(kernels, key=len) if kernels else None
@@ -79,12 +90,12 @@ for _name in _CONVOLUTIONS.split():
     _register_quantized(_name)
 
 
-@register(_PREPACKED.split(), "X W_prepack", kind="Convolution")
+@register(_PREPACKED, "X W_prepack", kind="Convolution")
 def _prepacked(call: Call) -> Work | Uncounted:
     return _convolved(call, _kernel(call, "W_prepack"), 0)
 
 
-@register(_TRANSPOSED.split(), "qx|X packed_weight|W_prepack", kind="Convolution")
+@register(_TRANSPOSED, "qx|X packed_weight|W_prepack", kind="Convolution")
 def _transposed(call: Call) -> Work | Uncounted:
     kernel = _kernel(call, "packed_weight")
     if kernel is None:
@@ -108,12 +119,7 @@ def _transposed_pointwise(call: Call) -> Work:
 
 
 @register(
-    (
-        "onednn::qconv1d_pointwise",
-        "onednn::qconv2d_pointwise",
-        "onednn::qconv3d_pointwise",
-        "onednn::qconv_pointwise",
-    ),
+    in_namespace("onednn", "qconv1d_pointwise qconv2d_pointwise qconv3d_pointwise qconv_pointwise"),
     "qx x_scale x_zero_point qw",
     kind="Convolution",
 )
@@ -121,51 +127,12 @@ def _onednn_convolution(call: Call) -> Work | Uncounted:
     return _convolved(call, _kernel(call, "qw"), 0)
 
 
-@register("quantized::matmul", "qa", kind="MatMul")
-def _matmul(call: Call) -> Work:
-    return call.work(macs=call.output_elements() * call.shape("qa")[-1])
-
-
 @register(
-    [
-        *(f"quantized::batch_norm{form}" for form in ("", "1d", "2d", "3d")),
-        *(f"quantized::batch_norm{form}_relu" for form in ("", "1d", "2d", "3d")),
-    ],
-    "qx",
-    kind="Normalization",
-)
-def _batch_norm(call: Call) -> Work:
-    return call.work(other_flops=4 * call.output_elements())
-
-
-@register(
-    ("quantized::layer_norm", "quantized::group_norm", "quantized::instance_norm"),
-    "input",
-    kind="Normalization",
-)
-def _norm(call: Call) -> Work:
-    return call.work(other_flops=8 * call.output_elements())
-
-
-@register(
-    ("quantized::embedding_byte", "quantized::embedding_4bit"), "weight indices", kind="Embedding"
-)
-def _embedding(call: Call) -> Work:
-    # Each element is scaled and shifted back.
-    return call.work(other_flops=2 * call.output_elements())
-
-
-@register(
-    [
-        f"{op}_{what}"
-        for op in (
-            "quantized::linear",
-            "quantized::conv1d",
-            "quantized::conv2d",
-            "quantized::conv3d",
-        )
-        for what in ("prepack", "unpack")
-    ],
+    in_namespace(
+        "quantized",
+        "linear_prepack conv1d_prepack conv2d_prepack conv3d_prepack linear_unpack conv1d_unpack "
+        "conv2d_unpack conv3d_unpack",
+    ),
     kind="Copy",
 )
 def _pack(call: Call) -> Work:

@@ -1,4 +1,4 @@
-"""Formulas by the names of operations, and the one way from a node to its work."""
+"""The registry of formulas by the names of operations, and the work of a node."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from snapviewer.model.work.sizes import (
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What an operation computes, and the bytes that go in and out of it once.
+    """What an operation computes, and the bytes that it reads and writes once.
 
-    `is_traffic_exact` is False where the type or shape of a tensor was not known: an element of
-    unknown type counts as 4 bytes, a tensor of unknown shape as none.
+    `is_traffic_exact` is False if the type or shape of a tensor is unknown: an element of unknown
+    type counts as 4 bytes, a tensor of unknown shape as none.
     """
 
     macs: int
@@ -48,17 +48,17 @@ NO_WORK = Work(0, 0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Uncounted:
-    """An operation whose work is not known, and why."""
+    """An operation whose work is unknown, and why."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """The arguments of one operation by their names, and its outputs: what a formula works on.
+    """The arguments of one operation by their names, and its outputs: the input of a formula.
 
-    What a formula asks for and the graph does not know ends the formula: the operation is then
-    uncounted, with what was missing as the reason.
+    If the graph does not have what a formula needs, a `NotKnownError` ends the formula: the
+    operation is then uncounted, for that reason.
     """
 
     node: Node
@@ -80,8 +80,8 @@ class Call:
         if isinstance(value, TensorSpec):
             return value
         if isinstance(value, Unknown):
-            raise NotKnownError(f"the shape of `{name}` is not known: {value.why}")
-        raise NotKnownError(f"`{name}` is no tensor")
+            raise NotKnownError(f"the shape of `{name}` is unknown: {value.why}")
+        raise NotKnownError(f"`{name}` is not a tensor")
 
     def shape(self, name: str) -> tuple[int, ...]:
         """Return the shape of a tensor argument."""
@@ -92,7 +92,7 @@ class Call:
             raise NotKnownError(f"`{name}`: {error}") from None
 
     def elements(self, name: str) -> int:
-        """Return how many elements a tensor argument has."""
+        """Return the number of elements of a tensor argument."""
         return elements_of(self.tensor(name))
 
     def tensors(self, name: str) -> list[TensorSpec]:
@@ -100,7 +100,7 @@ class Call:
         return tensors_in((self.value(name),))
 
     def is_given(self, name: str) -> bool:
-        """Tell whether an argument is there and not None."""
+        """Tell whether an argument is given and not None."""
         return self.value(name) is not None
 
     def integer(self, name: str, default: int | None = None) -> int:
@@ -110,7 +110,7 @@ class Call:
             return default
         if isinstance(value, int):
             return value
-        raise NotKnownError(f"`{name}` is not known")
+        raise NotKnownError(f"`{name}` is unknown")
 
     def integers(self, name: str) -> tuple[int, ...]:
         """Return an argument that is a number or a list of numbers; () if it is not given."""
@@ -118,7 +118,7 @@ class Call:
         values = () if value is None else tuple(flatten((value,)))
         numbers = tuple(number for number in values if isinstance(number, int))
         if len(numbers) != len(values):
-            raise NotKnownError(f"`{name}` is not known")
+            raise NotKnownError(f"`{name}` is unknown")
         return numbers
 
     def output(self, index: int = 0) -> TensorSpec:
@@ -128,10 +128,10 @@ class Call:
         if isinstance(value, TensorSpec):
             return value
         why = f": {value.why}" if isinstance(value, Unknown) else ""
-        raise NotKnownError(f"the shape of its output is not known{why}")
+        raise NotKnownError(f"the shape of its output is unknown{why}")
 
     def output_elements(self, index: int = 0) -> int:
-        """Return how many elements one of the outputs has."""
+        """Return the number of elements of one of the outputs."""
         return elements_of(self.output(index))
 
     def with_parameters(self, names: str) -> Call:
@@ -150,9 +150,9 @@ class Call:
 
         Args:
             macs: Multiply-adds; those of complex numbers count four.
-            other_flops: FLOPs beside the two of each multiply-add.
-            read_bytes: What it reads; all its tensor arguments unless said otherwise.
-            written_bytes: What it writes; all its outputs unless said otherwise.
+            other_flops: FLOPs in addition to the two of each multiply-add.
+            read_bytes: The bytes that it reads; by default all its tensor arguments.
+            written_bytes: The bytes that it writes; by default all its outputs.
         """
         inputs = (*self.node.arguments, *(value for _, value in self.node.keywords))
         read, is_read_exact = _traffic(inputs)
@@ -188,11 +188,12 @@ def register(
     """Return a decorator that makes a function the formula of some operations.
 
     Args:
-        ops: One name or several, without overloads. `aten::relu` also stands for `aten::relu_`.
-        parameters: The names of the arguments in the order of the schema, as one text. Names
-            behind the last that the formula asks for may be left out. An argument that some of
-            the operations call otherwise has all its names, as in `input|self weight`.
-        kind: What the operations count as in the distribution of layers.
+        ops: Their names without overloads, also several in one text; a name without `::` is in
+            `aten`. `aten::relu` also stands for `aten::relu_`.
+        parameters: The names of the arguments in the order of the schema, as one text. Names after
+            the last that the formula needs may be left out. An argument with other names in some of
+            the operations has all its names, as in `input|self weight`.
+        kind: The kind of layer of the operations.
 
     >>> @register("example::scale", "self factor", kind="ElementWise")
     ... def scale(call: Call) -> Work:
@@ -203,11 +204,50 @@ def register(
     names = _parsed(parameters)
 
     def keep(formula: _AnyFormula) -> _AnyFormula:
-        for op in [ops] if isinstance(ops, str) else ops:
-            _entries[op] = _Entry(kind, names, formula)
+        for op in (ops if isinstance(ops, str) else " ".join(ops)).split():
+            _entries[op if "::" in op else f"aten::{op}"] = _Entry(kind, names, formula)
         return formula
 
     return keep
+
+
+def in_namespace(namespace: str, names: str) -> str:
+    """Return names with their namespace, for `register`.
+
+    >>> in_namespace("prim", "max min")
+    'prim::max prim::min'
+    """
+    return " ".join(f"{namespace}::{name}" for name in names.split())
+
+
+def per_output(flops: int) -> Formula:
+    """Return a formula of so many FLOPs for each element of the output."""
+    return lambda call: call.work(other_flops=flops * call.output_elements())
+
+
+def per_element_of(name: str, flops: int) -> Formula:
+    """Return a formula of so many FLOPs for each element of an argument."""
+    return lambda call: call.work(other_flops=flops * call.elements(name))
+
+
+def matrix_product(name: str, *, flops: int = 0) -> Formula:
+    """Return the formula of a product that sums over the last dimension of an argument.
+
+    Args:
+        name: The argument.
+        flops: Further FLOPs for each element of the output.
+    """
+
+    def formula(call: Call) -> Work:
+        outputs = call.output_elements()
+        return call.work(macs=outputs * call.shape(name)[-1], other_flops=flops * outputs)
+
+    return formula
+
+
+def without_traffic(call: Call) -> Work:
+    """Return the work of an operation that neither computes nor moves anything."""
+    return call.work(read_bytes=0, written_bytes=0)
 
 
 def _parsed(parameters: str) -> tuple[tuple[str, ...], ...]:
@@ -238,27 +278,27 @@ def is_counted(op: str) -> bool:
 
 
 def parameters_of(op: str) -> tuple[tuple[str, ...], ...]:
-    """Return the names of each argument that an operation was registered with."""
+    """Return the names of each argument with which an operation was registered."""
     entry = _entry(op)
     return entry.parameters if entry else ()
 
 
-# More than all computers could do; far larger numbers would not even be floats.
-_MOST = 1 << 128
-_STRANGE = "its shapes are not those of such an operation"
+# Far larger numbers would not fit into a float.
+_MAX_WORK = 1 << 128
+_BAD_SHAPES = "its shapes do not fit the operation"
 
 
 def work_of(node: Node) -> Work | Uncounted:
-    """Return the work of a node, all its `times` together, or why it is not known."""
+    """Return the work of a node, multiplied by its `times`, or why it is unknown."""
     try:
         once = _work_once(node)
     except NotKnownError as error:
         return Uncounted(str(error))
     except (ArithmeticError, LookupError, TypeError, ValueError):
-        # A file may have any shapes: a weight with no dimension, a list where a number belongs.
-        return Uncounted(_STRANGE)
+        # A file may have any shapes: a weight without dimensions, a list instead of a number.
+        return Uncounted(_BAD_SHAPES)
     if isinstance(once, Work) and min(once.macs, once.flops) < 0:
-        return Uncounted(_STRANGE)
+        return Uncounted(_BAD_SHAPES)
     if isinstance(once, Uncounted):
         return once
     work = once
@@ -270,14 +310,14 @@ def work_of(node: Node) -> Work | Uncounted:
             once.written_bytes * node.times,
             once.is_traffic_exact,
         )
-    if max(work.macs, work.flops, work.read_bytes, work.written_bytes) > _MOST:
-        return Uncounted("its sizes are beyond all measure")
+    if max(work.macs, work.flops, work.read_bytes, work.written_bytes) > _MAX_WORK:
+        return Uncounted("its sizes are too large")
     return work
 
 
 def _work_once(node: Node) -> Work | Uncounted:
     if not _works_on_tensors(node):
-        # Arithmetic on sizes and lists, whatever it is called: `aten::add` of two numbers too.
+        # Arithmetic on sizes and lists, such as `aten::add` of two numbers.
         return NO_WORK
     entry = _entry(node.op)
     if entry is None:
@@ -291,7 +331,7 @@ def _works_on_tensors(node: Node) -> bool:
 
 
 def _traffic(values: tuple[Value, ...]) -> tuple[int, bool]:
-    """Return the bytes of the tensors among some values, and whether all of them are known."""
+    """Return the bytes of the tensors among some values, and whether they are exact."""
     total = 0
     is_exact = not has_unknown(values)
     for spec in tensors_in(values):

@@ -1,4 +1,4 @@
-"""The sizes of tensors that are known by their shapes only."""
+"""The sizes of tensors that are known only by their shapes."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from math import prod
 from snapviewer.model.graph import TensorSpec, Unknown, Value
 from snapviewer.text.units import format_shape
 
-MOST_VALUES = 100_000
-"""How many values one operation may have: nested tuples of a hostile file can stand for 2⁶⁰."""
+MAX_VALUES = 100_000
+"""How many values one operation may have: nested tuples of a hostile file can have 2⁶⁰."""
 
 ASSUMED_BITS = 32
-"""The bits of an element whose type is not known."""
+"""The bits of an element of unknown type."""
 
 _WORDS = {"bool": 8, "half": 16, "float": 32, "double": 64, "quint4x2": 4, "quint2x4": 2}
 
 
 class NotKnownError(Exception):
-    """A shape or an argument that a formula needs is not known; the text says which."""
+    """A shape or an argument that a formula needs is unknown; the message says which."""
 
 
 def bits_of(dtype: str) -> int | None:
-    """Return how many bits an element has, or None if the type is not known.
+    """Return the bits of an element, or None if the type is unknown.
 
     >>> bits_of("float32"), bits_of("complex64"), bits_of("float8_e4m3fn"), bits_of("quint4x2")
     (32, 64, 8, 4)
@@ -40,7 +40,7 @@ def bits_of(dtype: str) -> int | None:
 
 
 def elements_of(spec: TensorSpec) -> int:
-    """Return how many elements a tensor has.
+    """Return the number of elements of a tensor.
 
     >>> elements_of(TensorSpec((2, 3), "float32"))
     6
@@ -49,16 +49,16 @@ def elements_of(spec: TensorSpec) -> int:
 
 
 def whole_shape(spec: TensorSpec) -> tuple[int, ...]:
-    """Return a shape all of whose dimensions are known, or raise `NotKnownError`."""
+    """Return a shape without unknown dimensions, or raise `NotKnownError`."""
     shape = tuple(size for size in spec.shape if size is not None and size >= 0)
     if len(shape) != len(spec.shape):
         shown = format_shape(spec.shape[:16])
-        raise NotKnownError(f"the size of a dimension is not known ({shown})")
+        raise NotKnownError(f"the size of a dimension is unknown ({shown})")
     return shape
 
 
 def bytes_of(spec: TensorSpec) -> int:
-    """Return how many bytes the elements of a tensor take, packed ones rounded up.
+    """Return the bytes of the elements of a tensor, packed ones rounded up.
 
     >>> bytes_of(TensorSpec((3, 5), "float16"))
     30
@@ -72,8 +72,8 @@ def flatten(values: tuple[Value, ...]) -> Iterator[Value]:
     steps = 0
     while waiting:
         steps += 1
-        if steps > MOST_VALUES:
-            raise NotKnownError(f"it has more than {MOST_VALUES:,} values")
+        if steps > MAX_VALUES:
+            raise NotKnownError(f"it has more than {MAX_VALUES:,} values")
         value = waiting.pop()
         if isinstance(value, tuple):
             waiting.extend(reversed(value))
@@ -87,5 +87,5 @@ def tensors_in(values: tuple[Value, ...]) -> list[TensorSpec]:
 
 
 def has_unknown(values: tuple[Value, ...]) -> bool:
-    """Tell whether a value inside nested tuples could not be followed."""
+    """Tell whether a value inside nested tuples is unknown."""
     return any(isinstance(value, Unknown) for value in flatten(values))
