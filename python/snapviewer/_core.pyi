@@ -310,6 +310,18 @@ class Timeline:
         """The byte at which an allocation begins in the stack after an event; None if not in it."""
     def stack(self, event: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
         """The stack after an event, from the bottom: the allocations, and where each begins."""
+    def alive_by_stack(self, event: int) -> list[tuple[int, int, int, int, int]]:
+        """What is alive after an event by stack, the most bytes first.
+
+        Returns:
+            The stack, its bytes, how many allocations, the largest (of equals the first), its size.
+        """
+    def largest_alive(self, event: int, limit: int) -> list[tuple[int, int, int, int, int]]:
+        """The largest allocations that are alive after an event, the largest first.
+
+        Returns:
+            Which, its size, its stack, and the events that made and freed it.
+        """
     def overview(
         self,
         *,

@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::lifetimes::Lifetimes;
 use crate::raster::{ColorBy, LastStyle, PooledPicture, Style, Theme};
 use crate::recording::{Look, Recording};
-use crate::timeline::{Clock, Order, Timeline};
+use crate::timeline::{Clock, Order, StackShare, Timeline};
 
 /// Allocations of a device, stacked in an order and filtered.
 #[pyclass(frozen, name = "Timeline", module = "snapviewer")]
@@ -130,6 +130,40 @@ impl PyTimeline {
         let ids = PyArray1::from_iter(py, stack.iter().map(|one| one.0));
         let offsets = PyArray1::from_iter(py, stack.iter().map(|one| one.1));
         (ids, offsets).into_pyobject(py)
+    }
+
+    /// What is alive after an event by stack, the most bytes first: the stack, its bytes, how many,
+    /// and the largest (of equals the first) with its size.
+    fn alive_by_stack(
+        &self,
+        py: Python<'_>,
+        event: &Bound<'_, PyAny>,
+    ) -> PyResult<Vec<(u32, u64, usize, u32, u64)>> {
+        let moment = self.moment(event)?;
+        let shares = py.detach(|| self.timeline.alive_by_stack(moment));
+        let size = &self.lives().allocations.size;
+        let row = |one: &StackShare| {
+            (one.stack, one.bytes, one.count, one.largest, size[one.largest as usize])
+        };
+        Ok(shares.iter().map(row).collect())
+    }
+
+    /// The largest that are alive after an event, the largest first: which, its size, its stack, and
+    /// the events that made and freed it.
+    fn largest_alive(
+        &self,
+        py: Python<'_>,
+        event: &Bound<'_, PyAny>,
+        limit: usize,
+    ) -> PyResult<Vec<(u32, u64, u32, i64, i64)>> {
+        let moment = self.moment(event)?;
+        let all = &self.lives().allocations;
+        let found = py.detach(|| self.timeline.largest_alive(moment, limit));
+        let row = |&which: &u32| {
+            let at = which as usize;
+            (which, all.size[at], all.stack[at], all.alloc_event[at], all.free_event[at])
+        };
+        Ok(found.iter().map(row).collect())
     }
 
     /// The lowest and the highest total of each of some columns.

@@ -19,8 +19,12 @@ mod order;
 mod overview;
 mod spans;
 
+use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
 
 pub use clock::{Clock, Gap};
 pub use live_stack::{LEAF, LiveStack, NO_LEAF, Rows};
@@ -52,6 +56,19 @@ pub struct Timeline {
     /// The totals of what the filter shows; None: those of everything.
     totals: Option<Vec<u64>>,
     overview: Overview,
+}
+
+/// The live allocations of one stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StackShare {
+    /// The stack that made them.
+    pub stack: u32,
+    /// Their bytes together.
+    pub bytes: u64,
+    /// How many there are.
+    pub count: usize,
+    /// The largest; of equals the first.
+    pub largest: u32,
 }
 
 impl Timeline {
@@ -202,6 +219,45 @@ impl Timeline {
             }
         });
         stack
+    }
+
+    /// What is shown at a moment by the stack that made it, the most bytes first.
+    #[must_use]
+    pub fn alive_by_stack(&self, moment: u32) -> Vec<StackShare> {
+        let all = &self.lives.allocations;
+        let mut shares: HashMap<u32, StackShare, RandomState> = HashMap::default();
+        for (which, _) in self.stack(moment) {
+            let (stack, size) = (all.stack[which as usize], all.size[which as usize]);
+            let share = shares.entry(stack).or_insert(StackShare {
+                stack,
+                bytes: 0,
+                count: 0,
+                largest: which,
+            });
+            share.bytes += size;
+            share.count += 1;
+            let before = (all.size[share.largest as usize], Reverse(share.largest));
+            if (size, Reverse(which)) > before {
+                share.largest = which;
+            }
+        }
+        let mut shares: Vec<StackShare> = shares.into_values().collect();
+        shares.sort_unstable_by_key(|share| (Reverse(share.bytes), share.stack));
+        shares
+    }
+
+    /// The largest allocations that are shown at a moment, the largest first; of equals the first.
+    #[must_use]
+    pub fn largest_alive(&self, moment: u32, limit: usize) -> Vec<u32> {
+        let size = &self.lives.allocations.size;
+        let mut alive: Vec<u32> = self.stack(moment).into_iter().map(|one| one.0).collect();
+        let key = |&which: &u32| (Reverse(size[which as usize]), which);
+        if limit < alive.len() {
+            alive.select_nth_unstable_by_key(limit, key);
+            alive.truncate(limit);
+        }
+        alive.sort_unstable_by_key(key);
+        alive
     }
 
     /// Whether the filter shows an allocation.

@@ -76,6 +76,7 @@ def test_small_commands_import_nothing_heavy(small: Path, tmp_path: Path) -> Non
 
     commands: list[tuple[str | Path, ...]] = [
         ("info", small),
+        ("report", small),
         ("convert", "-i", small, "-o", tmp_path / "a.zip"),
         ("query", small, "select 1"),
         ("pth", checkpoint),

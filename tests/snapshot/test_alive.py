@@ -20,8 +20,8 @@ from snapviewer.snapshot.alive import (
     LiveAllocation,
     alive_at,
     allocation_of_event,
-    filter_of,
 )
+from snapviewer.snapshot.stack_filter import filter_of
 from support.patience import PATIENT
 from support.timeline_cases import any_snapshots, loaded, masks, multitude
 

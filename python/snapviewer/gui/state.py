@@ -20,8 +20,9 @@ import numpy.typing as npt
 from snapviewer import CancelledError, Clock, Device, Snapshot, Timeline, _core
 from snapviewer.files.cache import cached_bundle
 from snapviewer.report.picture.options import Coloring, Order, ThemeName
-from snapviewer.snapshot.alive import Alive, alive_at, filter_of
+from snapviewer.snapshot.alive import Alive, alive_at
 from snapviewer.snapshot.allocation_details import AllocationDetails, allocation_details
+from snapviewer.snapshot.stack_filter import filter_of
 
 from .document import Axis, Document, Opened, Picture, Times, Trace, open_document, times_of
 from .jobs import Job, Jobs
