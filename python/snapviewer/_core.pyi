@@ -23,6 +23,7 @@ __all__ = [
     "Frame",
     "Image",
     "Ledger",
+    "Pattern",
     "PruningPoint",
     "Quality",
     "RoundTrip",
@@ -393,6 +394,25 @@ class Image:
                 alpha, of which 255 hides what is below; and whether it is over everything, rather
                 than on the background only.
         """
+
+@final
+class Pattern:
+    """A regular expression that takes time linear in what it searches.
+
+    It has the syntax of filters: no look-around and no back-references. Case counts only if it has
+    an upper-case letter.
+
+    Raises:
+        ValueError: It is not understood or too large; the message says why.
+    """
+
+    def __new__(cls, text: str) -> Pattern: ...
+    def is_match(self, text: str) -> bool:
+        """Whether it matches somewhere in a text."""
+    def ends_behind(self, text: str, characters: int) -> bool:
+        """Whether a match ends behind the first so many characters of a text."""
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Where it matches in a text, in characters."""
 
 @final
 class Screen:

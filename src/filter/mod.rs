@@ -19,9 +19,10 @@
 //! for a comparison, 2.5 ms for one with times, of which there are 700k.
 
 mod keys;
+mod pattern;
 mod terms;
 
-use regex::{Regex, RegexBuilder};
+pub use pattern::Pattern;
 
 use crate::error::{Error, Result};
 use crate::lifetimes::Lifetimes;
@@ -33,9 +34,6 @@ use terms::{Term, shortened};
 const MAX_CHARACTERS: usize = 4096;
 const MAX_TERMS: usize = 64;
 
-/// The most bytes that an expression may have when compiled; `\w{20}` has as many.
-const MAX_EXPRESSION: usize = 1 << 20;
-
 /// What a person typed, understood.
 #[derive(Debug, Clone)]
 pub struct Filter {
@@ -46,7 +44,7 @@ pub struct Filter {
 /// What some frame must match, or if it is not wanted, none.
 #[derive(Debug, Clone)]
 struct Expression {
-    regex: Regex,
+    pattern: Pattern,
     wanted: bool,
 }
 
@@ -60,7 +58,7 @@ impl Filter {
             let comparison = if is_quoted { None } else { Comparison::parse(&text, wanted)? };
             match comparison {
                 Some(comparison) => filter.comparisons.push(comparison),
-                None => filter.expressions.push(Expression { regex: regex(&text)?, wanted }),
+                None => filter.expressions.push(Expression { pattern: expression(&text)?, wanted }),
             }
         }
         Ok(filter)
@@ -99,8 +97,8 @@ impl Filter {
 /// For each stack, whether the expressions let it through.
 fn stacks_that_match(expressions: &[Expression], stacks: &StackTexts) -> Vec<bool> {
     let mut shown = vec![true; stacks.len()];
-    for Expression { regex, wanted } in expressions {
-        let frames: Vec<bool> = stacks.frames().iter().map(|text| regex.is_match(text)).collect();
+    for Expression { pattern, wanted } in expressions {
+        let frames: Vec<bool> = stacks.frames().iter().map(|text| pattern.is_match(text)).collect();
         for (shown, stack) in shown.iter_mut().zip(stacks.stacks()) {
             *shown &= stack.iter().any(|&frame| frames[frame as usize]) == *wanted;
         }
@@ -108,36 +106,13 @@ fn stacks_that_match(expressions: &[Expression], stacks: &StackTexts) -> Vec<boo
     shown
 }
 
-fn regex(text: &str) -> Result<Regex> {
-    let compiled = RegexBuilder::new(text)
-        .case_insensitive(!has_upper_case(text))
-        .size_limit(MAX_EXPRESSION)
-        .build();
-    compiled.map_err(|error| {
-        let shown = shortened(text);
-        Error::filter(match error {
-            regex::Error::CompiledTooBig(_) => {
-                format!("the expression {shown} is too large; use smaller counts in braces")
-            }
-            error => {
-                // Several lines, of which the last says what is wrong.
-                let error = error.to_string();
-                let what = error.rsplit("error: ").next().unwrap_or_default().trim_end();
-                format!(
-                    "the expression {shown} is not understood: {what}; to search for a character \
-                     such as ( [ * + ? itself, put a backslash before it"
-                )
-            }
-        })
-    })
-}
-
-/// Whether there is an upper-case letter other than in escapes such as `\S`.
-fn has_upper_case(text: &str) -> bool {
-    let mut is_escaped = false;
-    text.chars().any(|letter| {
-        let counts = !is_escaped && letter.is_uppercase();
-        is_escaped = !is_escaped && letter == '\\';
-        counts
+fn expression(text: &str) -> Result<Pattern> {
+    Pattern::new(text).map_err(|error| {
+        let escape =
+            "to search for a character such as ( [ * + ? itself, put a backslash before it";
+        Error::filter(format!(
+            "the expression {} is not understood: {error}; {escape}",
+            shortened(text)
+        ))
     })
 }

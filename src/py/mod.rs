@@ -11,6 +11,7 @@ mod getters;
 mod image;
 mod memory;
 mod numbers;
+mod pattern;
 mod recording;
 mod screen;
 mod tensors;
@@ -43,6 +44,8 @@ mod _core {
     use super::numbers::{
         PyChannels, PyDifference, PyPruningPoint, PyQuality, PyRoundTrip, PySpectrum, PyStats,
     };
+    #[pymodule_export]
+    use super::pattern::PyPattern;
     #[pymodule_export]
     use super::recording::{PyAllocations, PyFrame, PySnapshot};
     #[pymodule_export]
