@@ -10,7 +10,7 @@ import pytest
 
 from snapviewer.gui import queries as queries_module
 from snapviewer.gui import state as state_module
-from snapviewer.gui.panes.schema import EXAMPLES, TABLES
+from snapviewer.gui.panes.schema import EXAMPLES, NOTES, TABLES
 from snapviewer.gui.queries import Queries
 from snapviewer.gui.settings import WindowSettings
 from snapviewer.gui.state import State
@@ -235,21 +235,19 @@ def test_a_row_without_a_known_idx_leads_nowhere(small: Path, sql: str) -> None:
 
 def test_the_schema_that_is_shown_is_the_one_that_there_is(small: Path) -> None:
     state = _opened(small)
-    shown = {table.name: tuple(name for name, _ in table.columns) for table in TABLES}
     named = "select name from sqlite_schema where type in ('table', 'view')"
-
     there = {name for (name,) in _answered(state, named)} - HIDDEN
-    columns = {}
-    for name in shown:
+
+    state.queries.load_schema(tuple(TABLES))
+
+    shown = state.queries.columns
+    assert set(shown) == set(TABLES) == there | {"events", "visible", "selection"}
+    for name, columns in shown.items():
         state.queries.run(f"select * from {name} limit 0")
         assert state.queries.answer is not None, (name, state.queries.error)
-        columns[name] = state.queries.answer.columns
-
-    assert set(shown) == there | {"events", "visible", "selection"}
-    # Generated columns come last or first, as SQLite likes.
-    assert {name: set(of) for name, of in shown.items()} == {
-        name: set(of) for name, of in columns.items()
-    }
+        # Generated columns come last or first, as SQLite likes.
+        assert set(columns) == set(state.queries.answer.columns), name
+    assert set(NOTES) <= {column for columns in shown.values() for column in columns}
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.question)

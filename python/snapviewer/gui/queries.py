@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 import time
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +47,7 @@ class Queries:
         self.is_running = False
         self.is_cancelled = False
         self._is_waiting = False
+        self.columns: dict[str, tuple[str, ...]] = {}
         state.on("document", self._forget)
         state.on("bundle", self._go_on)
 
@@ -80,6 +83,28 @@ class Queries:
             self._state.jobs.stop("query")
             self.is_running, self._is_waiting, self.is_cancelled = False, False, True
             self._state.changed("jobs", "query")
+
+    def load_schema(self, tables: Sequence[str]) -> None:
+        """Read the columns of some tables from the database, as a job, once it is there."""
+        document = self._state.document
+        if document is None or document.bundle is None or self.columns:
+            return
+        bundle = document.bundle
+        names = ", ".join(f"({place}, '{name}')" for place, name in enumerate(tables))
+        sql = f"""with named(place, name) as (values {names})
+            select named.name, columns.name from named, pragma_table_xinfo(named.name) as columns
+            order by place, cid"""
+
+        def done(found: tuple[list[str], list[tuple[Any, ...]], bool]) -> None:
+            columns: defaultdict[str, list[str]] = defaultdict(list)
+            for table, column in found[1]:
+                columns[table].append(column)
+            for lent in ("visible", "selection"):
+                columns[lent] = [*columns["allocations"], "callstack"]
+            self.columns = {table: tuple(of) for table, of in columns.items()}
+            self._state.changed("query")
+
+        self._state.start(Job("schema"), lambda _: bundle.query(sql), done, lambda _: None)
 
     def allocation_of(self, row: tuple[Any, ...]) -> tuple[int, int] | None:
         """Return the device and the allocation that a row of the result is about."""
@@ -149,6 +174,7 @@ class Queries:
 
     def _forget(self) -> None:
         """Drop the result of another file."""
-        self.answer, self.error = None, ""
+        self._state.jobs.stop("schema")
+        self.answer, self.error, self.columns = None, "", {}
         self.is_running = self._is_waiting = self.is_cancelled = False
         self._state.changed("query")

@@ -13,7 +13,7 @@ from snapviewer.text.sanitize import sanitize
 from snapviewer.text.units import count_of
 
 from .cells import cell_text, cell_tip, is_number_column, table_text
-from .schema import EXAMPLES, TABLES
+from .schema import EXAMPLES, NOTES, TABLES
 from .sorted_table import SortedTable, Sorting
 from .virtual_table import Column
 
@@ -36,6 +36,7 @@ class SqlPane(ttk.Frame):
         self._answer: Answer | None = None
         self._place_of: dict[int, int] = {}
         self._is_help_shown = False
+        self._columns: dict[str, tuple[str, ...]] = {}
         self._past = -1
         self._draft = ""
         self._panes = ttk.PanedWindow(self, orient="vertical")
@@ -105,10 +106,8 @@ class SqlPane(ttk.Frame):
         self.tables.tag_configure("column")
         bar = ttk.Scrollbar(self._help, orient="vertical", command=self.tables.yview)
         self.tables.configure(yscrollcommand=bar.set)
-        for table in TABLES:
-            parent = self.tables.insert("", "end", text=table.name, values=(table.what,))
-            for name, note in table.columns:
-                self.tables.insert(parent, "end", text=name, values=(note,), tags=("column",))
+        for name, about in TABLES.items():
+            self.tables.insert("", "end", iid=name, text=name, values=(about,))
         self.tables.bind("<Double-Button-1>", self._insert_name)
         self.tables.bind("<Return>", self._insert_name)
         bar.pack(side="right", fill="y")
@@ -207,7 +206,22 @@ class SqlPane(ttk.Frame):
             self._panes.forget(self._help)
         else:
             self._panes.insert(1, self._help, weight=1)
+            self._queries.load_schema(tuple(TABLES))
         self._is_help_shown = not self._is_help_shown
+
+    def _show_columns(self) -> None:
+        """List the columns of the tables, as far as they have been read."""
+        columns = self._queries.columns
+        if self._is_help_shown and not columns:
+            self._queries.load_schema(tuple(TABLES))
+        if columns is self._columns:
+            return
+        self._columns = columns
+        for table in TABLES:
+            self.tables.delete(*self.tables.get_children(table))
+            for name in columns.get(table, ()):
+                note = (NOTES.get(name, ""),)
+                self.tables.insert(table, "end", text=name, values=note, tags=("column",))
 
     def _insert_name(self, _: tk.Event[tk.Misc]) -> str:
         for item in self.tables.selection():
@@ -225,6 +239,7 @@ class SqlPane(ttk.Frame):
         self.status.configure(text=text, style=style)
         if queries.answer is not self._answer:
             self._show_answer(queries.answer)
+        self._show_columns()
 
     def _status(self) -> tuple[str, bool]:
         """Return the status, and whether it is an error."""
