@@ -278,6 +278,21 @@ def test_the_device_with_the_largest_peak_is_shown_unless_another_is_named(
         assert document["peak_bytes"] == device.peak_bytes
 
 
+def test_the_peak_may_be_before_the_first_event(tmp_path: Path, render: Renderer) -> None:
+    path = tmp_path / "falling.pickle"
+    path.write_bytes(pickle.dumps(hostile.falling_snapshot()))
+    (device,) = snapviewer.load(path).devices
+
+    document, pixels = render.picture(path)
+
+    assert (document["peak_event"], document["peak_bytes"]) == (-1, device.initial_bytes)
+    assert document["bytes"][1] > device.initial_bytes
+    peak = _plot(document, pixels) == THEMES["light"].peak
+    assert peak.all(axis=2).any(), "the line of the peak is in the picture"
+    later, _ = render.picture(path, "--range", "1", "3")
+    assert later["peak_event"] == 1
+
+
 def test_a_file_without_events_is_one_moment(tmp_path: Path, render: Renderer) -> None:
     snapshot = hostile.small_snapshot()
     snapshot["device_traces"] = [[]]

@@ -21,8 +21,8 @@ class PictureView:
     """A part of a timeline.
 
     `low` and `high` are events, or with a clock microseconds on it; `first` and `last` the events
-    in between, `last` excluded; `peak_event` the one of them with the largest total, -1 if there
-    are no events.
+    in between, `last` excluded; `peak_event` the one of them with the largest total, -1 if that is
+    before the first.
     """
 
     timeline: Timeline
@@ -84,6 +84,9 @@ def view_of(device: Device, timeline: Timeline, options: PictureOptions) -> Pict
         last = max(int(np.searchsorted(clock.times, high, side="left")), first + 1)
     if events == 0:
         return PictureView(timeline, clock, low, high, 0, 0, -1, timeline.peak_bytes)
+    if first == 0 and timeline.peak_event < 0:
+        # More was alive before the first event than ever after.
+        return PictureView(timeline, clock, low, high, first, last, -1, timeline.peak_bytes)
     totals = timeline.totals[first:last]
     peak = int(totals.argmax())
     return PictureView(timeline, clock, low, high, first, last, first + peak, int(totals[peak]))

@@ -74,7 +74,7 @@ def _times(count: int) -> str:
 
 def peak_text(view: PictureView, device: Device) -> str:
     """Return the label of the line at the highest point."""
-    if view.peak_event < 0:
+    if view.last == 0:
         return f"{format_bytes(view.peak_bytes)} alive"
     is_whole = view.peak_event == view.timeline.peak_event
     is_all = is_whole and view.peak_event == device.peak_event
@@ -82,6 +82,8 @@ def peak_text(view: PictureView, device: Device) -> str:
         "peak" if is_all else "peak of the shown allocations" if is_whole else "peak in this range"
     )
     at = f"event {view.peak_event:,}"
+    if view.peak_event < 0:
+        return f"{words} {format_bytes(view.peak_bytes)} before the first event"
     if view.clock is not None:
         at = f"{format_duration(view.clock.real(view.clock.at(view.peak_event)))}, {at}"
     return f"{words} {format_bytes(view.peak_bytes)} at {at}"
