@@ -10,7 +10,7 @@ from snapviewer.events.cards import smallest
 from snapviewer.events.rating import LEAKS
 from snapviewer.events.steps import ENOUGH_STEPS, Reason, Steps, Verdict
 from snapviewer.report import blocks
-from snapviewer.report.blocks import code, strong, text
+from snapviewer.report.blocks import strong, text
 
 from .words import GIB, MIB, Words
 
@@ -25,7 +25,7 @@ def steps_section(analysis: Analysis, say: Words) -> Iterator[blocks.Block]:
     steps = analysis.steps
     if steps is None:
         zh, en = "没有记录任何步骤的显存（{}）。", "No step recorded its memory ({})."
-        yield blocks.Paragraph(say.around(code("step_N"), zh, en))
+        yield say.unrecorded("step_N", zh, en)
         return
     values = steps.values
     number = say(f"{len(values):,} 步", f"{len(values):,}")

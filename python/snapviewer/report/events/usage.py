@@ -261,8 +261,9 @@ def _part_name(part: Part, say: Words) -> str:
 def _peak_parts(analysis: Analysis, say: Words) -> Iterator[blocks.Block]:
     parts = analysis.parts
     if parts is None:
-        zh, en = "没有记录任何峰值（{}），无法对账。", "No peak was recorded ({})."
-        yield blocks.Paragraph(say.around(code("peak_memory"), zh, en))
+        yield say.unrecorded(
+            "peak_memory", "没有记录任何峰值（{}），无法对账。", "No peak was recorded ({})."
+        )
         return
     whole = parts.peak.size_bytes
     named = [(_part_name(part, say), part.size_bytes) for part in parts.parts]

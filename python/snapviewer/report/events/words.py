@@ -86,6 +86,10 @@ class Words:
         before, _, after = self(zh, en).partition("{}")
         return text(before, span, after)
 
+    def unrecorded(self, field: str, zh: str, en: str) -> blocks.Paragraph:
+        """Return a sentence about a missing field, whose name is in the place of `{}`."""
+        return blocks.Paragraph(self.around(blocks.code(field), zh, en))
+
     def labelled(self, label: str, *rest: str | Span) -> Text:
         """Return an item of a list that begins with its label."""
         return text(Span(f"{label}{self('：', ': ')}", "strong"), *rest)
