@@ -30,6 +30,7 @@ from snapviewer import cli, demo
 from snapviewer.explorer.app import keys as explorer_keys
 from snapviewer.gui import commands as gui_commands
 from snapviewer.gui import dialogs
+from snapviewer.snapshot.schema import described_tables
 from support.golden_inputs import write_models
 
 MARKER = re.compile(r"^\*Generated from the program by `make docs`: (.+)\.\*$", re.MULTILINE)
@@ -129,39 +130,25 @@ def explorer_keys_of() -> str:
 
 # SQL
 
-_STATEMENT = re.compile(
-    r"((?:^-- [^\n]*\n)*)^create (table|view) (\w+)(.*?);$", re.MULTILINE | re.DOTALL
-)
-
 
 def sql() -> str:
-    """Write every table and view: comments from the schema's source, columns from a real file."""
-    text = (ROOT / "src/store/schema.rs").read_text(encoding="utf-8")
-    schema = text[text.index("SCHEMA: &str") : text.index("QUICK_VIEWS")]
+    """Write every table and view: texts from the schema, columns from a real file."""
     tables: list[str] = []
     views: list[str] = []
     with tempfile.TemporaryDirectory() as own:
         bundle = Path(own) / "snap.zip"
         demo.write_demo(Path(own) / "snap.pickle", demo.DemoOptions(events=200))
         snapviewer.convert(Path(own) / "snap.pickle", bundle)
-        for comment, kind, name, body in _STATEMENT.findall(schema):
+        for name, described in described_tables().items():
             columns, _, _ = snapviewer.query(bundle, f"select * from {name} limit 0")
-            about = " ".join(line.removeprefix("-- ") for line in comment.splitlines())
-            listed = ", ".join(f"`{column}`" for column in columns)
-            part = f"### {name}\n\n{about}\n\n{listed}\n"
-            if kind == "view":
-                part += f"\n```sql\ncreate view {name}{body}\n```\n"
-            (views if kind == "view" else tables).append(part)
-        columns, _, _ = snapviewer.query(bundle, "select * from events limit 0")
-    events = ", ".join(f"`{column}`" for column in columns)
-    tables.append(f"### events\n\n{EVENTS}\n\n{events}\n")
+            rows = ((f"`{column}`", described.notes.get(column, "")) for column in columns)
+            summary = f"{described.summary[0].upper()}{described.summary[1:]}."
+            about = f"{summary} {described.about}".rstrip()
+            part = f"### {name}\n\n{about}\n\n{table(['column', 'meaning'], rows)}"
+            if described.view:
+                part += f"\n```sql\n{described.view}\n```\n"
+            (views if described.view else tables).append(part)
     return "\n".join(["## Tables\n", *tables, "## Views\n", *views])
-
-
-EVENTS = """\
-Every event of the trace, unpacked from `event_columns` while a query runs; only inside snapviewer.
-Conditions on `device` and `event` are fast. An out-of-memory event has `device_free` instead of an
-address; `time_us` is null if it was not recorded."""
 
 
 # JSON

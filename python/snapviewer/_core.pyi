@@ -12,6 +12,7 @@ from snapviewer.counts import EventCount
 __all__ = [
     "CATEGORIES",
     "FORMAT_VERSION",
+    "SCHEMA",
     "Allocations",
     "CancelledError",
     "Channels",
@@ -51,6 +52,9 @@ CATEGORIES: tuple[str, ...]
 
 FORMAT_VERSION: int
 """The version of the bundle's format."""
+
+SCHEMA: str
+"""The tables and views that queries see, as SQL with comments; `snapshot.schema` reads them."""
 
 # A filter's text, or a bool an allocation.
 _Which: TypeAlias = str | npt.NDArray[np.bool_]

@@ -19,6 +19,12 @@ use crate::raster::{ColorBy, LastStyle, PooledPicture, Style, Theme};
 use crate::recording::{Look, Recording};
 use crate::timeline::{Clock, Order, StackShare, Timeline};
 
+/// A stack, its bytes, how many, the largest, and the size of that.
+type StackRow = (u32, u64, usize, u32, u64);
+
+/// An allocation, its size, its stack, and the events that made and freed it.
+type AllocationRow = (u32, u64, u32, i64, i64);
+
 /// Allocations of a device, stacked in an order and filtered.
 #[pyclass(frozen, name = "Timeline", module = "snapviewer")]
 pub(super) struct PyTimeline {
@@ -134,11 +140,7 @@ impl PyTimeline {
 
     /// What is alive after an event by stack, the most bytes first: the stack, its bytes, how many,
     /// and the largest (of equals the first) with its size.
-    fn alive_by_stack(
-        &self,
-        py: Python<'_>,
-        event: &Bound<'_, PyAny>,
-    ) -> PyResult<Vec<(u32, u64, usize, u32, u64)>> {
+    fn alive_by_stack(&self, py: Python<'_>, event: &Bound<'_, PyAny>) -> PyResult<Vec<StackRow>> {
         let moment = self.moment(event)?;
         let shares = py.detach(|| self.timeline.alive_by_stack(moment));
         let size = &self.lives().allocations.size;
@@ -155,7 +157,7 @@ impl PyTimeline {
         py: Python<'_>,
         event: &Bound<'_, PyAny>,
         limit: usize,
-    ) -> PyResult<Vec<(u32, u64, u32, i64, i64)>> {
+    ) -> PyResult<Vec<AllocationRow>> {
         let moment = self.moment(event)?;
         let all = &self.lives().allocations;
         let found = py.detach(|| self.timeline.largest_alive(moment, limit));

@@ -4,7 +4,7 @@
 //! again, so here they may be coarse.
 
 use std::borrow::Cow;
-use std::ffi::{CStr, c_int};
+use std::ffi::{CStr, CString, c_int};
 use std::sync::Arc;
 
 use rusqlite::types::ValueRef;
@@ -18,11 +18,7 @@ use crate::snapshot::Action;
 use crate::store::columns::CHUNK;
 use crate::store::pack::unzigzag;
 use crate::store::packed::{Chunk, Loaded, Packed};
-
-const TABLE: &CStr = c"create table events(
-    device integer, event integer, action text, address integer, size integer, stream integer,
-    time_us integer, stack integer, compile_context text, user_metadata text,
-    internal_metadata text, category text, pool text, forward_frames text, device_free integer)";
+use crate::store::schema;
 
 fn damaged(reason: &str) -> Error {
     Error::ModuleError(format!("the events in elements.db are damaged: {reason}"))
@@ -62,7 +58,10 @@ unsafe impl<'vtab> VTab<'vtab> for EventsTable {
     ) -> Result<(Cow<'static, CStr>, Self)> {
         db.config(VTabConfig::Innocuous)?;
         let loaded = aux.cloned().unwrap_or_default();
-        Ok((Cow::Borrowed(TABLE), Self { base: sqlite3_vtab::default(), loaded }))
+        Ok((
+            Cow::Owned(CString::new(schema::EVENTS)?),
+            Self { base: sqlite3_vtab::default(), loaded },
+        ))
     }
 
     fn best_index(&self, info: &mut IndexInfo) -> Result<bool> {

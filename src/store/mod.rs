@@ -29,6 +29,7 @@ use rusqlite::{Connection, MAIN_DB, OpenFlags};
 pub use chosen::Chosen;
 pub use lookup::{AnnotationRow, StackLine};
 pub use query::{Cell, Limits, Table};
+pub use schema::described;
 
 use crate::error::{Error, Result};
 

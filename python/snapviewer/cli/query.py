@@ -8,15 +8,12 @@ import sys
 from snapviewer import _core
 from snapviewer.files.cache import cached_bundle
 from snapviewer.report.snapshot import query as query_report
+from snapviewer.snapshot.schema import described_tables
 from snapviewer.text.progress import progress_bar
 
 from .options import add_file, add_json, add_output, add_verbosity, positive, seconds
 from .outputs import FORMATS, answer, check_outputs
 
-_TABLES = (
-    "allocs, allocations, at_peak, events, frames, stacks, callstacks, identities, segments, "
-    "blocks, history, devices, annotations, settings, source_code, metadata"
-)
 _EXAMPLE = (
     "select sum(size) as bytes, count(*) as n, stack from at_peak group by device, stack "
     "order by bytes desc limit 5"
@@ -25,7 +22,7 @@ _EXAMPLE = (
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.description = f"{parser.description} Tables: {_TABLES}."
+    parser.description = f"{parser.description} Tables: {', '.join(described_tables())}."
     parser.epilog = f"What holds the memory at the peak: {_EXAMPLE}"
     add_file(parser, "a bundle, or a snapshot (which is converted and cached)")
     parser.add_argument("sql", metavar="SQL", help="one SELECT statement")

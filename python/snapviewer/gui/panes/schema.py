@@ -7,48 +7,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from snapviewer.snapshot.schema import described_tables
+
+_DESCRIBED = described_tables()
+_HIDDEN = ("event_columns", "extras")  # how events are packed
+
 TABLES = {
-    "allocations": "every allocation",
     "visible": "the allocations in view now",
     "selection": "the selected allocation",
-    "at_peak": "live allocations at each device's peak",
-    "allocs": "allocations with their call stacks",
-    "callstacks": "call stacks as text",
-    "events": "every event; fast with conditions on device and event",
-    "devices": "one row per device; -1 is pinned host memory",
-    "frames": "frames of call stacks",
-    "stacks": "call stacks as lists of frames",
-    "segments": "memory reserved from the device, at the end",
-    "blocks": "parts of segments, at the end",
-    "history": "earlier uses of blocks (torch 2.0)",
-    "annotations": "marks of the program or the profiler",
-    "identities": "names as in memory_viz",
-    "settings": "settings of the allocator",
-    "source_code": "source files in the snapshot",
-    "metadata": "origin of the bundle",
-    "actions": "kinds of events",
+    **{name: table.summary for name, table in _DESCRIBED.items() if name not in _HIDDEN},
 }
 """What a row is. `visible` and `selection` are lent by the window."""
 
-NOTES = {
-    "idx": "numbered across all devices",
-    "size": "requested bytes",
-    "address": "as hexadecimal: printf('%x', address)",
-    "stack": "its call stack",
-    "alloc_event": "-1: before the first",
-    "lifetime": "in events",
-    "free_pending": "events from the request to the free",
-    "free_stack": "the call stack of the free",
-    "flags": "1 free lost, 2 in no segment, 4 not in the trace",
-    "free_event": "the number of events: never",
-    "callstack": "one line per frame, innermost first",
-    "start_time": "event",
-    "end_time": "event",
-    "time_us": "Unix time",
-    "device_free": "of an OOM: bytes free on the device",
-    "first_idx": "idx of its first allocation",
-    "stage": "START or END",
-}
+NOTES = {column: note for table in _DESCRIBED.values() for column, note in table.notes.items()}
 """Columns that need more than their name."""
 
 
