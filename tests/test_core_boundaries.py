@@ -32,7 +32,7 @@ def _in_screen(path: Path) -> bool:
 
 def _may_be_unsafe(path: Path) -> bool:
     """Where files and memory are mapped, NumPy is lent a column, and SQLite is shown the events."""
-    homes = ("source.rs", "screen/segment.rs", "py/columns.rs", "store/events.rs")
+    homes = ("source.rs", "screen/shared_memory.rs", "py/columns.rs", "store/events.rs")
     return path.as_posix() in homes
 
 
