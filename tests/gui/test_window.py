@@ -58,6 +58,8 @@ LOOKS: dict[str, Callable[[Driver], None]] = {
 
 @pytest.mark.parametrize("look", LOOKS)
 def test_the_plot_shows_exactly_what_the_engine_draws(driver: Driver, look: str) -> None:
+    # The legend finds its place once nothing has been drawn for a moment.
+    driver.until(lambda: driver.window.area.legend._due is None)
     before = driver.pixels()
 
     LOOKS[look](driver)
