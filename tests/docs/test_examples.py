@@ -79,7 +79,7 @@ def here(samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     for file in samples.iterdir():
         shutil.copy(file, tmp_path)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("COLUMNS", "92")
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
     return tmp_path
 
