@@ -30,7 +30,8 @@ export SNAP
 .DELETE_ON_ERROR:
 
 help:
-	@echo 'make run             open the demo snapshot in the window (without a display: in words and as a picture)'
+	@echo 'make run             build (about a minute the first time) and open the demo snapshot in the window;'
+	@echo '                     without a display, print a summary and draw a picture'
 	@echo 'make run SNAP=path   the same with your snapshot'
 	@echo 'make test            formatting, lints, types and all tests; what CI runs'
 	@echo 'make test-exhaustive the tests that take minutes and seldom break'
@@ -156,6 +157,7 @@ python-stubs: $(VENV)/.tools build
 docs: $(VENV)/.tools build
 	@echo '== docs'
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --quiet --strict
+	@echo build/site/index.html
 
 python-test: $(VENV)/.tools build screen
 	@echo '== pytest'

@@ -1,6 +1,6 @@
 """The `console` blocks of README and guide are run, and print what the pages show.
 
-Those in `sh` blocks are only parsed.
+In `sh` blocks, commands that make files of the demo are run too; the others are only parsed.
 
 `SNAPVIEWER_UPDATE_SNAPSHOTS=1` writes the output into the pages; look at the difference before it
 is committed. A line `...` in a page stands for any lines.
@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import NoReturn
+from unittest.mock import Mock
 
 import pytest
 
@@ -31,6 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guide").glob("*.md"))]
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SHELL = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+MAKES_FILES = {"convert", "demo", "render"}
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -115,22 +117,37 @@ def test_commands_that_are_not_run_are_spelled_right(
 
     monkeypatch.setattr(ArgumentParser, "parse_args", only_parse)
 
-    for block in SHELL.findall(page.read_text(encoding="utf-8")):
-        for line in block.replace("\\\n", "").splitlines():
-            program, *arguments = shlex.split(line, comments=True)
-            if program == "snapviewer" and arguments:
-                with pytest.raises(ParsedError):
-                    cli.main(arguments)
+    for arguments in shell_commands(page):
+        with pytest.raises(ParsedError):
+            cli.main(arguments)
 
 
-@pytest.mark.parametrize("page", ["python", "checkpoints", "models"])
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.usefixtures("here")
+def test_commands_that_make_files_work_on_the_demo(page: Path) -> None:
+    for arguments in shell_commands(page):
+        if arguments[0] in MAKES_FILES:
+            run(shlex.join(["snapviewer", *arguments]))
+
+
+@pytest.mark.parametrize("page", ["python", "checkpoints", "models", "events"])
 @pytest.mark.usefixtures("here")
 def test_python_of_the_guide_runs(page: str) -> None:
     text = (ROOT / f"docs/guide/{page}.md").read_text(encoding="utf-8")
     names = {"module": torch.nn.Linear(3, 4), "images": torch.zeros(1, 3)}
+    names |= {"build": Mock(), "optimizer": Mock(), "pipe": Mock()}
 
     for example in PYTHON.findall(text):
         exec(compile(example, f"{page}.md", "exec"), names)
+
+
+def shell_commands(page: Path) -> Iterator[list[str]]:
+    """The arguments of the program in the `sh` blocks of a page."""
+    for block in SHELL.findall(page.read_text(encoding="utf-8")):
+        for line in block.replace("\\\n", "").splitlines():
+            program, *arguments = shlex.split(line, comments=True)
+            if program == "snapviewer" and arguments:
+                yield arguments
 
 
 def commands_of(block: str) -> Iterator[tuple[str, str]]:
