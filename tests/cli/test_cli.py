@@ -132,6 +132,7 @@ def test_the_old_name_of_the_converter_explains_itself() -> None:
         "query a b --max-seconds -1",
         "query a b --max-seconds nan",
         "query a b --max-seconds soon",
+        "pth a --bins 3",
         "render a",
         "render -o a.png",
         "demo",
@@ -167,14 +168,16 @@ def test_an_unknown_word_is_refused_with_what_to_do(
 ) -> None:
     monkeypatch.chdir(tmp_path)
 
-    for word in ("nonsense", "missing.pickle"):
-        ran = run_here(capsys, word)
+    ran = run_here(capsys, "nonsense")
 
-        assert (ran.code, ran.out) == (2, "")
-        assert ran.err.startswith(f"snapviewer: no such file or command: {word}; ")
-        assert "`snapviewer --help`" in ran.err
-        assert len(ran.err.splitlines()) == 1
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("snapviewer: no such file or command: nonsense; ")
+    assert "`snapviewer --help`" in ran.err
+    assert len(ran.err.splitlines()) == 1
+    for file in ("missing.pickle", "absent/snapshot"):
+        ran = run_here(capsys, file)
 
+        assert (ran.code, ran.out, ran.err) == (1, "", f"snapviewer: no such file: {file}\n")
     assert run_here(capsys, "reprot").err.endswith("; did you mean report?\n")
 
 
@@ -346,7 +349,9 @@ def test_force_replaces_a_bundle_by_another(
 def test_a_snapshot_does_not_replace_itself(small: Path) -> None:
     content = small.read_bytes()
 
-    _assert_refused(run("convert", "-i", small, "-o", small, "--force"), str(small))
+    ran = run("convert", "-i", small, "-o", small, "--force")
+
+    _assert_refused(ran, "the output is the input itself", str(small))
     assert small.read_bytes() == content
 
 
@@ -406,6 +411,8 @@ def test_info_in_json_is_the_contract(demos: Path) -> None:
         assert one["final_bytes"] == device.totals[-1]
         assert one["reserved_peak_bytes"] == device.reserved_peak_bytes
         assert one["oom_events"] == device.oom_events
+        unknown = device.timeline(where=f"stack=0 alive={device.peak_event}")
+        assert one["no_stack_bytes"] == unknown.peak_bytes
 
 
 def test_info_in_text_is_for_people(demos: Path) -> None:

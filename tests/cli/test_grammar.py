@@ -17,6 +17,7 @@ import pytest
 import snapviewer
 from snapviewer import cli
 from snapviewer.cli.errors import CheckFailed, CommandError
+from snapviewer.text.units import format_bytes
 from support.events_sample import write_log
 from support.program import Ran, run_here
 from support.pth_writer import T, write_pth
@@ -195,12 +196,25 @@ def test_the_input_is_never_an_output(command: str, program: Program) -> None:
     assert Path(arguments[0]).read_bytes() == content
 
 
-@pytest.mark.parametrize("command", ["info", "report", "query", "pth", "explore", "events"])
+@pytest.mark.parametrize(
+    "command", ["info", "report", "query", "pth", "model", "explore", "events"]
+)
 def test_a_suffix_that_is_no_format_is_wrong_usage(command: str, program: Program) -> None:
     ran = program(command, *WRITERS[command][0], "-o", "out.docx")
 
     assert ran.code == 2
     assert re.search(r"picks its format, .*\.txt.*: out\.docx$", ran.err, re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", WRITERS)
+def test_an_output_given_twice_is_wrong_usage(command: str, program: Program) -> None:
+    arguments, names = WRITERS[command]
+
+    ran = program(command, *arguments, "-o", names[0], "-o", f"./{names[0]}")
+
+    assert (ran.code, ran.out) == (2, "")
+    assert f"the output is given twice: {names[0]}" in ran.err
+    assert not Path(names[0]).exists()
 
 
 @pytest.mark.parametrize("command", WRITERS)
@@ -289,8 +303,23 @@ def test_a_filter_narrows_the_report(program: Program) -> None:
     wrong = program("report", "demo.pickle", "--filter", "size>=many")
 
     assert 0 < both["bytes"] < large["bytes"] < everything["bytes"]
-    assert wrong.code == 1
+    assert wrong.code == 2
     assert "size" in wrong.err
+    assert (everything["filter"], both["filter"]) == (None, "size>=1MiB size<2MiB")
+    assert everything["all_bytes"] == large["all_bytes"] == everything["bytes"]
+
+
+def test_a_filtered_report_says_so(program: Program) -> None:
+    whole = format_bytes(program.document("report", "demo.pickle")["bytes"])
+    large = program.document("report", "demo.pickle", "--filter", "size>=1MiB")
+    held = format_bytes(large["bytes"])
+
+    text = program("report", "demo.pickle", "--filter", "size>=1MiB").out
+    none = program("report", "demo.pickle", "--filter", "nowhere")
+
+    assert f": {held} of {whole} match `size>=1MiB`, in " in text
+    assert none.code == 0
+    assert f"no allocation matches `nowhere`: 0 B of {whole} at the peak" in none.out
 
 
 def test_top_0_is_all_rows(program: Program) -> None:

@@ -203,7 +203,9 @@ def test_without_torch_all_else_is_computed(network: Path) -> None:
     ran = run("-c", program, program=())
 
     document = json.loads(ran.out)
-    assert ran.code == 0, ran.err
+    assert ran.code == 1
+    assert ran.err.startswith("snapviewer: the model was not run: ")
+    assert ran.err.count("\n") == 1
     assert document["compute"]["macs"]["value"] > 0
     assert document["parameters"]["tensors"][0]["mean"]["status"] == "computed"
     said = [note for note in document["notes"] if note.startswith("the model was not run")]
@@ -236,7 +238,8 @@ def test_a_model_that_refuses_its_input_is_quoted_and_all_else_is_there(
         )
 
     document = json.loads(refused.out)
-    assert (refused.code, taken.code) == (0, 0)
+    assert (refused.code, taken.code) == (1, 0)
+    assert refused.err.startswith("snapviewer: the model was not run: ")
     assert document["parameters"]["count"]["value"] == 32
     assert document["inference"] is None
     (said,) = [note for note in document["notes"] if note.startswith("the model was not run")]

@@ -309,7 +309,7 @@ def test_a_file_without_events_is_one_moment(tmp_path: Path, render: Renderer) -
 
 
 def test_an_empty_plot_says_why(demo: Path, render: Renderer) -> None:
-    document, pixels = render.picture(demo, "--bytes", "1TiB", "2TiB")
+    document, pixels = render.picture(demo, "--filter", "nowhere", "--quiet")
 
     plot = _plot(document, pixels)
     middle = plot[plot.shape[0] // 2 - 12 : plot.shape[0] // 2 + 6]
@@ -406,8 +406,7 @@ def _assert_refused(ran: Ran, render: Renderer, *words: str) -> None:
         (("--device", "3"), ("no device 3", "0, 1, -1")),
         (("--range", "3000", "4000"), ("the range is empty", "3,000 events")),
         (("--axis", "time", "--range", "3h", "4h"), ("the range is empty", " long")),
-        (("--filter", "("), ("filter: ",)),
-        (("--filter", "size>=many"), ("filter: ", "size>=1.5MiB")),
+        (("--bytes", "1TiB", "2TiB"), ("the range of bytes is empty", "at most ", " are alive")),
     ],
 )
 def test_what_cannot_be_drawn_is_one_sentence_and_leaves_nothing(
@@ -463,6 +462,8 @@ def test_an_output_that_cannot_be_written_is_one_sentence(
         ("--bytes 1 99EiB", "too large"),
         ("--compress-idle", "--axis time"),
         ("--dim", "--filter"),
+        ("--filter (", "filter: "),
+        ("--filter size>=many", "size>=1.5MiB"),
         ("-o out.jpg", ".png"),
     ],
 )

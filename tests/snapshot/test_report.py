@@ -67,6 +67,7 @@ def test_another_moment_can_be_asked_for(demo: Path) -> None:
     (dev,) = snapviewer.load(demo).devices
     assert document["bytes"] == dev.totals[100]
     assert not document["is_peak"]
+    assert " alive, before the first event\n" in run("report", demo, "--event", "-1").out
 
 
 def test_a_state_without_events_has_one_moment(tmp_path: Path) -> None:
@@ -78,6 +79,8 @@ def test_a_state_without_events_has_one_moment(tmp_path: Path) -> None:
     (dev,) = snapviewer.load(path).devices
     assert document["event"] == -1
     assert document["bytes"] == dev.peak_bytes
+    assert " alive\n" in run("report", path).out
+    assert "peak" not in run("report", path).out + run("info", path).out
 
 
 @pytest.mark.parametrize("event", ["4000", "-2"])

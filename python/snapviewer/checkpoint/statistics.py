@@ -22,11 +22,14 @@ if TYPE_CHECKING:
 TensorStats = dict[int, "Stats | str"]
 """For the index of each tensor its statistics, or the reason why there are none."""
 
+BINS = 64
+"""The default number of bins of the histograms."""
+
 
 def measure(
     checkpoint: Checkpoint,
     *,
-    bins: int = 64,
+    bins: int = BINS,
     progress: Callable[[int, int], object] | None = None,
     cancel: Event | None = None,
 ) -> TensorStats:

@@ -84,8 +84,10 @@ def _welcome() -> None:
 def _refuse(word: str) -> None:
     from difflib import get_close_matches
 
-    from .errors import UsageError
+    from .errors import CommandError, UsageError
 
+    if os.path.splitext(word)[1] or os.path.dirname(word):  # a file rather than a command
+        raise CommandError(f"no such file: {word}")
     near = get_close_matches(word, _COMMANDS, n=1)
     advice = f"did you mean {near[0]}?" if near else "`snapviewer --help` lists the commands"
     raise UsageError(f"no such file or command: {word}; {advice}")

@@ -38,7 +38,7 @@ def _convert(options: argparse.Namespace) -> None:
             if files
             else "the following arguments are required: FILE"
         )
-    refuse_existing(options)
+    refuse_existing(options, inputs=files)
     for output in options.outputs:
         with progress_bar("converting") as progress:
             _core.convert(

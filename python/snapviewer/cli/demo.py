@@ -14,7 +14,7 @@ from .outputs import check_outputs, print_json, tell_written, write_file, writte
 _DEMO_FLAGS = {
     "expandable": "use expandable segments, with map and unmap events",
     "private_pools": "use private pools, as CUDA graphs do",
-    "oom": "run out of memory once, and retry",
+    "oom": "run out of memory now and then, and retry with half the batch",
     "ring": "fill the ring buffer, so that the oldest events are lost",
     "host": "add pinned host memory",
     "leak": "leak one tensor per step",

@@ -71,7 +71,7 @@ def _add_common_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--steps",
         choices=("levels", "increments"),
-        help="what the values of steps are (default: the numbers decide)",
+        help="what the values of steps are (default: detected)",
     )
     parser.add_argument(
         "--fail-over",

@@ -76,7 +76,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--export",
         choices=sorted({*_SUFFIXES.values()}),
-        help="print the tree in this format, or write it so",
+        help="format to print, or of -o, whatever its suffix",
     )
     add_verbosity(parser)
     parser.set_defaults(run=_explore)

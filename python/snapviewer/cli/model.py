@@ -188,7 +188,7 @@ _IDLE_S = 1.0
 
 
 def _model(options: argparse.Namespace) -> None:
-    check_outputs(options, inputs=[options.file])
+    check_outputs(options, inputs=[options.file], suffixes=suffixes())
     analysis = _analyzed(options)
     _write(analysis, options.outputs)
     if options.json:
@@ -202,6 +202,8 @@ def _model(options: argparse.Namespace) -> None:
         else:
             lines = text_lines(overview_blocks(analysis), width)
         print("\n".join(lines))
+    if analysis.why_not_run is not None:  # all else was analyzed, and is in the answer
+        raise CommandError(analysis.why_not_run)
 
 
 def _pytorch_parser(options: argparse.Namespace) -> None:

@@ -156,8 +156,8 @@ def add_log(parser: argparse.ArgumentParser) -> None:
         dest="log_level",
         choices=tuple(LOG_LEVELS),
         metavar="LEVEL",
-        help="messages to print: trace, debug, info, warning (default) or error; from debug on, "
-        "errors show where they came from",
+        help="messages to print: trace, debug, info, warning (default) or error; debug "
+        "and trace add a traceback to errors",
     )
 
 

@@ -32,7 +32,7 @@ def check_outputs(
         suffixes: What the command can write, if that depends on the suffix.
 
     Raises:
-        UsageError: A suffix stands for no format of the command.
+        UsageError: A suffix stands for no format of the command, or an output is given twice.
         OSError: An output exists, is an input, or cannot be a file.
     """
     for output in options.outputs:
@@ -44,19 +44,27 @@ def check_outputs(
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(output))
         if output.exists() and not output.is_file():
             raise OSError(errno.EINVAL, "the output is not a regular file", str(output))
+    refuse_existing(options, inputs=inputs)
+
+
+def refuse_existing(
+    options: argparse.Namespace, *, inputs: Sequence[str | os.PathLike[str]]
+) -> None:
+    """Refuse outputs that are inputs, that are given twice, or that exist without `--force`.
+
+    Raises:
+        UsageError: One is given twice.
+        OSError: One is an input, or exists.
+    """
+    seen: set[str] = set()
+    for output in options.outputs:
         if any(
             output.exists() and os.path.exists(file) and output.samefile(file) for file in inputs
         ):
             raise OSError(errno.EINVAL, "the output is the input itself", str(output))
-    refuse_existing(options)
-
-
-def refuse_existing(options: argparse.Namespace) -> None:
-    """Refuse outputs that exist, unless `--force` replaces them.
-
-    Raises:
-        FileExistsError: One exists.
-    """
+        if (real := os.path.realpath(output)) in seen:
+            raise UsageError(f"the output is given twice: {output}")
+        seen.add(real)
     for output in options.outputs:
         if os.path.lexists(output) and not options.force:
             raise FileExistsError(

@@ -8,7 +8,7 @@ from threading import Event
 
 from snapviewer import _core
 from snapviewer.checkpoint.paths import FailedFile, expand_names, is_wildcard
-from snapviewer.checkpoint.statistics import TensorStats, measure
+from snapviewer.checkpoint.statistics import BINS, TensorStats, measure
 from snapviewer.checkpoint.summary import SORTS, summary_of
 from snapviewer.report.checkpoint import json as json_report
 from snapviewer.report.checkpoint import text as text_report
@@ -44,9 +44,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--bins",
         type=_bins,
-        default=64,
         metavar="N",
-        help="bins of the histograms (default: %(default)s)",
+        help=f"with --stats: bins of the histograms (default: {BINS})",
     )
     add_compare(parser, "--diff")
     parser.add_argument("--jobs", type=positive, metavar="N", help="files to read at a time")
@@ -64,6 +63,8 @@ def _bins(text: str) -> int:
 
 
 def _pth(options: argparse.Namespace) -> None:
+    if options.bins is not None and not options.stats:
+        raise UsageError("argument --bins: needs --stats")
     check_outputs(options, inputs=options.files, suffixes=FORMATS)
     files, failed = expand_names(options.files)
     is_one = len(options.files) == 1 and len(files) + len(failed) == 1
@@ -96,7 +97,7 @@ def _analyzed(
     checkpoint = _core.read_checkpoint(file, cancel=cancel)
     if not options.stats:
         return checkpoint, None
-    return checkpoint, measure(checkpoint, bins=options.bins, cancel=cancel)
+    return checkpoint, measure(checkpoint, bins=options.bins or BINS, cancel=cancel)
 
 
 def _one(options: argparse.Namespace, file: str) -> None:
@@ -105,7 +106,7 @@ def _one(options: argparse.Namespace, file: str) -> None:
     measured = None
     if options.stats:
         with progress_bar("measuring") as progress:
-            measured = measure(summary.checkpoint, bins=options.bins, progress=progress)
+            measured = measure(summary.checkpoint, bins=options.bins or BINS, progress=progress)
     choice = {"sort": options.sort, "top": options.top, "depth": options.depth}
     width = output_width(options)
     answer(

@@ -106,8 +106,9 @@ def _render(options: argparse.Namespace) -> None:
     device = picked_device(snapshot, options.device)
     try:
         picture = drawing.draw(snapshot, device, chosen, file=options.file.resolve().name)
-    except ValueError as error:  # the filter is not understood
-        raise CommandError(str(error)) from None
+    except ValueError as error:  # the filter is not understood, or the time is too long
+        kind = UsageError if str(error).startswith("filter: ") else CommandError
+        raise kind(str(error)) from None
     first, *others = options.outputs
     drawing.write(picture, first)
     for output in others:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from snapviewer import _core
 from snapviewer.report.snapshot import alive as alive_report
@@ -10,7 +11,7 @@ from snapviewer.snapshot.alive import alive_at
 from snapviewer.snapshot.frames import line_of
 from snapviewer.text.progress import progress_bar
 
-from .errors import CommandError
+from .errors import UsageError
 from .options import (
     add_device,
     add_event,
@@ -44,13 +45,18 @@ def _report(options: argparse.Namespace) -> None:
     with progress_bar("reading") as progress:
         snapshot = _core.load(options.file, progress=progress)
     device = picked_device(snapshot, options.device)
+    where = " ".join(options.filter).strip() or None
     try:
-        timeline = device.timeline(where=" ".join(options.filter) or None)
+        timeline = device.timeline(where=where)
     except ValueError as error:  # the filter is not understood
-        raise CommandError(str(error)) from None
+        raise UsageError(str(error)) from None
     event = picked_event(device, options.event)
     alive = alive_at(device, timeline, event, lambda stack: line_of(snapshot, stack))
-    how = {"file": str(options.file), "top": options.top}
+    matching = None
+    if where is not None:
+        all_bytes = sum(size for _, size, *_ in device.timeline().alive_by_stack(event))
+        matching = alive_report.Matching(where, all_bytes)
+    how: dict[str, Any] = {"file": str(options.file), "top": options.top, "matching": matching}
     answer(
         options,
         text=lambda: alive_report.as_text(device, alive, **how),

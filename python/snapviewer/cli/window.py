@@ -26,7 +26,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=Path,
         nargs="*",
         metavar="FILE",
-        help=f"{SNAPSHOT}; further ones are put among the recent files",
+        help=f"{SNAPSHOT}; only the first is opened, the others are added to the recent files",
     )
     # As `gui.py` had it; -d is the device in all other commands.
     parser.add_argument(

@@ -34,6 +34,8 @@ Progress = Callable[[int, int], object]
 
 # The elements of larger files are read only on request: this much takes some seconds.
 _MAX_READ_BYTES = 2 * 2**30
+# How the note begins that says why a model was not run.
+_NOT_RUN = "the model was not run: "
 # The parts of the progress that reading and running take.
 _READING, _RUNNING = 400, 600
 
@@ -80,6 +82,11 @@ class ModelAnalysis:
     profile: Profile | None = None
     """The runs, if there were any."""
     system: System | None = None
+
+    @property
+    def why_not_run(self) -> str | None:
+        """The note that says why the model could not be run, if that was requested."""
+        return next((note for note in self.notes if note.startswith(_NOT_RUN)), None)
 
     @property
     def work(self) -> tuple[Quantity, Quantity]:
@@ -175,7 +182,7 @@ def analyze_file(
         except CancelledError:
             raise
         except SnapshotError as error:
-            notes.append(f"the model was not run: {error}")
+            notes.append(f"{_NOT_RUN}{error}")
     return _analysis(
         fspath(path),
         checkpoint.format,

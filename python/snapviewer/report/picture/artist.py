@@ -181,7 +181,7 @@ class Artist:
             x, y = plot.left + column, plot.top - scale
             points = [(x - 4 * scale, y - 7 * scale), (x + 4 * scale, y - 7 * scale), (x, y)]
             self.canvas.polygon(points, theme.oom)
-        if (sentence := words.nothing_text(scene.view, scene.device, scene.byte_span)) is not None:
+        if (sentence := words.nothing_text(scene.view, scene.device)) is not None:
             x = plot.left + (plot.width - self.label_width(sentence)) // 2
             self._note((x, plot.top + plot.height // 2), sentence, theme.secondary)
         row = scene.peak_row()

@@ -8,11 +8,12 @@ from typing import Any
 
 from PIL import Image, PngImagePlugin
 
-from snapviewer import Device, Snapshot
+from snapviewer import Device, Snapshot, SnapshotError
 from snapviewer.files.atomic_write import atomic_write
 from snapviewer.report.snapshot.info import device_name
 from snapviewer.report.ticks import byte_ticks
 from snapviewer.snapshot.frames import line_of
+from snapviewer.text.units import format_bytes
 
 from . import words
 from .artist import Artist, Scene
@@ -87,6 +88,9 @@ def draw(snapshot: Snapshot, device: Device, options: PictureOptions, *, file: s
     dim = options.where if options.dim else None
     drawn = device.timeline(options.order, options.where_drawn) if dim else matching
     view = view_of(device, drawn, options)
+    if options.byte_span and 0 < view.peak_bytes <= options.byte_span[0]:
+        most = format_bytes(view.peak_bytes)
+        raise SnapshotError(f"the range of bytes is empty: at most {most} are alive here")
     artist = Artist(options)
     title = options.title or f"{file}  ·  {device_name(device)}"
     fact_lines = artist.fact_lines(words.header_facts(device, view, matching, options))

@@ -106,14 +106,12 @@ def axis_text(view: PictureView, unit: str) -> str:
     )
 
 
-def nothing_text(view: PictureView, device: Device, byte_span: tuple[int, int]) -> str | None:
+def nothing_text(view: PictureView, device: Device) -> str | None:
     """Return why a plot is empty, if it is."""
-    if view.peak_bytes > byte_span[0]:
+    if view.peak_bytes > 0:
         return None
     if len(device.allocations) == 0:
         return "this device holds no memory"
     if view.timeline.shown == 0:
         return NO_MATCH
-    if view.peak_bytes == 0:
-        return "no live allocations in this range"
-    return f"nothing to show: at most {format_bytes(view.peak_bytes)} in this range"
+    return "no live allocations in this range"

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from snapviewer import Device
 from snapviewer.report.snapshot.info import device_name
 from snapviewer.snapshot.alive import Alive, Group
+from snapviewer.text.sanitize import replace_unprintable
 from snapviewer.text.units import count_of, format_bytes, format_share
 
 
-def to_json(device: Device, alive: Alive, *, file: str, top: int) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """A filter, and the bytes that were alive at the event without it."""
+
+    filter: str
+    all_bytes: int
+
+
+def to_json(
+    device: Device, alive: Alive, *, file: str, top: int, matching: Matching | None = None
+) -> dict[str, Any]:
     """Return the document that `report --json` prints; `others` sums up what it leaves out."""
     shown, others = _split(alive, top)
     return {
@@ -18,6 +30,8 @@ def to_json(device: Device, alive: Alive, *, file: str, top: int) -> dict[str, A
         "device": device.index,
         "event": alive.event,
         "is_peak": alive.event == device.peak_event,
+        "filter": matching.filter if matching else None,
+        "all_bytes": matching.all_bytes if matching else alive.total_bytes,
         "bytes": alive.total_bytes,
         "allocations": alive.count,
         "lines": [
@@ -36,13 +50,12 @@ def to_json(device: Device, alive: Alive, *, file: str, top: int) -> dict[str, A
     }
 
 
-def as_text(device: Device, alive: Alive, *, file: str, top: int) -> str:
+def as_text(
+    device: Device, alive: Alive, *, file: str, top: int, matching: Matching | None = None
+) -> str:
     """Return a table of the lines that hold the most bytes."""
-    when = "at the peak" if alive.event == device.peak_event else "alive"
-    if alive.event >= 0:
-        when += f", after event {alive.event:,}"
-    held = f"{format_bytes(alive.total_bytes)} in {count_of(alive.count, 'allocation')}"
-    lines = [file, "", f"{device_name(device)}: {held} {when}", ""]
+    lines = [file, "", f"{device_name(device)}: {_held(alive, matching)} {_moment(device, alive)}"]
+    lines.append("")
     shown, others = _split(alive, top)
     rows = [(group.size_bytes, group.count, group.line) for group in shown]
     if others[1]:
@@ -54,6 +67,24 @@ def as_text(device: Device, alive: Alive, *, file: str, top: int) -> str:
     ]
     lines += [f"note: {warning}" for warning in device.warnings]
     return "\n".join(lines) + "\n"
+
+
+def _held(alive: Alive, matching: Matching | None) -> str:
+    held, count = format_bytes(alive.total_bytes), count_of(alive.count, "allocation")
+    if matching is None:
+        return f"{held} in {count}"
+    whole, text = format_bytes(matching.all_bytes), replace_unprintable(matching.filter)
+    if not alive.count:
+        return f"no allocation matches `{text}`: 0 B of {whole}"
+    return f"{held} of {whole} match `{text}`, in {count}"
+
+
+def _moment(device: Device, alive: Alive) -> str:
+    if not device.events:
+        return "alive"
+    event = alive.event
+    when = "before the first event" if event < 0 else f"after event {event:,}"
+    return f"at the peak, {when}" if event == device.peak_event else f"alive, {when}"
 
 
 def _split(alive: Alive, top: int) -> tuple[tuple[Group, ...], tuple[int, int]]:

@@ -30,6 +30,7 @@ def _device(device: Device) -> dict[str, Any]:
         "final_bytes": device.final_bytes,
         "expected_final_bytes": device.expected_final_bytes,
         "reserved_peak_bytes": device.reserved_peak_bytes,
+        "no_stack_bytes": _peak_bytes_without_stack(device),
         "oom_events": device.oom_events,
         "oom_at": list(device.oom_at),
         "reconciles": device.reconciles,
@@ -83,7 +84,9 @@ def _device_lines(device: Device) -> list[str]:
         lines.append(f"  alive     {format_bytes(device.final_bytes):>10}   state only, no trace")
     lines.append(f"  reserved  {format_bytes(device.reserved_peak_bytes):>10}   at most")
     if unknown := _peak_bytes_without_stack(device):
-        lines.append(f"  no stack  {format_bytes(unknown):>10}   of the peak")
+        lines.append(
+            f"  no stack  {format_bytes(unknown):>10}   of {'the peak' if events else 'it'}"
+        )
     if device.oom_at:
         shown = ", ".join(f"{event:,}" for event in device.oom_at[:5])
         more = "" if device.oom_events <= 5 else f", … ({device.oom_events:,} in total)"
