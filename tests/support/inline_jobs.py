@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TypeVar
 
-from snapviewer.gui.jobs import Job
+from snapviewer.gui.jobs import Done, Failed, Job, Work
 
 T = TypeVar("T")
 
@@ -22,13 +22,7 @@ class InlineJobs:
         self._running: dict[str, Job] = {}
         self._waiting: dict[str, Callable[[], None]] = {}
 
-    def start(
-        self,
-        job: Job,
-        work: Callable[[Job], T],
-        done: Callable[[T], None],
-        failed: Callable[[Exception], None],
-    ) -> None:
+    def start(self, job: Job, work: Work[T], done: Done[T], failed: Failed) -> None:
         self.stop(job.name)
         self._running[job.name] = job
 

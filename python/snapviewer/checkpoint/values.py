@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from snapviewer.text.sanitize import shorten_middle
 
@@ -34,8 +34,7 @@ _PLAIN = ("dict", "OrderedDict", "defaultdict", "list", "tuple")
 _BRACKETS = {"list": "[]", "tuple": "()", "set": "{}", "frozenset": "{}"}
 
 
-@dataclass(frozen=True, slots=True)
-class PlainValue:
+class PlainValue(NamedTuple):
     """A value that is not a tensor and holds none, and its path."""
 
     name: str
@@ -43,8 +42,7 @@ class PlainValue:
     preview: str
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(NamedTuple):
     """The part of a value that is compared: of a container that is not empty, its type."""
 
     type: str

@@ -7,8 +7,7 @@ well. The reports phrase them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from .names import use_of
 from .peaks import Parts, Peak
@@ -35,8 +34,7 @@ MIN_SHARE = 0.01
 _USUAL_STEPS = 50
 
 
-@dataclass(frozen=True, slots=True)
-class Saving:
+class Saving(NamedTuple):
     """A way to save memory; `subject` is the component it is about."""
 
     kind: AdviceKind
@@ -62,7 +60,7 @@ def advise(
         is_offloaded = parts is not None and parts.unaccounted_bytes < 0
         found += [*_on_components(components, is_offloaded), *_on_parts(parts)]
     if peak is not None:
-        found = [replace(item, saved_bytes=_saved(item, components, peak)) for item in found]
+        found = [item._replace(saved_bytes=_saved(item, components, peak)) for item in found]
         found = [item for item in found if item.saved_bytes >= MIN_SHARE * max(1, peak.size_bytes)]
     return tuple(sorted([*_on_steps(steps), *found], key=lambda item: -item.saved_bytes))
 

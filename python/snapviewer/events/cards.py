@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 Fit: TypeAlias = Literal["fits", "tight", "too-small"]
 
@@ -17,8 +17,7 @@ ASSUMED_CONTEXT_BYTES = 512 * 2**20
 HEADROOM = 0.10
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
+class Card(NamedTuple):
     """A GPU."""
 
     name: str

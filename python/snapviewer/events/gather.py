@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, TypeVar
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 from .log import Event
 from .names import EXPECTED, GENERATION_BEGINS, OTHER_COMPONENTS, OTHERS, Role, normal
@@ -49,8 +49,7 @@ class Stage:
     peak_bytes: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Other:
+class Other(NamedTuple):
     """The events of a name that no rule knows."""
 
     name: str
@@ -59,8 +58,7 @@ class Other:
     incremental_bytes: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(NamedTuple):
     """How a run failed: the event, its message, and whether a later run ended well."""
 
     event: str

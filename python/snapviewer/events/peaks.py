@@ -8,23 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 PartKind: TypeAlias = Literal[
     "initial", "component", "kv-cache", "unaccounted", "steps", "generation"
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Peak:
+class Peak(NamedTuple):
     """The highest measured memory, and the first event that recorded it."""
 
     event: str
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """A part of the peak; `subject` is the name of the component or cache."""
 
     kind: PartKind

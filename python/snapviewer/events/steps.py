@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from statistics import fmean as mean
 from statistics import median
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 Meaning: TypeAlias = Literal["levels", "increments"]
 Reason: TypeAlias = Literal[
@@ -57,8 +57,7 @@ _MIN_DEVIATIONS = 2.6
 _MIN_T = (math.inf, 63.66, 9.925, 5.841, 4.604, 4.032)
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One step that recorded its memory; runs are numbered from 0."""
 
     run: int

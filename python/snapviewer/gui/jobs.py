@@ -11,7 +11,7 @@ import queue
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     import tkinter as tk
@@ -47,16 +47,15 @@ class Job:
         return min(self.done / self.total, 1.0) if self.total else None
 
 
+Work: TypeAlias = Callable[[Job], T]
+Done: TypeAlias = Callable[[T], None]
+Failed: TypeAlias = Callable[[Exception], None]
+
+
 class Jobs(Protocol):
     """Runs jobs and reports results on the thread of the state."""
 
-    def start(
-        self,
-        job: Job,
-        work: Callable[[Job], T],
-        done: Callable[[T], None],
-        failed: Callable[[Exception], None],
-    ) -> None:
+    def start(self, job: Job, work: Work[T], done: Done[T], failed: Failed) -> None:
         """Run `work` on a thread, then `done` or `failed` on this one.
 
         A running job of the same name is cancelled; neither of its callbacks is called.
@@ -78,13 +77,7 @@ class ThreadJobs:
         self._finished: queue.SimpleQueue[tuple[Job, Callable[[], None]]] = queue.SimpleQueue()
         self._is_polling = False
 
-    def start(
-        self,
-        job: Job,
-        work: Callable[[Job], T],
-        done: Callable[[T], None],
-        failed: Callable[[Exception], None],
-    ) -> None:
+    def start(self, job: Job, work: Work[T], done: Done[T], failed: Failed) -> None:
         self.stop(job.name)
         self._running[job.name] = job
 

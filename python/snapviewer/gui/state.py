@@ -25,7 +25,7 @@ from snapviewer.snapshot.allocation_details import AllocationDetails, allocation
 from snapviewer.snapshot.stack_filter import filter_of
 
 from .document import Axis, Document, Opened, Picture, Times, Trace, open_document, times_of
-from .jobs import Job, Jobs
+from .jobs import Done, Failed, Job, Jobs, Work
 from .queries import Queries
 from .settings import WindowSettings
 from .values import Filter, FilterMode, Look, Mask, Matches, Notice, Pane, Pointer, Tab, Topic
@@ -696,13 +696,7 @@ class State:
             self.notice = notice
             self.changed("notice")
 
-    def start(
-        self,
-        job: Job,
-        work: Callable[[Job], T],
-        done: Callable[[T], None],
-        failed: Callable[[Exception], None],
-    ) -> None:
+    def start(self, job: Job, work: Work[T], done: Done[T], failed: Failed) -> None:
         """Start a job; a cancelled one has not failed."""
         began = self._now()
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 
 class NoReadingError(Exception):
     """A sensor does not work on this machine; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Domain:
+class Domain(NamedTuple):
     """A part of the machine and the energy that it used."""
 
     name: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from snapviewer.model.nvml import NoAnswerError
 from snapviewer.model.quantity import Quantity, unavailable
@@ -14,8 +14,7 @@ from snapviewer.model.system.probe import probe, probe_errors, psutil
 TOO_SHORT = "the time was too short to measure it"
 
 
-@dataclass(frozen=True, slots=True)
-class Processors:
+class Processors(NamedTuple):
     """The busy seconds and all seconds, summed over the processors."""
 
     busy: Quantity
