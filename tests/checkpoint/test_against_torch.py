@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from snapviewer import _core
+from support.torch_marks import torch_marks
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
@@ -21,17 +22,16 @@ from torch._weights_only_unpickler import (  # noqa: E402
 
 from support import checkpoint_cases, checkpoint_oracle  # noqa: E402
 
-pytestmark = [
-    pytest.mark.torch,
-    # What torch says of its own features when tests make things to save.
-    pytest.mark.filterwarnings("ignore:TypedStorage is deprecated:UserWarning"),
-    pytest.mark.filterwarnings("ignore:Sparse .* tensor support is in beta:UserWarning"),
-    pytest.mark.filterwarnings("ignore:Sparse invariant checks:UserWarning"),
-    pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor:UserWarning"),
-    pytest.mark.filterwarnings("ignore:ComplexHalf support:UserWarning"),
-    pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning"),
-    pytest.mark.filterwarnings("ignore:Couldn't retrieve source code:UserWarning"),
-]
+# What torch says of its own features when tests make things to save.
+pytestmark = torch_marks(
+    "TypedStorage is deprecated:UserWarning",
+    "Sparse .* tensor support is in beta:UserWarning",
+    "Sparse invariant checks:UserWarning",
+    "torch.quantize_per_tensor:UserWarning",
+    "ComplexHalf support:UserWarning",
+    "The PyTorch API of nested tensors:UserWarning",
+    "Couldn't retrieve source code:UserWarning",
+)
 
 NAMES = tuple(checkpoint_cases.CASES)
 # What torch's own legacy writer and reader can do; its newest types are beyond them.

@@ -10,16 +10,15 @@ import numpy as np
 import pytest
 
 from snapviewer import _core
+from support.torch_marks import torch_marks
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from support import checkpoint_cases  # noqa: E402 (it needs torch)
 
-pytestmark = [
-    pytest.mark.torch,
-    pytest.mark.filterwarnings("ignore:TypedStorage is deprecated:UserWarning"),
-    pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor:UserWarning"),
-]
+pytestmark = torch_marks(
+    "TypedStorage is deprecated:UserWarning", "torch.quantize_per_tensor:UserWarning"
+)
 
 # Both sides compute in float64 from the same numbers; only the order of sums differs.
 RELATIVE = 1e-9

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 pytest.importorskip("rich", reason="Textual is not installed")
+from support.torch_marks import torch_marks
+
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from torch import nn  # noqa: E402 (after the line that skips)
@@ -21,11 +23,8 @@ from snapviewer.explorer.explored_model import ExploredModel, Item, module_finde
 from snapviewer.explorer.live import tree_of_module  # noqa: E402
 from support.panel_text import WIDTHS, lines_of, text_of  # noqa: E402 (it needs rich)
 
-pytestmark = [
-    pytest.mark.torch,
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # of torch.jit
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
-]
+# Of torch.jit.
+pytestmark = torch_marks(":DeprecationWarning", ":FutureWarning")
 
 
 class Net(nn.Module):  # type: ignore[misc]

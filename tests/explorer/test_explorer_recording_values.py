@@ -24,6 +24,7 @@ from snapviewer.explorer.recording import (
 from snapviewer.explorer.timing import ForwardStats, ModuleTiming, Spread, TensorShape
 from snapviewer.explorer.tree import ModuleNode, Sums, TensorEntry, Tree
 from snapviewer.report.tree.overlay import display_timing_in_explorer, performance_overlay
+from support.torch_marks import torch_marks
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
@@ -32,12 +33,8 @@ from torch.overrides import TorchFunctionMode  # noqa: E402
 
 from support.recorded_models import Block, Does  # noqa: E402 (it needs torch)
 
-pytestmark = [
-    pytest.mark.torch,
-    # What torch says of its scripts and of nested tensors.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::UserWarning"),
-]
+# What torch says of its scripts and of nested tensors.
+pytestmark = torch_marks(":DeprecationWarning", ":UserWarning")
 
 TORCHS_CALL = nn.Module.__call__
 

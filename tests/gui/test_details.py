@@ -379,11 +379,15 @@ def test_an_allocation_without_a_stack_says_so(pane: Pane, tmp_path: Path) -> No
     assert "Call stack" not in pane.shown()
 
 
-def test_a_deep_stack_is_folded_and_unfolds(pane: Pane, tmp_path: Path) -> None:
+def _with_deep_stack() -> dict[str, Any]:
     plain = detailed_snapshot()
     frames = [{"name": f"f{n}", "filename": "/home/a/deep.py", "line": n} for n in range(1, 1501)]
     plain["device_traces"][0][1]["frames"] = frames
-    pane.open(plain, tmp_path)
+    return plain
+
+
+def test_a_deep_stack_is_folded_and_unfolds(pane: Pane, tmp_path: Path) -> None:
+    pane.open(_with_deep_stack(), tmp_path)
 
     pane.select(1, BASE)
     folded = pane.shown().count("deep.py")
@@ -394,10 +398,7 @@ def test_a_deep_stack_is_folded_and_unfolds(pane: Pane, tmp_path: Path) -> None:
 
 
 def test_what_is_read_stays_in_its_place_when_something_unfolds(pane: Pane, tmp_path: Path) -> None:
-    plain = detailed_snapshot()
-    frames = [{"name": f"f{n}", "filename": "/home/a/deep.py", "line": n} for n in range(1, 1501)]
-    plain["device_traces"][0][1]["frames"] = frames
-    pane.open(plain, tmp_path)
+    pane.open(_with_deep_stack(), tmp_path)
     pane.select(1, BASE)
     pane.text.yview("20.0")
     pane.root.update()

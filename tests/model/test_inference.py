@@ -29,6 +29,7 @@ from snapviewer.model.quantity import Quantity, unavailable
 from snapviewer.model.work import totals_of
 from snapviewer.report.model.console import performance
 from support.promised_model import made_up_roof
+from support.torch_marks import torch_marks
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
@@ -52,12 +53,8 @@ from snapviewer.model.live.inputs import Inputs  # noqa: E402
 from snapviewer.model.torchscript import read_torchscript  # noqa: E402
 from snapviewer.report.model.json import profile_json  # noqa: E402
 
-pytestmark = [
-    pytest.mark.torch,
-    # What torch says of its own ways to save.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
-]
+# What torch says of its own ways to save.
+pytestmark = torch_marks(":DeprecationWarning", ":FutureWarning")
 
 
 ROOF = made_up_roof(peak=1e11, bandwidth=1e10)

@@ -12,6 +12,7 @@ from snapviewer import SnapshotError
 from snapviewer.model.analysis import RunOptions, analyze
 from snapviewer.model.graph import Graph, TensorSpec
 from snapviewer.model.work import registry, totals_of
+from support.torch_marks import torch_marks
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
@@ -23,14 +24,10 @@ from snapviewer.model.live import Way, record  # noqa: E402
 from snapviewer.model.live.recorder import recording  # noqa: E402
 from support import live_models  # noqa: E402 (it needs torch)
 
-pytestmark = [
-    pytest.mark.torch,
-    # What torch says of its own ways to save and to quantize.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::UserWarning"),
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
-    pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning"),
-]
+# What torch says of its own ways to save and to quantize.
+pytestmark = torch_marks(
+    ":DeprecationWarning", ":UserWarning", ":FutureWarning", ":torch.jit.TracerWarning"
+)
 
 WAYS: tuple[Way, ...] = ("meta", "fake", "cpu")
 

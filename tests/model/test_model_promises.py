@@ -23,29 +23,16 @@ from snapviewer.report.model.formats import rendered
 from snapviewer.report.model.json import to_json
 from support.program import run, run_here
 from support.pth_writer import T, write_pth
+from support.torch_marks import torch_marks
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from torch import Tensor, nn  # noqa: E402 (after the line that skips)
 
-from support.promised_model import analyzed, inside, known_roof, save_network, shown  # noqa: E402
+from support.promised_model import analyzed, inside, known_roof, shown  # noqa: E402
 
-pytestmark = [
-    pytest.mark.torch,
-    # What torch says of its own ways to save.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
-]
-
-
-@pytest.fixture(scope="module")
-def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_network(tmp_path_factory.mktemp("promises") / "network.pt")
-
-
-@pytest.fixture(scope="module")
-def analysis(network: Path) -> ModelAnalysis:
-    return analyzed(network)
+# What torch says of its own ways to save.
+pytestmark = torch_marks(":DeprecationWarning", ":FutureWarning")
 
 
 @pytest.fixture(scope="module")

@@ -29,6 +29,7 @@ from snapviewer.model.recommend import registry
 from snapviewer.model.work import registry as formulas
 from snapviewer.report.model import formats
 from support.program import run, run_here
+from support.torch_marks import torch_marks
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
@@ -38,25 +39,12 @@ from snapviewer.model import nodes as node_module  # noqa: E402
 from snapviewer.model.inference import batches, profile, running  # noqa: E402
 from snapviewer.model.live import record  # noqa: E402
 from snapviewer.report.model.json import to_json  # noqa: E402
-from support.promised_model import SHORT, analyzed, known_roof, save_network  # noqa: E402
+from support.promised_model import SHORT, analyzed, known_roof  # noqa: E402
 
-pytestmark = [
-    pytest.mark.torch,
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-]
+pytestmark = torch_marks(":DeprecationWarning")
 
 ROOT = Path(__file__).resolve().parents[2]
 STATUSES = {"measured", "computed", "estimated", "unavailable"}
-
-
-@pytest.fixture(scope="module")
-def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_network(tmp_path_factory.mktemp("machine") / "network.pt")
-
-
-@pytest.fixture(scope="module")
-def analysis(network: Path) -> ModelAnalysis:
-    return analyzed(network)
 
 
 @pytest.fixture(scope="module")

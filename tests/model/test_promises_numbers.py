@@ -29,27 +29,13 @@ from snapviewer.model.recommend.fusion import fold_normalization
 from snapviewer.report.model.json import to_json
 from snapviewer.report.model.text import as_text
 from support.pth_writer import T, write_pth
+from support.torch_marks import torch_marks
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from torch import nn  # noqa: E402 (after the line that skips)
 
-from support.promised_model import analyzed, save_network  # noqa: E402
-
-pytestmark = [
-    pytest.mark.torch,
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-]
-
-
-@pytest.fixture(scope="module")
-def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_network(tmp_path_factory.mktemp("numbers") / "network.pt")
-
-
-@pytest.fixture(scope="module")
-def analysis(network: Path) -> ModelAnalysis:
-    return analyzed(network)
+pytestmark = torch_marks(":DeprecationWarning")
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -19,6 +18,7 @@ from snapviewer.model.quantity import Quantity, unavailable
 from snapviewer.model.roofline import Roof, bound_of, measure_roof
 from snapviewer.report.model.json import roof_json
 from support.patience import PATIENT
+from support.program import run
 
 
 def a_roof(peak: float | None = 100e9, bandwidth: float | None = 10e9) -> Roof:
@@ -203,11 +203,10 @@ class TestMeasuring:
             "print(kernels_of('auto').name)\n"
         )
 
-        ran = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True
-        )
+        ran = run(code, program=("-c",))
 
-        assert ran.stdout == "numpy\n"
+        assert ran.code == 0, ran.err
+        assert ran.out == "numpy\n"
 
 
 class TestKernels:

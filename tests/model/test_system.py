@@ -7,7 +7,6 @@ import json
 import os
 import platform
 import struct
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -28,6 +27,7 @@ from snapviewer.model.system.gpu import read_gpus
 from snapviewer.model.system.memory import read_memory
 from snapviewer.report.model.json import record_json
 from support.fake_nvml import FakeNvml, FakeNvmlError, full_card, record
+from support.program import run
 
 psutil = pytest.importorskip("psutil")
 
@@ -320,11 +320,10 @@ class TestTheMonitor:
             "print(monitor.result().memory_peak.value)\n"
         )
 
-        ran = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True
-        )
+        ran = run(code, program=("-c",))
 
-        assert float(ran.stdout) > 200 << 20
+        assert ran.code == 0, ran.err
+        assert float(ran.out) > 200 << 20
 
     def test_disk_and_network_are_what_the_counters_gained(
         self, monkeypatch: pytest.MonkeyPatch

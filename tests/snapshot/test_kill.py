@@ -100,11 +100,7 @@ def test_a_killed_conversion_leaves_nothing_or_a_whole_bundle(
             assert _info(output) == undisturbed.info
             _remove(output)
 
-    # Whatever the kills left beside the output is gone after the next conversion to it.
-    last = program.run("convert", "-i", undisturbed.source, "-o", output)
-    assert last.code == 0, last.err
-    assert list(tmp_path.iterdir()) == [output]
-    assert _info(output) == undisturbed.info
+    _assert_tidied_by_the_next(undisturbed, output)
     assert not all(outcomes), "every kill came too late to test anything"
 
 
@@ -124,9 +120,7 @@ def test_a_conversion_killed_while_it_replaces_a_bundle_leaves_a_whole_one(
         if output.exists():
             assert _info(output) == undisturbed.info
 
-    last = program.run("convert", "-i", undisturbed.source, "-o", output, "--force")
-    assert last.code == 0, last.err
-    assert list(tmp_path.iterdir()) == [output]
+    _assert_tidied_by_the_next(undisturbed, output, "--force")
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.8])
@@ -148,6 +142,14 @@ def test_an_interrupted_conversion_tidies_up(
     else:
         assert process.returncode == 130, err
         assert list(tmp_path.iterdir()) == []
+
+
+def _assert_tidied_by_the_next(undisturbed: Undisturbed, output: Path, *options: str) -> None:
+    """Whatever kills left beside the output is gone after the next conversion to it."""
+    last = program.run("convert", "-i", undisturbed.source, "-o", output, *options)
+    assert last.code == 0, last.err
+    assert list(output.parent.iterdir()) == [output]
+    assert _info(output) == undisturbed.info
 
 
 def _messages(err: str) -> list[str]:

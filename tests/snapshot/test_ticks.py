@@ -32,6 +32,13 @@ def _assert_labels_stand_apart(ticks: Ticks, low: float, high: float, length_px:
         assert one + half < other - other_half
 
 
+def _assert_readable(ticks: Ticks, span: tuple[int, int], length_px: int) -> None:
+    low, high = span
+    assert all(low <= mark.value <= high for mark in ticks.marks)
+    _assert_evenly_spaced(ticks)
+    _assert_labels_stand_apart(ticks, low, high, length_px)
+
+
 @st.composite
 def _spans(draw: st.DrawFn, most: int) -> tuple[int, int]:
     low = draw(st.integers(0, most - 1))
@@ -85,14 +92,10 @@ def test_bytes_are_said_in_the_unit_of_the_peak() -> None:
 def test_marks_of_events_are_even_and_their_labels_stand_apart(
     span: tuple[int, int], length_px: int
 ) -> None:
-    low, high = span
+    ticks = number_ticks(*span, length_px, _width_of)
 
-    ticks = number_ticks(low, high, length_px, _width_of)
-
-    assert all(low <= mark.value <= high for mark in ticks.marks)
     assert all(mark.label == f"{mark.value:,}" for mark in ticks.marks)
-    _assert_evenly_spaced(ticks)
-    _assert_labels_stand_apart(ticks, low, high, length_px)
+    _assert_readable(ticks, span, length_px)
 
 
 @given(_spans(2**40), st.integers(800, 8000))
@@ -121,13 +124,7 @@ def test_a_view_between_events_has_marks_at_whole_events_only(
 def test_marks_of_time_are_even_and_their_labels_stand_apart(
     span: tuple[int, int], length_px: int
 ) -> None:
-    low, high = span
-
-    ticks = time_ticks(low, high, length_px, _width_of)
-
-    assert all(low <= mark.value <= high for mark in ticks.marks)
-    _assert_evenly_spaced(ticks)
-    _assert_labels_stand_apart(ticks, low, high, length_px)
+    _assert_readable(time_ticks(*span, length_px, _width_of), span, length_px)
 
 
 @pytest.mark.parametrize(

@@ -52,35 +52,20 @@ class Recorder:
         Raises:
             TraceFullError: This was the last event to record.
         """
+        self._append({"action": action, "addr": addr}, size, stream, frames)
+
+    def oom(self, device_free: int, size: int, stream: int, frames: Frames | None) -> None:
+        """Append an `oom` event, which has `device_free` in place of an address."""
+        self._append({"action": "oom", "device_free": device_free}, size, stream, frames)
+
+    def _append(self, event: dict[str, Any], size: int, stream: int, frames: Frames | None) -> None:
         if not self.is_on:
             return
         # Concatenating makes a new string for each event, which is what real files hold.
         head, tail = self.compile_context
         self.trace.append(
             {
-                "action": action,
-                "addr": addr,
-                "size": size,
-                "stream": stream,
-                "time_us": self.time_us,
-                "compile_context": head + tail,
-                "user_metadata": "",
-                "frames": self.empty_frames if frames is None else frames,
-            }
-        )
-        self.remaining -= 1
-        if not self.remaining:
-            raise TraceFullError
-
-    def oom(self, device_free: int, size: int, stream: int, frames: Frames | None) -> None:
-        """Append an `oom` event, which has `device_free` in place of an address."""
-        if not self.is_on:
-            return
-        head, tail = self.compile_context
-        self.trace.append(
-            {
-                "action": "oom",
-                "device_free": device_free,
+                **event,
                 "size": size,
                 "stream": stream,
                 "time_us": self.time_us,
