@@ -1,4 +1,4 @@
-//! How long work tells how far it is, and learns that it should stop.
+//! Reports the progress of long work, and cancels it.
 
 use crate::error::{Error, Result};
 

@@ -128,7 +128,7 @@ class Event:
         """What the profiler says it is for."""
     @property
     def pool(self) -> tuple[int, int] | None:
-        """The memory pool, if the event tells it."""
+        """The memory pool, if the event names it."""
     @property
     def forward_frames(self) -> tuple[str, ...]:
         """The forward stack of a backward allocation, a line each."""
@@ -1050,7 +1050,7 @@ def load(
     """
 
 def is_bundle(path: str | PathLike[str]) -> bool:
-    """Tell whether a path is a converted snapshot: a directory, or a zip by its first bytes."""
+    """Return whether a path is a converted snapshot: a directory, or a zip by its first bytes."""
 
 def convert(
     input: str | PathLike[str],
@@ -1076,7 +1076,7 @@ def query(
     cancel: _Cancel | None = None,
     tables: _Tables | None = None,
 ) -> tuple[list[str], list[tuple[Any, ...]], bool]:
-    """Run a read-only SQL query on a bundle; `Snapshot.query` tells the rest.
+    """Run a read-only SQL query on a bundle; see `Snapshot.query`.
 
     Returns:
         The column names, the rows, and whether rows were left off.
@@ -1138,5 +1138,5 @@ def tensor_quality(
 ) -> Quality:
     """Find what a tensor in memory would lose, as `Checkpoint.quality` does for one in a file.
 
-    `tensor_stats` tells what `data`, `dtype` and `shape` are, and what is raised.
+    See `tensor_stats` for `data`, `dtype`, `shape` and what is raised.
     """

@@ -202,7 +202,7 @@ pub(super) fn check_replaceable(output: &Path, is_zip: bool) -> Result<()> {
             if names.iter().all(|name| name == DOCUMENT || name == ELEMENTS) {
                 return Ok(());
             }
-            "the output is a directory with other files in it, so it stays; choose another name"
+            "the output is a directory that contains other files; choose another name"
         }
     };
     Err(Error::bundle(reason).in_file(output))

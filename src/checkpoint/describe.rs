@@ -155,7 +155,7 @@ pub fn own_bytes(values: &Values, value: Value) -> u64 {
     Measure { values, texts: HashMap::new() }.own(value)
 }
 
-/// Tells how large values are. Each text is read once, however many values are made of it.
+/// Measures how large values are. Each text is read once, however many values are made of it.
 struct Measure<'v> {
     values: &'v Values,
     /// How many characters each text has, and the last of them in the order of Unicode.
@@ -288,7 +288,7 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// Measures everything under `root`; `tensor` tells what a tensor adds when it is met.
+    /// Measures everything under `root`; `tensor` returns what a tensor adds when it is met.
     pub fn new(
         values: &Values,
         root: Value,

@@ -1,4 +1,4 @@
-//! JSON of strangers: what headers, indexes and configurations have in common.
+//! Untrusted JSON: what headers, indexes and configurations have in common.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -43,7 +43,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for PairsVisitor<T> {
     }
 }
 
-/// A stranger's words in a sentence of ours: not more than a line of them.
+/// Untrusted text for an error message, cut to one line.
 pub(super) fn shortened(text: &str) -> String {
     const MOST: usize = 200;
     let clean = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter });

@@ -97,7 +97,7 @@ pub(super) struct Stream<'a> {
     pub at: usize,
     pub file: u32,
     pub stretches: Vec<Stretch>,
-    /// What the pickles so far name: loading a file runs even those that only tell a number.
+    /// What the pickles so far name: loading a file runs even those that only contain a number.
     pub imports: Imports,
 }
 

@@ -147,7 +147,7 @@ pub enum Quantized {
         /// The number that stands for 0.
         zero_point: i64,
     },
-    /// Each slice along an axis in its own way: the views `scales` and `zero_points` tell.
+    /// Each slice along an axis in its own way: see the views `scales` and `zero_points`.
     Channel {
         /// The axis.
         axis: usize,

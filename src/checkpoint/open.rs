@@ -24,7 +24,7 @@ use crate::progress::Progress;
 const MAX_GUESSED: u64 = 1 << 20;
 /// How many warnings are kept.
 const MAX_WARNINGS: usize = 100;
-/// How many runs are walked to tell what one tensor reaches: milliseconds, since somebody may ask for
+/// How many runs are walked to find what one tensor reaches: milliseconds, since somebody may ask for
 /// every one. Only a tensor that is made of several in one storage is walked at all.
 const BUDGET_OF_ONE: u64 = 1 << 18;
 
@@ -192,7 +192,7 @@ fn read(file: &CheckpointFile, number: u32, progress: &Progress<'_>) -> Result<C
         _ => {
             let reason = "it is no checkpoint: neither an archive, a pickle nor a tar of torch's, nor \
                 safetensors";
-            // Of the oldest pickles, only what they name tells that they are some.
+            // The oldest pickles can only be recognised by what they name.
             let named = values::names(&file.part(0, file.len().min(MAX_GUESSED))?);
             Err(Error::checkpoint(format!("{reason}{}", named.warning()), 0))
         }

@@ -48,7 +48,7 @@ impl<'a> Scan<'a> {
         Self { left: MAX_SCANNED, imports, warnings, is_script }
     }
 
-    /// Looks into all members but those that were read; `seen` is told their indexes and their names
+    /// Looks into all members but those that were read; `seen` is called with their indexes and names
     /// in the archive's folder.
     pub fn archive(&mut self, zip: &TorchZip<'_>, seen: impl Fn(usize, &str) -> Seen) {
         for (index, member) in zip.archive.members().iter().enumerate() {

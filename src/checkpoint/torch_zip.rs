@@ -37,7 +37,7 @@ impl<'f> TorchZip<'f> {
             Some((folder, _)) => format!("{folder}/"),
             None => String::new(),
         };
-        // Torch does not tell capitals from small letters, and could find the other one.
+        // Torch ignores case, and could find the other one.
         let pickles = ["data.pkl", "constants.pkl"].map(|name| format!("{prefix}{name}"));
         for member in archive.members() {
             let is_like = |name: &String| member.name.eq_ignore_ascii_case(name);

@@ -96,7 +96,7 @@ fn life(of: &Of<'_>, index: usize) -> Span {
     (from, if to == of.events { i64::MAX } else { to - 1 })
 }
 
-/// How long it is alive, as far as the recording tells.
+/// How long it is alive within the recording.
 fn life_us(of: &Of<'_>, index: usize) -> u64 {
     let last = of.clock.len() - 1;
     let at = |event: i64| of.clock[usize::try_from(event).unwrap_or(0).min(last)];

@@ -15,7 +15,7 @@ pub const CATEGORIES: [&str; 8] = [
     "unknown",
 ];
 
-/// The category that each of the events' extras tells; empty if none does.
+/// The category that each of the events' extras names; empty if none does.
 pub(super) fn told(snapshot: &Snapshot) -> Vec<u8> {
     let extras = snapshot.events.extras_table.items();
     if extras.iter().all(|extras| extras.category == 0) {
@@ -28,7 +28,7 @@ pub(super) fn told(snapshot: &Snapshot) -> Vec<u8> {
     extras.iter().map(|extras| number(snapshot.strings.get(extras.category))).collect()
 }
 
-/// Finds the categories of all allocations, given what the extras tell.
+/// Finds the categories of all allocations, given those of the extras.
 pub(super) fn find(told: &[u8], snapshot: &Snapshot, trace: &Trace, allocations: &mut Allocations) {
     if told.is_empty() {
         return;

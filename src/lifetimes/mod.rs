@@ -1,9 +1,9 @@
 //! Every allocation's life: from which event to which, by whom, and whether the file agrees.
 //!
 //! A trace lists calls, not lives. Per device, in list order: an `alloc` opens an address and a
-//! `free_completed` closes it; a free of an address that is not open tells of an allocation older
+//! `free_completed` closes it; a free of an address that is not open implies an allocation older
 //! than the recording; and what the segments hold at the end, but no event mentions, was there all
-//! the time. (ARCHITECTURE tells the rules one by one.)
+//! the time. `docs/internals/lifetimes.md` lists the rules.
 //!
 //! Allocations are numbered in stacking order: those that were there all the time, then other older
 //! ones in reverse order of their free, then by allocation.
@@ -46,7 +46,7 @@ pub mod flag {
     pub const IMPLICIT_FREE: u8 = 1;
     /// The trace leaves it alive, but the segments do not have it.
     pub const MISSING_BLOCK: u8 = 2;
-    /// No event tells of it, only the segments.
+    /// No event mentions it, only the segments.
     pub const ONLY_IN_SEGMENTS: u8 = 4;
 }
 
@@ -155,7 +155,7 @@ impl Allocations {
         }
     }
 
-    /// The event that tells of one: which made it, or of an older one the first of its free.
+    /// The first event that mentions one: its allocation, or, if it is older, the start of its free.
     fn told_by(&self, index: usize) -> Option<usize> {
         let (alloc, request) = (self.alloc_event[index], self.free_requested[index]);
         if self.flags[index] & flag::ONLY_IN_SEGMENTS != 0 {
@@ -194,7 +194,7 @@ impl Allocations {
 #[derive(Debug, Default, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub struct Check {
-    /// Whether the file tells the state at its end at all.
+    /// Whether the file contains the state at its end at all.
     pub has_segments: bool,
     /// Requested bytes of the blocks that are active at the end.
     pub expected_final_bytes: u64,
@@ -218,7 +218,7 @@ pub struct Check {
     pub snapshots: u64,
     /// See `snapshots`.
     pub snapshots_below: u64,
-    /// Whether segments were given back of which the file does not tell where they came from.
+    /// Whether segments were returned that the file does not show being reserved.
     pub is_reserved_negative: bool,
 }
 
@@ -377,11 +377,11 @@ impl Following {
     }
 }
 
-/// What the extras of the file's events tell.
+/// What the extras of the file's events contain.
 struct Told {
     /// The extras of the allocator's own bookkeeping, which is no allocation.
     bookkeeping: Vec<u32>,
-    /// Whether any tell a pool.
+    /// Whether any name a pool.
     have_pools: bool,
     /// See [`categories::told`].
     categories: Vec<u8>,
@@ -541,7 +541,7 @@ impl Pass {
         self.live = self.live.wrapping_sub(size);
     }
 
-    /// Notes an allocation older than the recording, of which a free tells.
+    /// Adds an allocation older than the recording, known from its free.
     fn add_older(&mut self, event: &Event) -> u32 {
         self.result.check.unknown_frees += 1;
         self.older.push(&begun(event, BEFORE));
@@ -720,7 +720,7 @@ pub fn peak_of(initial_bytes: u64, highest: Option<(usize, u64)>) -> (i64, u64) 
     }
 }
 
-/// An allocation as the event that tells of it shows it.
+/// An allocation as the first event that mentions it describes it.
 fn begun(event: &Event, alloc_event: i64) -> Allocation {
     Allocation {
         address: event.address,

@@ -1,12 +1,12 @@
 //! The memory pool of every allocation: the default one, or a private one of a CUDA graph or `MemPool`.
 //!
-//! Recent events tell their pool. In older files only the segments do, and those are the state at the
+//! In recent files events name their pool. In older files only the segments do, and those are the state at the
 //! end: an address in a segment was of its pool for as long as the segment was there, and is of no
 //! known pool before.
 //!
 //! # Cost
 //!
-//! Where all segments are of the default pool and no event tells another, a constant column.
+//! Where all segments are of the default pool and no event names another, a constant column.
 //! Otherwise `O(events + allocations × log segments)`, about 30 ns an allocation.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,12 +26,12 @@ pub(super) struct Pools<'a> {
     trace: &'a Trace,
     /// All that its segments and events name: the default one first, then ascending.
     pub list: Vec<(i64, i64)>,
-    /// Whether any of its events tells its pool.
+    /// Whether any of its events names its pool.
     are_told: bool,
 }
 
 impl<'a> Pools<'a> {
-    /// Collects them. `may_be_told`: whether any event of the file could tell its pool.
+    /// Collects them. `may_be_told`: whether any event of the file may name its pool.
     pub fn of(snapshot: &'a Snapshot, trace: &'a Trace, may_be_told: bool) -> Self {
         let segments = segments(snapshot, trace);
         let mut sorted: BTreeSet<_> = segments.map(|segment| order(segment.pool)).collect();
@@ -53,7 +53,7 @@ impl<'a> Pools<'a> {
         found.map_or(0, |place| place as u16 + 1)
     }
 
-    /// Finds the pools of all allocations but those that only segments tell of, which have theirs.
+    /// Finds the pools of all allocations but those known from segments only, which have theirs.
     pub fn find(&self, allocations: &mut Allocations) {
         if !self.are_told && self.list == [DEFAULT] {
             // There may have been a private pool all of whose segments were released before the end.

@@ -5,12 +5,12 @@
 //! exists as a tree. A value on the stack is 16 bytes, a memo entry 8.
 //!
 //! Opcodes that would run code (`GLOBAL`, `REDUCE`, `BUILD`, …) are refused by name and offset, unless
-//! the builder takes [`Object`]s: then what the code would be asked for becomes a value like others.
+//! the builder takes [`Object`]s: then the call that would be made becomes a value like any other.
 //!
 //! # Limits
 //!
 //! What a file may ask for is bounded by its own length: the stack, the memo, nesting and every
-//! length prefix. No file makes the machine take more than a few bytes a byte of it.
+//! length prefix. The machine uses at most a few bytes of memory per byte of the file.
 //!
 //! # Cost
 //!

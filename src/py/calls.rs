@@ -63,7 +63,7 @@ impl Caller {
         Self { progress, cancel, raised: Mutex::new(None) }
     }
 
-    /// Tells how far it is; returns whether to go on.
+    /// Reports progress; returns whether to go on.
     fn hears(&self, done: u64, total: u64) -> bool {
         let result = Python::attach(|py| {
             py.check_signals()?;

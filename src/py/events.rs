@@ -68,7 +68,7 @@ getters! {
         self.text.extras.category.as_deref()
     }
 
-    /// The memory pool, if the event tells it.
+    /// The memory pool, if the event names it.
     #[getter]
     fn pool(&self) -> Option<(i64, i64)> {
         self.text.extras.pool

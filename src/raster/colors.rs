@@ -210,7 +210,7 @@ fn ages(lives: &Lifetimes) -> impl Iterator<Item = u64> + Clone {
     ends.map(|(&free, &alloc)| (free - alloc) as u64)
 }
 
-/// Steps of a scale: finer ones are not told apart.
+/// Steps of a scale: finer ones cannot be distinguished.
 const STEPS: usize = 256;
 
 /// Colours by the logarithm of a number.

@@ -67,7 +67,7 @@ impl Screen {
             ));
         }
         let context = connection.generate_id()?;
-        // It leaves out windows inside of the window, unless told otherwise.
+        // By default it leaves out windows inside of the window.
         connection.create_gc(context, window, &CreateGCAux::new())?.check()?;
         Ok(Self { connection, window, context, attached: None })
     }

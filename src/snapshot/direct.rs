@@ -70,7 +70,7 @@ pub(super) fn take_event(
     Some(())
 }
 
-/// Whether an event may have this key; others tell at once that a dict is none.
+/// Whether an event may have this key; a dict with any other key is not an event.
 fn is_of_event(key: Key) -> bool {
     matches!(
         key,

@@ -74,7 +74,7 @@ pub struct Extras {
     pub internal_metadata: u32,
     /// The profiler's category.
     pub category: u32,
-    /// The memory pool, 1 + its place among the snapshot's pools; 0 if not told.
+    /// The memory pool, 1 + its place among the snapshot's pools; 0 if not recorded.
     pub pool: u32,
     /// The forward stack of a backward allocation, 1 + its place among the text lists; 0 if none.
     pub forward_frames: u32,

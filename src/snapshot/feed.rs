@@ -127,7 +127,7 @@ impl Feed {
             !later.rows.is_empty()
         });
         if let Some(to_worker) = &self.to_worker {
-            // It fails only if the worker is gone, and then joining it tells why.
+            // It fails only if the worker is gone, and then joining it returns the reason.
             let _ = to_worker.send(Message { events, listed });
         }
     }

@@ -69,7 +69,7 @@ impl Context<'_, '_> {
         let seen = self.seen.get() + 1;
         self.seen.set(seen);
         if seen.is_multiple_of(REPORT_EVERY) {
-            // serde does not tell how far it is; a value takes some twelve bytes.
+            // serde does not report its position; a value takes about twelve bytes.
             self.keep(self.progress.at(12 * seen as u64, self.total as u64))?;
         }
         Ok(())

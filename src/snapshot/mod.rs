@@ -64,9 +64,9 @@ pub struct Snapshot {
     pub source_code: Vec<(u32, u32)>,
     /// Further top-level entries, as JSON.
     pub metadata: Vec<(String, serde_json::Value)>,
-    /// Whether the file tells the state of the devices' memory at its end.
+    /// Whether the file contains the state of the devices' memory at its end.
     pub has_device_segments: bool,
-    /// Whether the file tells the state of pinned host memory at its end.
+    /// Whether the file contains the state of pinned host memory at its end.
     pub has_host_segments: bool,
     /// What was not as expected.
     pub oddities: Oddities,
@@ -164,7 +164,7 @@ pub struct Annotation {
     pub name: u32,
     /// 'START' or 'END', a string id.
     pub stage: u32,
-    /// The device it belongs to, if told.
+    /// The device it belongs to, if recorded.
     pub device: Option<i32>,
     /// When, in Unix microseconds.
     pub time_us: u64,
@@ -182,7 +182,7 @@ pub struct Oddities {
 }
 
 impl Oddities {
-    /// Says them in sentences.
+    /// Returns them as sentences.
     #[must_use]
     pub fn sentences(&self) -> Vec<String> {
         let told = |counts: &BTreeMap<String, u64>, what: &str| {
@@ -199,7 +199,7 @@ impl Oddities {
 }
 
 impl Snapshot {
-    /// Whether the file tells the state of a device's memory at its end.
+    /// Whether the file contains the state of a device's memory at its end.
     #[must_use]
     pub fn has_segments(&self, device: i32) -> bool {
         if device == HOST { self.has_host_segments } else { self.has_device_segments }

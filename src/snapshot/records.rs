@@ -338,7 +338,7 @@ impl Build {
         *self.oddities.wrong_types.entry(name).or_default() += 1;
     }
 
-    /// Tells the counts of unknown fields by name.
+    /// Moves the counts of unknown fields to the oddities, by name.
     pub fn finish_oddities(&mut self) {
         for (id, count) in self.unknown.drain() {
             let name = self.strings.get(id).to_owned();

@@ -1,4 +1,4 @@
-//! Many tasks on several threads, with the progress told and the cancelling heard on the caller's.
+//! Many tasks on several threads; progress and cancellation are handled on the caller's thread.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -105,7 +105,7 @@ impl Shared {
     }
 }
 
-/// Runs the same on all threads, and tells how much of the total is done.
+/// Runs the same on all threads, and reports how much of the total is done.
 fn on_threads<S: Send>(
     total: u64,
     threads: usize,

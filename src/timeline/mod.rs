@@ -2,7 +2,7 @@
 //!
 //! The height of an allocation is the sum of the weights of what is alive below it. Nothing of that
 //! is stored: [`Spans`] finds what is alive at a moment, [`LiveStack`] adds it up in the stacking
-//! order and walks through it, [`Overview`] tells where the totals are highest. A filter is a weight
+//! order and walks through it, [`Overview`] finds where the totals are highest. A filter is a weight
 //! of zero, another order a permutation.
 //!
 //! A *moment* is what there is after an event: moment 0 is before the first, moment `n` after the

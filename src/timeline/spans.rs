@@ -125,7 +125,7 @@ impl Spans {
     }
 
     /// Calls with stretches of some spans that have all those that are open at a moment, in order,
-    /// until told to stop. A stretch lies in one group of 32.
+    /// until it is stopped. A stretch lies in one group of 32.
     #[inline]
     pub fn each_stretch(
         &self,

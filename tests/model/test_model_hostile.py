@@ -1,4 +1,4 @@
-"""TorchScript archives of strangers: whatever their code says, nothing of it runs, and it ends."""
+"""Untrusted TorchScript archives: whatever their code says, nothing of it runs, and it ends."""
 
 from __future__ import annotations
 
@@ -368,4 +368,4 @@ def test_an_input_that_no_layer_tells_of_is_not_guessed(tmp_path: Path) -> None:
     inputs, reason = infer_inputs(path)
 
     assert not any(isinstance(value, TensorSpec) for value in inputs)
-    assert "no layer tells" in reason
+    assert "no layer determines" in reason

@@ -257,7 +257,7 @@ class TestWithoutTorch:
             ({"as_int": 10**30}, Unknown("a number that torch does not have")),
             ({"as_float": 10**400}, Unknown("a number that torch does not have")),
             ({"as_sym_int": {"as_int": 10**30}}, Unknown("a number that torch does not have")),
-            ({"as_ints": 4}, Unknown("the file does not tell this argument")),
+            ({"as_ints": 4}, Unknown("the file does not describe this argument")),
             ({"as_what": 4}, Unknown("arguments of this kind are not followed: as_what")),
             ({}, Unknown("arguments of this kind are not followed: nothing")),
         ],

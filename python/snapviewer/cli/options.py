@@ -92,7 +92,7 @@ def add_filter(parser: argparse.ArgumentParser) -> None:
 
 
 def add_top(parser: argparse.ArgumentParser, what: str, *, default: int | None = None) -> None:
-    """Add `--top`; 0 becomes a number that is larger than all."""
+    """Add `--top`; 0 becomes a number larger than any count."""
     parser.add_argument("--top", type=_top, default=default, metavar="N", help=f"{what}; 0 for all")
 
 

@@ -5,7 +5,7 @@ split, and joined again with free neighbours. Pools grow by whole segments or, w
 by mapping granules into one reserved range. A free of memory that another stream still uses is
 deferred, and completes inside a later, unrelated request.
 
-Invariant: the state is changed before the event that tells of it is recorded, one event at a
+Invariant: the state is changed before its event is recorded, one event at a
 time. Recording can therefore end after any event (`TraceFullError`), and `segments()` still agrees
 with the trace.
 

@@ -1,7 +1,8 @@
 """A log of memory events as plain data.
 
-Logs come from many recorders, from killed runs and from hands. What can be read is kept, what is
-odd is reported, and a field that is missing or has an impossible value is None, never 0.
+Logs come from many recorders, from killed runs, or are edited by hand. What can be read is kept,
+anything unusual is reported, and a field that is missing or has an impossible value is None,
+never 0.
 """
 
 from __future__ import annotations

@@ -733,7 +733,7 @@ def _matches_of(device: Device, text: str, recorded: Mask | None) -> Matches:
 
 
 def _outline(snapshot: Snapshot) -> list[tuple[int, ...]]:
-    """Return figures that tell a snapshot from another one."""
+    """Return figures that identify a snapshot."""
     return [
         (one.index, int(one.events), len(one.allocations), one.peak_bytes, one.final_bytes)
         for one in snapshot.devices

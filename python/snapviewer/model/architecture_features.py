@@ -1,4 +1,4 @@
-"""Features that tell the class of a model: counts and order of layers, masks, kinds of inputs."""
+"""Features that decide the class of a model: counts and order of layers, masks, kinds of inputs."""
 
 from __future__ import annotations
 

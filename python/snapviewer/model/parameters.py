@@ -260,7 +260,7 @@ def bytes_of(tensor: Any, *, is_any_order: bool = False) -> Any:
 
 
 def is_float(dtype: str) -> bool:
-    """Tell whether a dtype is a floating-point one."""
+    """Return whether a dtype is a floating-point one."""
     return dtype.startswith(("float", "bfloat"))
 
 

@@ -1,7 +1,7 @@
 //! Walks over an archive from its first byte to its last, and says what the bytes around the members'
 //! data are for.
 //!
-//! The directory alone cannot tell where a member's data begin: that depends on the extra fields of
+//! The directory alone does not determine where a member's data begin: that depends on the extra fields of
 //! the header before them, which torch pads so that data are aligned.
 
 use std::ops::Range;
@@ -108,7 +108,7 @@ impl<'f> Near<'f> {
 }
 
 impl Walk<'_> {
-    /// The gap before a member, its header, its data, and what tells its sizes after them.
+    /// The gap before a member, its header, its data, and the record of its sizes after them.
     fn member(&mut self, record: &Record, next: u64, header: &mut Vec<u8>) -> Result<()> {
         let wrong = |reason: &'static str| Error::checkpoint(reason, record.at);
         // They are sorted, so that only the last one can be.
@@ -203,7 +203,7 @@ impl Walk<'_> {
     }
 
     /// How long the record after a member's data is: its sizes have 32 or 64 bits, and a signature
-    /// may be in front. None of these tells which it is, but only one fits.
+    /// may be in front. Nothing in the file says which, but only one fits.
     fn descriptor_bytes(&mut self, record: &Record, space: u64) -> Result<u64> {
         let mut buffer = [0; 24];
         let there = &mut buffer[..space.min(24) as usize];

@@ -36,13 +36,13 @@ pub(super) struct Record {
 #[derive(Debug)]
 pub(super) struct Directory {
     pub records: Vec<Record>,
-    /// The name of the member that the directory tells of first.
+    /// The name of the member that the directory lists first.
     pub first: Box<[u8]>,
     /// The records, then the records of the end: in order, without overlap.
     pub ranges: Vec<Range<u64>>,
 }
 
-/// The end of an archive, as its last records tell it; offsets are those of the archive.
+/// The end of an archive, as its last records describe it; offsets are those of the archive.
 struct End {
     count: u64,
     bytes: u64,

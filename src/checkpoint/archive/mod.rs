@@ -1,10 +1,10 @@
-//! A zip archive, to the byte: its members as the directory at its end tells them, and what every
+//! A zip archive, to the byte: its members as the directory at its end lists them, and what every
 //! other byte is for.
 //!
-//! The `zip` crate is not used for reading: it tells neither where the directory's records are nor
+//! The `zip` crate is not used for reading: it returns neither where the directory's records are nor
 //! what the header before a member's data holds, and both are needed to account for every byte.
 //!
-//! Files of strangers are built to be read in one way by a scanner and in another by torch. So the
+//! An untrusted file may be built to be read in one way by a scanner and in another by torch. So the
 //! directory and the headers of the members must agree, and nothing may overlap: what could be read
 //! in two ways is refused.
 //!
@@ -92,7 +92,7 @@ pub struct Archive<'f> {
     /// The members by name.
     sorted: Vec<u32>,
     around: Vec<Stretch>,
-    /// The name of the member that the directory tells of first. Torch takes everything from its
+    /// The name of the member that the directory lists first. Torch takes everything from its
     /// folder, wherever in the file it lies.
     pub first_name: String,
     /// What is odd about it, in sentences.

@@ -1,4 +1,4 @@
-//! Archives as torch, zip tools and strangers write them.
+//! Archives as torch and zip tools write them, and hostile ones.
 
 use std::io::{Cursor, Write};
 

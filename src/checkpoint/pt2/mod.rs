@@ -30,7 +30,7 @@ const FOLDERS: [(&str, &str); 2] =
     [("data/weights/", "_weights_config.json"), ("data/constants/", "_constants_config.json")];
 const SAMPLES: &str = "data/sample_inputs/";
 
-/// What tells the older layout, and its files of `torch.save` with what the names in them begin with.
+/// What identifies the older layout, and its files of `torch.save` with what the names in them begin with.
 /// The first releases called them otherwise.
 const PROGRAM: &str = "serialized_exported_program.json";
 const OLDER: [(&str, &str); 5] = [

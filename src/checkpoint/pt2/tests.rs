@@ -1,4 +1,4 @@
-//! Archives as `torch.export.save` writes them, with what strangers could make of them.
+//! Archives as `torch.export.save` writes them, and hostile ones.
 
 use std::io::{Cursor, Write};
 

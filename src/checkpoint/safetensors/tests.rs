@@ -1,4 +1,4 @@
-//! Files as the safetensors package writes them, and as strangers do.
+//! Files as the safetensors package writes them, and hostile ones.
 
 use proptest::prelude::*;
 

@@ -105,7 +105,7 @@ pub(super) fn largest(matrix: &Matrix<'_>, progress: &Progress<'_>) -> Result<Op
 
 /// The largest eigenvalue of a symmetric tridiagonal matrix; `beside[i]` is left of `diagonal[i]`.
 ///
-/// The signs of a short recurrence tell how many eigenvalues are below a number (Sturm), so it is found by
+/// The signs of a short recurrence give the number of eigenvalues below a value (Sturm), so it is found by
 /// halving an interval.
 fn largest_of_tridiagonal(diagonal: &[f64], beside: &[f64]) -> f64 {
     let size = diagonal.len();

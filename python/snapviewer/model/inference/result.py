@@ -203,7 +203,7 @@ def _is_like(one: Node, other: Node) -> bool:
 
 
 def _fits(one: Value, other: Value) -> bool:
-    """Tell whether two values may be the same; an unknown one may be any."""
+    """Return whether two values may be the same; an unknown one may be any."""
     if isinstance(one, tuple) and isinstance(other, tuple):
         return len(one) == len(other) and all(map(_fits, one, other))
     if isinstance(one, TensorSpec) and isinstance(other, TensorSpec):

@@ -165,7 +165,7 @@ def _moved(torch: Any, module: Any, device: str) -> Any:
 
 
 def _on_device(torch: Any, inputs: Inputs, device: str) -> Inputs:
-    """Move tensors to a device, for a module without parameters that would tell its device."""
+    """Move tensors to a device, for a module without parameters that determine its device."""
     from torch.utils import _pytree
 
     def moved(value: Any) -> Any:

@@ -60,7 +60,7 @@ def _on_meta(module: Any) -> Any:
 
 
 def is_lazy(tensor: Any) -> bool:
-    """Tell whether a parameter or buffer gets its shape in the first run."""
+    """Return whether a parameter or buffer gets its shape in the first run."""
     from torch.nn import parameter
 
     kinds = (parameter.UninitializedParameter, parameter.UninitializedBuffer)

@@ -19,7 +19,7 @@ _MAX_DEPTH = 20
 def recording(module: Any, dependent: dict[str, None] | None = None) -> Iterator[list[Node]]:
     """Record while a module runs; the list fills with the operations of this thread.
 
-    The hooks that tell which module runs are global ones of torch: none is put on a module.
+    The hooks that show which module runs are torch's global ones: none is put on a module.
 
     Args:
         module: The module that will run.
@@ -188,7 +188,7 @@ def _is_bare(tensor: Any) -> bool:
 
 
 def _depends_on_values(function: Any, arguments: tuple[Value, ...]) -> bool:
-    """Tell whether the size or the result of an operation depends on values of tensors."""
+    """Return whether the size or the result of an operation depends on values of tensors."""
     import torch
 
     op = _op_of(function)

@@ -71,7 +71,7 @@ class Follower:
         Args:
             graph: Its JSON.
             names: The names of parameters and buffers by those that they have in the graph.
-            module: The way to the module that runs it and its type, where operations do not tell.
+            module: The way to the module that runs it and its type, if operations do not name it.
             depth: How many blocks it is inside of.
         """
         scope = Scope(graph, self._sizes)
@@ -177,7 +177,7 @@ def _node(
     for given in items_in(entry, "inputs"):
         argument = mapping_in(given, "arg")
         value = scope.value(argument)
-        # Older versions do not tell what is positional; the name is enough then.
+        # Older versions do not record what is positional; the name is enough then.
         if isinstance(given, dict) and given.get("kind") == _POSITIONAL and not keywords:
             arguments.append(value)
         else:
@@ -190,7 +190,7 @@ def _node(
 
 
 def _is_bookkeeping(node: Node) -> bool:
-    """Tell whether a node only works with sizes or checks them."""
+    """Return whether a node only works with sizes or checks them."""
     if node.op.startswith(("operator::", "math::")) or node.op.startswith("aten::sym_"):
         return True
     has_tensor = any(isinstance(value, TensorSpec | Unknown) for value in flatten(node.outputs))
@@ -266,7 +266,7 @@ def _rows(entry: Any, scope: Scope, which: int) -> int | None:
 
 
 def _touched(nodes: Iterable[Node]) -> int:
-    """Return how many elements the operations read and write, to tell the larger of two blocks."""
+    """Return how many elements the operations read and write, to find the larger of two blocks."""
     elements = 0
     for node in nodes:
         given = (*node.arguments, *(value for _, value in node.keywords), *node.outputs)

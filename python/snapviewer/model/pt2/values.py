@@ -103,7 +103,7 @@ class Scope:
     def tensor(self, name: Any) -> Value:
         """Return a tensor by its name."""
         if not isinstance(name, str):
-            return Unknown("the file does not tell this tensor")
+            return Unknown("the file does not describe this tensor")
         if name not in self._known:
             self._known[name] = self._described(name)
         return self._known[name]
@@ -124,7 +124,7 @@ class Scope:
     def value(self, argument: Any) -> Value:
         """Return what an argument of the JSON stands for: an object with one of its `as_…`."""
         if not isinstance(argument, dict):
-            return Unknown("the file does not tell this argument")
+            return Unknown("the file does not describe this argument")
         for key, held in argument.items():
             read = _READERS.get(key)
             if read is not None:
@@ -198,14 +198,14 @@ def _plain(_: Scope, held: Any) -> Value:
         return held[:_LONGEST_TEXT]
     if type(held) is int and not -(2**63) <= held < 2**63:
         return Unknown("a number that torch does not have")
-    return held if _is_plain(held) else Unknown("the file does not tell this argument")
+    return held if _is_plain(held) else Unknown("the file does not describe this argument")
 
 
 def _float(_: Scope, held: Any) -> Value:
     if isinstance(held, str):  # JSON has no infinity
         held = {"Infinity": float("inf"), "-Infinity": float("-inf"), "NaN": float("nan")}.get(held)
     try:
-        return float(held) if _is_plain(held) else Unknown("the file does not tell this number")
+        return float(held) if _is_plain(held) else Unknown("the file does not describe this number")
     except OverflowError:  # an integer of hundreds of digits
         return Unknown("a number that torch does not have")
 
@@ -213,7 +213,7 @@ def _float(_: Scope, held: Any) -> Value:
 def _many(read: Callable[[Scope, Any], Value]) -> Callable[[Scope, Any], Value]:
     def read_all(scope: Scope, held: Any) -> Value:
         if not isinstance(held, list):
-            return Unknown("the file does not tell this argument")
+            return Unknown("the file does not describe this argument")
         return tuple(read(scope, one) for one in held)
 
     return read_all

@@ -22,13 +22,13 @@ _PRODUCERS = ("Convolution", "Linear", "Normalization", "ElementWise", "MatMul")
 
 
 def _folds(node: NodeDetails) -> bool:
-    """Tell whether a batch normalisation follows a convolution, into which it can be folded."""
+    """Return whether a batch normalisation follows a convolution, into which it can be folded."""
     before = kind_of(node.before.op) if node.before else ""
     return "batch_norm" in node.node.op and before == "Convolution"
 
 
 def _fuses(node: NodeDetails) -> bool:
-    """Tell whether an activation works on what was just computed."""
+    """Return whether an activation works on what was just computed."""
     return (
         node.kind == "Activation"
         and node.before is not None

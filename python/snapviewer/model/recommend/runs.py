@@ -21,7 +21,7 @@ _FAR_FROM_BOUND = 30.0
 # Nodes below this percentage of the time are not worth advice.
 _MIN_TIME_SHARE = 1.0
 _MIN_OVERHEAD = 0.1
-# Smaller gains cannot be told from chance with as few runs as these.
+# With so few runs, smaller gains cannot be distinguished from chance.
 _MIN_LAYOUT_GAIN = 0.03
 _CHANNELS_LAST = "Use the channels_last memory format"
 

@@ -70,7 +70,7 @@ def convolved(
     channels, group_count = spec.shape[-count - 1], whole(groups)
     needed = weight[0] if transposed else multiply((weight[1], group_count))
     if channels is not None and needed is not None and channels != needed:
-        message = f"an input of {channels} channels meets weights for {needed}"
+        message = f"the input has {channels} channels, but the weights need {needed}"
         raise ShapeError(message, (channels, needed))
     outs: Shape
     if transposed:

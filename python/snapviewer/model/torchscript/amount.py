@@ -1,4 +1,4 @@
-"""A rough amount of work, to tell which of two ways through the code is the longer one."""
+"""A rough amount of work, to find the longer of two ways through the code."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ _FEWEST_POSITIONS = 8
 def _positions(nodes: Sequence[Node]) -> int | None:
     """Return the rows of a table that is looked up by something else than an input: positions.
 
-    A table of very few rows tells the parts of a text from each other.
+    A table of very few rows distinguishes the parts of a text.
     """
     rows = [
         table.shape[0] or 0

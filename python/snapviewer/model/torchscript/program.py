@@ -84,7 +84,7 @@ class Program:
 def _parse(name: str, source: str) -> _File:
     try:
         with warnings.catch_warnings():
-            # Escapes in strings of strangers are no business of the user's.
+            # Invalid escapes in untrusted code do not concern the user.
             warnings.simplefilter("ignore")
             tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:

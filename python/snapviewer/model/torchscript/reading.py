@@ -193,7 +193,7 @@ def _inferred(model: _Model) -> tuple[list[Any], list[str]]:
     guesses = [guess(run.nodes, parameter.name) for parameter in wanted]
     first = next((found for found in guesses if found is not None), None)
     if first is None:
-        text = "the shapes of the inputs are not known: no layer tells them; give them to count"
+        text = "input shapes are unknown: no layer determines them; specify them to count"
         return _arranged(model, blind), [text]
     notes = [
         f"the input {parameter.name[:100]!r} was inferred: {found.reason}"

@@ -44,7 +44,7 @@ def _derive_index(index: int, start: int, step: int) -> int:
 
 
 def _format(text: str, *values: Any) -> str:
-    # Only the plain `{}` is filled in: the text comes from a stranger.
+    # Only the plain `{}` is filled in: the text is untrusted.
     parts = text.split("{}")
     shown = [str(value)[:1000] if isinstance(value, (int, str, float)) else "…" for value in values]
     shown += ["{}"] * (len(parts) - 1 - len(shown))

@@ -100,7 +100,7 @@ class Call:
         return tensors_in((self.value(name),))
 
     def is_given(self, name: str) -> bool:
-        """Tell whether an argument is given and not None."""
+        """Return whether an argument is given and not None."""
         return self.value(name) is not None
 
     def integer(self, name: str, default: int | None = None) -> int:
@@ -273,7 +273,7 @@ def kind_of(op: str) -> str:
 
 
 def is_counted(op: str) -> bool:
-    """Tell whether there is a formula for an operation."""
+    """Return whether there is a formula for an operation."""
     return _entry(op) is not None
 
 

@@ -87,5 +87,5 @@ def tensors_in(values: tuple[Value, ...]) -> list[TensorSpec]:
 
 
 def has_unknown(values: tuple[Value, ...]) -> bool:
-    """Tell whether a value inside nested tuples is unknown."""
+    """Return whether a value inside nested tuples is unknown."""
     return any(isinstance(value, Unknown) for value in flatten(values))
