@@ -428,6 +428,20 @@ def test_info_in_text_is_for_people(demos: Path) -> None:
     assert ran.out.count("trace matches memory") == 3
 
 
+def test_info_notes_a_trace_as_long_as_a_full_ring_buffer(tmp_path: Path) -> None:
+    full, other = tmp_path / "full.pickle", tmp_path / "other.pickle"
+    assert run("demo", "-o", full, "--events", "10000", "--ring").code == 0
+    assert run("demo", "-o", other, "--events", "9999", "--ring").code == 0
+    note = "note: the trace has exactly 10,000 events: older ones were probably dropped"
+
+    assert note in run("info", full).out
+    assert "probably dropped" not in run("info", other).out
+    assert [_info(path)["devices"][0]["is_probably_cut_off"] for path in (full, other)] == [
+        True,
+        False,
+    ]
+
+
 def test_info_says_where_memory_ran_out(small: Path) -> None:
     (device,) = _info(small)["devices"]
 

@@ -83,6 +83,20 @@ def test_without_an_output_a_screenful_is_printed_and_nothing_is_written(here: H
     assert here.files == {"log.json"}
 
 
+def test_the_screenful_names_unknown_events_and_the_memory_of_a_process(here: Here) -> None:
+    events = [
+        {"event": "init", "memory_source": "process", "peak_memory": 2**30},
+        {"event": "lunch", "peak_memory": 2**30},
+    ]
+    Path("process.json").write_text(json.dumps(events))
+
+    out = " ".join(here("process.json").out.split())
+
+    assert "The log has 1 kind of unknown event: lunch." in out
+    assert "The log has the memory of a process, not of a GPU" in out
+    assert "appendix" not in out
+
+
 def test_the_suffix_decides_what_is_written_and_several_are_written_at_once(here: Here) -> None:
     pytest.importorskip("typst")
     names = ("a.md", "b.HTML", "c.pdf", "d.txt", "e.json")

@@ -241,6 +241,25 @@ def test_a_model_that_refuses_its_input_is_quoted_and_all_else_is_there(
     assert odd["time"]["status"] == "measured"
 
 
+def test_an_input_that_does_not_fit_is_said_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "traced.pt"
+    layers = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(), nn.Linear(4 * 6 * 6, 2))
+    torch.jit.trace(layers, torch.zeros(1, 3, 8, 8)).save(str(path))
+
+    def document(shape: str) -> Any:
+        return json.loads(run_here(capsys, "model", path, "--json", "--input", shape).out)
+
+    fits, differs = document("2x3x8x8"), document("1x3x9x9")
+
+    assert fits["compute"]["macs"]["status"] == "computed"
+    assert differs["compute"]["macs"]["status"] == "estimated"
+    misfits = [note for note in differs["notes"] if "features of the input" in note]
+    assert misfits == differs["notes"][:1]
+    assert misfits[0].startswith("the input does not fit: aten::linear in 2: ")
+
+
 def test_a_directory_stands_for_the_model_in_it(
     network: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

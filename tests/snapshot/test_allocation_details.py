@@ -132,6 +132,8 @@ def test_a_state_without_a_trace_has_no_life_to_tell(tmp_path: Path) -> None:
     assert facts.flags == ("not in the trace",)
     assert facts.same_stack == SameStack(1, 1001, 1001, 1001 / 1009)
     assert "alive" not in as_text(facts)
+    assert "99 % of the memory" in as_text(facts)
+    assert "peak" not in as_text(facts)
 
 
 def test_the_text_is_complete_and_aligned(tmp_path: Path) -> None:

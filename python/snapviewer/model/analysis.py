@@ -22,7 +22,7 @@ from snapviewer.model.pt2 import read_pt2
 from snapviewer.model.quantity import Quantity, Status, unavailable
 from snapviewer.model.recommend import Known, Recommendation, recommend
 from snapviewer.model.system import System, read_system
-from snapviewer.model.torchscript import read_torchscript
+from snapviewer.model.torchscript import MISFIT, read_torchscript
 from snapviewer.model.work import Totals, totals_of
 from snapviewer.text.progress import part_of
 from snapviewer.text.units import count_of
@@ -188,7 +188,7 @@ def analyze_file(
         checkpoint.format,
         parameters,
         graph,
-        notes=(*notes, *checkpoint.warnings, *(graph.notes if graph else ())),
+        notes=tuple(dict.fromkeys((*notes, *checkpoint.warnings, *(graph.notes if graph else ())))),
         profile=profile,
         system=read_system() if has_system else None,
         options=options,
@@ -364,7 +364,8 @@ def _graph_of(
     """Return the graph of a file, if it has one, and notes."""
     try:
         if checkpoint.format == "torchscript":
-            return read_torchscript(checkpoint, inputs=inputs), []
+            graph = read_torchscript(checkpoint, inputs=inputs)
+            return graph, [doubt for doubt in graph.doubts[:1] if doubt.startswith(MISFIT)]
         if checkpoint.format == "pt2":
             return _pt2_graph(checkpoint, inputs)
     except SnapshotError as error:

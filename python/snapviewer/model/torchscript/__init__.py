@@ -1,5 +1,5 @@
 """What a TorchScript archive computes: its code is followed, without torch, and not run."""
 
-from snapviewer.model.torchscript.reading import infer_inputs, read_torchscript
+from snapviewer.model.torchscript.reading import MISFIT, infer_inputs, read_torchscript
 
-__all__ = ["infer_inputs", "read_torchscript"]
+__all__ = ["MISFIT", "infer_inputs", "read_torchscript"]

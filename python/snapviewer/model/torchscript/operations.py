@@ -99,7 +99,7 @@ def _compute(
     except ShapeError as error:
         run.differing = run.differing or error.sizes
         where = f" in {module[0][:100]}" if module[0] else ""
-        run.note(f"{op[:100]}{where}: {error}")
+        run.note(f"{op[:100]}{where}: {error}", is_misfit=bool(error.sizes))
         result = Unknown(f"{op[:100]}: {error}")
     except (IndexError, ValueError, TypeError, AttributeError, ArithmeticError):
         run.note(f"{op[:100]}: arguments that it does not take")

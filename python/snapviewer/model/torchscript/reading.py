@@ -32,6 +32,9 @@ from snapviewer.model.torchscript.values import (
 )
 from snapviewer.text.units import format_shape
 
+MISFIT = "the input does not fit: "
+"""How the first doubt begins if the given inputs do not fit the layers."""
+
 _MOST_TRIES = 24
 
 
@@ -98,6 +101,10 @@ def read_torchscript(
             arguments, notes = _inferred(model)
             source = "inferred" if any(map(_has_tensor, arguments)) else "none"
     run, _ = model.follow(arguments)
+    misfit = next((note for note in run.notes if note in run.misfits), None)
+    if source == "given" and misfit is not None:
+        del run.notes[misfit]
+        run.notes = {f"{MISFIT}{misfit}": True, **run.notes}
     if run.notes_left_out:
         notes.append(f"{run.notes_left_out} more notes were left out")
     return Graph(

@@ -35,6 +35,8 @@ class Run:
     nodes: list[Node] = field(default_factory=list)
     notes: dict[str, bool] = field(default_factory=dict)
     """Sentences for the reader, and whether each is a reason why counts are not exact."""
+    misfits: set[str] = field(default_factory=set)
+    """Notes on sizes that should have been the same; also of trials that were given up."""
     steps: int = 0
     notes_left_out: int = 0
     differing: tuple[int, ...] = ()
@@ -52,9 +54,11 @@ class Run:
         if self.steps > MOST_STEPS:
             raise StoppedError(f"after {MOST_STEPS:,} steps")
 
-    def note(self, text: str, *, is_doubt: bool = False) -> None:
+    def note(self, text: str, *, is_doubt: bool = False, is_misfit: bool = False) -> None:
         """Keep a sentence for the reader, once."""
         text = text[:_MOST_NOTE]
+        if is_misfit and len(self.misfits) < MOST_NOTES:
+            self.misfits.add(text)
         if len(self.notes) < MOST_NOTES:
             self.notes[text] = is_doubt
         elif text not in self.notes:

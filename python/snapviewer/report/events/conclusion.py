@@ -49,6 +49,8 @@ def summary(
         yield blocks.Listing(tuple(priorities(analysis, say))[:_MAX_IN_SUMMARY], is_ordered=True)
     if analysis.need:
         yield blocks.Paragraph(_recommended(analysis.need, say))
+    elif analysis.environment.source == "process":
+        yield _of_a_process(say)
 
 
 def findings(
@@ -116,7 +118,14 @@ def _oddities(analysis: Analysis, say: Words) -> Iterator[blocks.Text]:
         kinds = say.count(
             analysis.other_count, "种未知事件", "kind of unknown event", "kinds of unknown events"
         )
-        yield text(say(f"日志中有 {kinds}，见附录。", f"The log has {kinds}: see the appendix."))
+        names = [other.name for other in analysis.others[:_MAX_IN_SUMMARY]]
+        named = say.listed(names) + (", …" if analysis.other_count > len(names) else "")
+        yield text(
+            say(
+                f"日志中有 {kinds}，见附录。" if say.compat else f"日志中有 {kinds}：{named}。",
+                f"The log has {kinds}: {'see the appendix' if say.compat else named}.",
+            )
+        )
 
 
 def _deployment(analysis: Analysis, say: Words) -> Iterator[blocks.Block]:
@@ -180,10 +189,7 @@ def _recommended(need: Need, say: Words) -> blocks.Text:
 
 def _without_need(analysis: Analysis, say: Words) -> Iterator[blocks.Block]:
     if analysis.environment.source == "process":
-        yield say.paragraph(
-            "日志记录的是进程内存，不是 GPU 上的，不能据此选择 GPU。",
-            "The log has the memory of a process, not of a GPU, so no GPU can be recommended.",
-        )
+        yield _of_a_process(say)
         return
     yield say.paragraph(
         "没有记录峰值，无法推荐 GPU；请记录 peak_memory。",
@@ -197,6 +203,13 @@ def _without_need(analysis: Analysis, say: Words) -> Iterator[blocks.Block]:
             f"仅各组件就有 {size}，至少需要 {least.name}。",
             f"The components alone take {size}: at least the {least.name} is needed.",
         )
+
+
+def _of_a_process(say: Words) -> blocks.Block:
+    return say.paragraph(
+        "日志记录的是进程内存，不是 GPU 上的，不能据此选择 GPU。",
+        "The log has the memory of a process, not of a GPU, so no GPU can be recommended.",
+    )
 
 
 def _around(best: Card | None) -> list[Card]:

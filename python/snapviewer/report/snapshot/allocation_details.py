@@ -166,9 +166,10 @@ def same_stack_text(details: AllocationDetails) -> str:
     """Return the totals of all allocations with the same stack."""
     same = details.same_stack
     which = "with this stack" if details.frames else "without a stack"
+    has_peak = details.lifetime is not None  # otherwise there is no trace
     return (
         f"{count_of(same.allocations, 'allocation')} {which}, {format_bytes(same.size_bytes)}"
-        f" together · {_percent(same.peak_share)} of the peak"
+        f" together · {_percent(same.peak_share)} of the {'peak' if has_peak else 'memory'}"
     )
 
 
@@ -229,9 +230,8 @@ def as_text(details: AllocationDetails) -> str:
     rows.insert(0, ("size", _both(details.size_bytes)))
     which = f"{details.stack}: " if details.frames else ""
     rows.append(("stack", f"{which}{same_stack_text(details)}"))
-    rows.append(
-        ("its bytes", f"{_both(same.size_bytes)} in total, {_both(same.peak_bytes)} at the peak")
-    )
+    at_peak = "" if details.lifetime is None else f", {_both(same.peak_bytes)} at the peak"
+    rows.append(("its bytes", f"{_both(same.size_bytes)} in total{at_peak}"))
     width = max(len(label) for label, _ in rows)
     lines = [details.name, *(f"  {label:<{width}}  {text}" for label, text in rows)]
     lines += _section("allocated by", [full_text(frame) for frame in details.frames])

@@ -8,6 +8,8 @@ from typing import Any
 from snapviewer import Device, Snapshot
 from snapviewer.text.units import count_of, format_bytes
 
+_USUAL_MAX_ENTRIES = (10_000, 100_000, 1_000_000)
+
 
 def to_json(snapshot: Snapshot, file: str) -> dict[str, Any]:
     """Return the document that `info --json` prints."""
@@ -33,6 +35,7 @@ def _device(device: Device) -> dict[str, Any]:
         "no_stack_bytes": _peak_bytes_without_stack(device),
         "oom_events": device.oom_events,
         "oom_at": list(device.oom_at),
+        "is_probably_cut_off": dropped_note(device) is not None,
         "reconciles": device.reconciles,
         "warnings": list(device.warnings),
     }
@@ -93,8 +96,23 @@ def _device_lines(device: Device) -> list[str]:
         lines.append(f"  out of memory at event {shown}{more}")
     if device.reconciles and events:
         lines.append(f"  {trace_check(device)}")
-    lines += [f"  note: {readable_note(warning)}" for warning in device.warnings]
+    notes = [*device.warnings, *filter(None, [dropped_note(device)])]
+    lines += [f"  note: {readable_note(note)}" for note in notes]
     return lines
+
+
+def dropped_note(device: Device) -> str | None:
+    """Return a note if older events were probably dropped.
+
+    Files do not contain the length of the recorder's ring buffer. A trace that is exactly as long
+    as people set it, and that begins with memory in use, was probably cut off by it.
+    """
+    events = int(device.events)
+    if events not in _USUAL_MAX_ENTRIES or not device.initial_bytes:
+        return None
+    return (
+        f"the trace has exactly {events:,} events: older ones were probably dropped (max_entries)"
+    )
 
 
 def _peak_bytes_without_stack(device: Device) -> int:
