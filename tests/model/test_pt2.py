@@ -366,22 +366,26 @@ class TestBadFiles:
             read_pt2(path)
 
     @pytest.mark.parametrize("packed", [False, True])
-    def test_a_description_that_is_too_long_is_refused(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packed: bool
+    @pytest.mark.parametrize(
+        ("limit", "made", "complaint"),
+        [
+            ("MAX_BYTES", b" " * 10_000, "at most 1000 are read"),
+            ("MAX_VALUES", {"a": [{}] * 600}, "more than 1,000 values"),
+        ],
+    )
+    def test_a_description_that_is_too_large_is_refused(
+        self,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        limit: str,
+        made: Any,
+        complaint: str,
+        packed: bool,
     ) -> None:
-        monkeypatch.setattr(archive, "MAX_BYTES", 1000)
-        path = write(tmp_path / "m.pt2", b" " * 10_000, packed=packed)
+        monkeypatch.setattr(archive, limit, 1000)
+        path = write(tmp_path / "m.pt2", made, packed=packed)
 
-        with pytest.raises(snapviewer.SnapshotError, match="at most 1000 are read"):
-            read_pt2(path)
-
-    def test_a_description_of_nothing_but_values_is_refused(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(archive, "MAX_VALUES", 1000)
-        path = write(tmp_path / "m.pt2", {"a": [{}] * 600})
-
-        with pytest.raises(snapviewer.SnapshotError, match="more than 1,000 values"):
+        with pytest.raises(snapviewer.SnapshotError, match=complaint):
             read_pt2(path)
 
     def test_more_operations_than_any_model_has_are_left_out(

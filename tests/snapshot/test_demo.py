@@ -6,6 +6,7 @@ import io
 import pickle
 import pickletools
 from collections import Counter
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
@@ -188,6 +189,12 @@ def pages_of(low: int, high: int) -> range:
     return range(low >> 21, -(-high >> 21))
 
 
+def _devices(snap: dict[str, Any]) -> Iterator[tuple[list[Any], list[Any]]]:
+    """Yield the segments and the trace of each device."""
+    for device, trace in enumerate(snap["device_traces"]):
+        yield [s for s in snap["segments"] if s["device"] == device], trace
+
+
 @slow
 @given(small_options)
 def test_trace_and_segments_tell_the_same_story(options: DemoOptions) -> None:
@@ -195,8 +202,7 @@ def test_trace_and_segments_tell_the_same_story(options: DemoOptions) -> None:
 
     check_structure(snap["segments"])
     assert len(snap["device_traces"]) == options.devices
-    for device, trace in enumerate(snap["device_traces"]):
-        segments = [s for s in snap["segments"] if s["device"] == device]
+    for segments, trace in _devices(snap):
         assert len(trace) == options.events
         assert [s["address"] for s in segments] == sorted(s["address"] for s in segments)
         Replay(segments, trace).check()
@@ -207,8 +213,7 @@ def test_trace_and_segments_tell_the_same_story(options: DemoOptions) -> None:
 def test_live_blocks_never_overlap(options: DemoOptions) -> None:
     snap = snapshot(options)
 
-    for device, trace in enumerate(snap["device_traces"]):
-        segments = [s for s in snap["segments"] if s["device"] == device]
+    for segments, trace in _devices(snap):
         Replay(segments, trace).check_no_overlap()
 
 

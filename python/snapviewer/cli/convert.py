@@ -9,19 +9,14 @@ from snapviewer import _core
 from snapviewer.text.progress import progress_bar
 
 from .errors import UsageError
-from .options import add_device, add_json, add_output, add_verbosity
+from .options import add_device, add_file, add_json, add_output, add_verbosity
 from .outputs import print_json, refuse_existing, tell_written, written
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.add_argument(
-        "file",
-        type=Path,
-        nargs="?",
-        metavar="FILE",
-        help="a snapshot: pickle, JSON, gzip of these, or a memory_viz page",
-    )
+    about = "a snapshot: pickle, JSON, gzip of these, or a memory_viz page"
+    add_file(parser, about, is_optional=True)
     parser.add_argument("-i", "--input", type=Path, metavar="FILE", help="the same as FILE")
     add_output(parser, "a zip if the name ends in .zip, otherwise a directory", is_required=True)
     add_device(parser, "convert this device only")

@@ -8,16 +8,14 @@ from snapviewer import _core
 from snapviewer.report.snapshot import info as info_report
 from snapviewer.text.progress import progress_bar
 
-from .options import add_file, add_json, add_output, add_verbosity
+from .options import add_file, add_results
 from .outputs import FORMATS, answer, check_outputs
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     add_file(parser)
-    add_json(parser)
-    add_output(parser, "write the summary: .txt or .json")
-    add_verbosity(parser)
+    add_results(parser, "write the summary")
     parser.set_defaults(run=_info)
 
 

@@ -25,9 +25,12 @@ THEMES = ("light", "dark")
 _EVENTS = ("peak", "oom", "end")
 
 
-def add_file(parser: argparse.ArgumentParser, about: str = SNAPSHOT) -> None:
+def add_file(
+    parser: argparse.ArgumentParser, about: str = SNAPSHOT, *, is_optional: bool = False
+) -> None:
     """Add the file that the command reads."""
-    parser.add_argument("file", type=Path, metavar="FILE", help=about)
+    nargs = "?" if is_optional else None
+    parser.add_argument("file", type=Path, nargs=nargs, metavar="FILE", help=about)
 
 
 def add_output(
@@ -52,6 +55,13 @@ def add_output(
     )
     if has_force:
         parser.add_argument("--force", action="store_true", help="replace outputs that exist")
+
+
+def add_results(parser: argparse.ArgumentParser, about: str) -> None:
+    """Add `--json`, `-o` for text or JSON, and the options of verbosity."""
+    add_json(parser)
+    add_output(parser, f"{about}: .txt or .json")
+    add_verbosity(parser)
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -18,11 +18,9 @@ from .errors import CommandError, UsageError
 from .options import (
     add_compare,
     add_depth,
-    add_json,
-    add_output,
+    add_results,
     add_sort,
     add_top,
-    add_verbosity,
     positive,
 )
 from .outputs import FORMATS, answer, check_outputs, output_width
@@ -49,9 +47,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     add_compare(parser, "--diff")
     parser.add_argument("--jobs", type=positive, metavar="N", help="files to read at a time")
-    add_json(parser)
-    add_output(parser, "write the list: .txt or .json")
-    add_verbosity(parser)
+    add_results(parser, "write the list")
     parser.set_defaults(run=_pth)
 
 

@@ -11,7 +11,7 @@ from snapviewer.report.snapshot import query as query_report
 from snapviewer.snapshot.schema import described_tables
 from snapviewer.text.progress import progress_bar
 
-from .options import add_file, add_json, add_output, add_verbosity, positive, seconds
+from .options import add_file, add_results, positive, seconds
 from .outputs import FORMATS, answer, check_outputs
 
 _EXAMPLE = (
@@ -40,9 +40,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="time limit (default: %(default)g)",
     )
-    add_json(parser)
-    add_output(parser, "write the rows: .txt or .json")
-    add_verbosity(parser)
+    add_results(parser, "write the rows")
     parser.set_defaults(run=_query)
 
 

@@ -17,10 +17,8 @@ from .options import (
     add_event,
     add_file,
     add_filter,
-    add_json,
-    add_output,
+    add_results,
     add_top,
-    add_verbosity,
     picked_device,
     picked_event,
 )
@@ -34,9 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_event(parser)
     add_filter(parser)
     add_top(parser, "lines to list (default: %(default)s)", default=15)
-    add_json(parser)
-    add_output(parser, "write the report: .txt or .json")
-    add_verbosity(parser)
+    add_results(parser, "write the report")
     parser.set_defaults(run=_report)
 
 
