@@ -86,7 +86,7 @@ pub enum Error {
         reason: Cow<'static, str>,
     },
 
-    /// Somebody asked to stop.
+    /// The caller asked to stop.
     #[error("cancelled")]
     Cancelled,
 

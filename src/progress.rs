@@ -1,4 +1,4 @@
-//! Reports the progress of long work, and cancels it.
+//! Progress reports and cancellation of long work.
 
 use crate::error::{Error, Result};
 
@@ -24,7 +24,7 @@ impl<'a> Progress<'a> {
         Self { report: Some(report), from: 0.0, to: 1.0 }
     }
 
-    /// Reports to nobody and is never cancelled.
+    /// Reports nothing and is never cancelled.
     #[must_use]
     pub fn none() -> Self {
         Self { report: None, from: 0.0, to: 1.0 }

@@ -84,7 +84,7 @@ impl Source {
         matches!(self.bytes, Bytes::Mapped(_))
     }
 
-    /// Maps the file's pages before somebody needs them: to be called on another thread than the one
+    /// Maps the file's pages before they are needed: to be called on another thread than the one
     /// that reads. (Saves the reader 5 to 10 % of its time.)
     pub fn touch(&self) {
         const WINDOW: usize = 4 << 20;

@@ -1,4 +1,4 @@
-//! How a tensor lies in its storage: a shape, a stride for each dimension, and an offset.
+//! The layout of a tensor in its storage: a shape, a stride for each dimension, and an offset.
 //!
 //! The numbers come from files, so every sum is checked: a layout that leaves 64 bits, or that has a
 //! negative stride (torch has none), has no span and no pattern.
@@ -208,7 +208,7 @@ impl Iterator for Runs<'_> {
     }
 }
 
-/// How many elements lie between the first and the last of some dimensions, both included.
+/// How many elements are between the first and the last of some dimensions, both included.
 fn extent(dims: &[Dim]) -> u64 {
     dims.iter().map(|dim| (dim.size - 1) * dim.stride).sum::<u64>() + 1
 }

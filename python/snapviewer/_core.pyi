@@ -1026,7 +1026,7 @@ class Checkpoint:
         """Compare `tensors[index]` with a tensor of another checkpoint, element by element.
 
         Raises:
-            SnapshotError: They have not the same type and shape, or nothing to compare.
+            SnapshotError: They differ in type or shape, or nothing to compare.
             CancelledError: `cancel` was set.
         """
 

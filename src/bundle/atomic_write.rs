@@ -192,7 +192,7 @@ pub(super) fn check_replaceable(output: &Path, is_zip: bool) -> Result<()> {
         return Ok(());
     }
     let reason = match (is_zip, metadata.is_dir()) {
-        (true, _) => "the output is no file, so a zip does not replace it",
+        (true, _) => "the output is not a file, so a zip cannot replace it",
         (false, false) => "the output is a file; to replace it, give it a name that ends in .zip",
         (false, true) => {
             let entries = fs::read_dir(output).map_err(|error| Error::io(output, error))?;
@@ -202,7 +202,7 @@ pub(super) fn check_replaceable(output: &Path, is_zip: bool) -> Result<()> {
             if names.iter().all(|name| name == DOCUMENT || name == ELEMENTS) {
                 return Ok(());
             }
-            "the output is a directory that contains other files; choose another name"
+            "the output is a directory with other files; choose another name"
         }
     };
     Err(Error::bundle(reason).in_file(output))

@@ -38,7 +38,7 @@ struct Document<'a> {
     devices: Vec<Device<'a>>,
 }
 
-/// Enough to say why a file is not one of ours.
+/// Enough to explain why a file is not a bundle of this version.
 #[derive(Deserialize)]
 struct Header<'a> {
     #[serde(borrow)]
@@ -224,15 +224,15 @@ fn why_not(bytes: &[u8], error: &serde_json::Error) -> Error {
             damaged(&format!("{error}"))
         }
         Ok(header) => wrong(&header.format, header.version),
-        Err(_) => {
-            Error::bundle("not a snapviewer bundle: its allocations.json is damaged or not ours")
-        }
+        Err(_) => Error::bundle(
+            "not a snapviewer bundle: its allocations.json is damaged or of another program",
+        ),
     }
 }
 
 fn wrong(format: &str, version: u64) -> Error {
     if format != FORMAT {
-        return Error::bundle("not a snapviewer bundle: its allocations.json says another format");
+        return Error::bundle("not a snapviewer bundle: its allocations.json has another format");
     }
     Error::bundle(if version > FORMAT_VERSION {
         format!(

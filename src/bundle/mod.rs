@@ -1,13 +1,13 @@
 //! A converted snapshot: `allocations.json` and `elements.db`, in a directory or a zip.
 //!
-//! The first is what drawing needs ([`document`]), the second is for questions ([`crate::store`]).
+//! The first is what drawing needs ([`document`]), the second answers queries ([`crate::store`]).
 //! Unpacking a zip gives the directory.
 //!
 //! # Cost
 //!
 //! At 1M events: written in 0.15 s on two cores, opened in 30 ms, 15 bytes an event, of which 11 are
 //! rows of allocations. The database is stored in the zip as it is: deflated it would take a third
-//! of the room, and 30 to 80 ms before the first question is answered.
+//! of the room, and 30 to 80 ms before the first query is answered.
 
 mod atomic_write;
 mod document;
@@ -30,13 +30,13 @@ use atomic_write::AtomicWrite;
 
 /// The file that drawing needs.
 pub const DOCUMENT: &str = "allocations.json";
-/// The file that questions need.
+/// The file that queries need.
 pub const ELEMENTS: &str = "elements.db";
 
 /// The name of the zip until it is renamed.
 const ARCHIVE: &str = "bundle.zip";
 
-/// Bundles that somebody packed again get 2 to 5 times smaller. More than this is a bomb.
+/// Bundles that were zipped again are 2 to 5 times smaller. More than this is a bomb.
 const MAX_RATIO: u64 = 32;
 
 /// An open bundle.
@@ -81,7 +81,7 @@ pub fn write(
         return Err(Error::Exists { path: output.to_owned() });
     }
     atomic_write::check_replaceable(output, is_zip)?;
-    // What a link points to is what people mean to replace.
+    // Replace the target of a link, not the link.
     let is_link = there.is_ok_and(|there| there.is_symlink());
     let target = if is_link { fs::canonicalize(output).ok() } else { None };
     let output = target.as_deref().unwrap_or(output);
@@ -180,7 +180,7 @@ pub fn open(path: &Path, progress: &Progress<'_>) -> Result<Bundle> {
 }
 
 impl Bundle {
-    /// Opens the database for questions.
+    /// Opens the database for queries.
     pub fn store(&self) -> Result<Store> {
         if !self.is_zip {
             return Store::open(&self.path.join(ELEMENTS));

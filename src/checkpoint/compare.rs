@@ -20,7 +20,7 @@ impl Checkpoint {
     ) -> Result<Difference> {
         let (one, two) = (&self.tensors[tensor], &other.tensors[other_tensor]);
         if one.dtype != two.dtype || one.shape != two.shape {
-            let reason = format!("{} and {} have not the same type and shape", one.name, two.name);
+            let reason = format!("{} and {} differ in type or shape", one.name, two.name);
             return Err(Error::argument(reason));
         }
         let is_made_of_several =

@@ -113,7 +113,7 @@ impl Rebuilder<'_, '_> {
         let (module, name) = self.values.as_global(function)?;
         let args = self.values.as_items(inner)?;
         if name.starts_with("_rebuild_from_type") {
-            return None; // No writer nests it in itself, and each level would cost one of ours.
+            return None; // No writer nests it in itself, and each level would cost a level of our stack.
         }
         let mut found = self.rebuilt(module, name, args, call, depth + 1)?;
         let own = self.values.class(class);

@@ -1,4 +1,4 @@
-//! Values in words: the name of a type, a label, and how much memory Python would need.
+//! Descriptions of values: the name of a type, a label, and how much memory Python would need.
 
 use hashbrown::{HashMap, HashSet};
 
@@ -112,7 +112,7 @@ fn is_collection(values: &Values, value: Value) -> bool {
     matches!(global, Some(("collections", _) | ("builtins" | "__builtin__", "set" | "frozenset")))
 }
 
-/// What people are shown of a value.
+/// The parts of a value that are shown.
 #[must_use]
 pub fn shown(values: &Values, value: Value) -> Parts<'_> {
     values.parts(value).shown(values, is_collection(values, value))
@@ -155,7 +155,7 @@ pub fn own_bytes(values: &Values, value: Value) -> u64 {
     Measure { values, texts: HashMap::new() }.own(value)
 }
 
-/// Measures how large values are. Each text is read once, however many values are made of it.
+/// Measures values. Each text is read once, however many values are made of it.
 struct Measure<'v> {
     values: &'v Values,
     /// How many characters each text has, and the last of them in the order of Unicode.

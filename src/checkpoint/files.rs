@@ -30,7 +30,7 @@ enum Content {
     OnDisk {
         file: File,
         bytes: u64,
-        /// Made when somebody asks for it.
+        /// Made on demand.
         map: OnceLock<memmap2::Mmap>,
     },
     Owned(Vec<u8>),
@@ -43,7 +43,7 @@ impl CheckpointFile {
     /// Opens and maps a file.
     pub fn open(path: &Path) -> Result<Self> {
         let metadata = std::fs::metadata(path).map_err(|error| Error::io(path, error))?;
-        // Opening a pipe would wait for somebody to write into it.
+        // Opening a pipe would wait for a writer.
         if !metadata.is_file() && !metadata.is_dir() {
             let odd = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
             return Err(Error::io(path, odd));

@@ -208,7 +208,7 @@ impl Imports {
         }
     }
 
-    /// Flags a part of a file that cannot be looked into: it may name anything.
+    /// Flags a part of a file that cannot be scanned: it may name anything.
     pub fn add_unknown(&mut self, part: &str) {
         insert(&mut self.flagged, format!("unknown, in {part}"));
     }

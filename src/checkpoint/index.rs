@@ -1,7 +1,7 @@
 //! The index of a checkpoint in several files: `model.safetensors.index.json`, `pytorch_model.bin.index.json`.
 //!
-//! It names the file of each tensor. It is untrusted and must not make us open files elsewhere, so it
-//! may only name files in its own directory.
+//! It names the file of each tensor. An untrusted index must not make us open files elsewhere, so it
+//! may only name files that are beside it.
 //!
 //! # Cost
 //!

@@ -43,13 +43,13 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for PairsVisitor<T> {
     }
 }
 
-/// Untrusted text for an error message, cut to one line.
+/// Untrusted text for a message: one line, shortened.
 pub(super) fn shortened(text: &str) -> String {
-    const MOST: usize = 200;
+    const MAX: usize = 200;
     let clean = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter });
-    match text.chars().nth(MOST) {
+    match text.chars().nth(MAX) {
         None => clean.collect(),
-        Some(_) => clean.take(MOST).chain(['…']).collect(),
+        Some(_) => clean.take(MAX).chain(['…']).collect(),
     }
 }
 
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_strangers_words_are_one_short_line() {
+    fn untrusted_text_is_one_short_line() {
         assert_eq!(shortened("a\nb"), "a b");
         assert_eq!(shortened(&"é".repeat(1000)), "é".repeat(200) + "…");
     }

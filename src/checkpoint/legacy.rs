@@ -47,7 +47,7 @@ pub(super) fn read(bytes: &[u8], file: u32, progress: &Progress<'_>) -> Result<C
         let key = key_text(&keys, key);
         let Some((index, dtype)) = key.as_deref().and_then(|key| table.get(key)) else {
             let key = key.map_or_else(|| "?".to_owned(), |key| shortened(&key));
-            let reason = format!("it has a storage {key} of which no tensor tells the type");
+            let reason = format!("no tensor has the type of its storage {key}");
             return Err(Error::checkpoint(reason, stream.at as u64));
         };
         let dtype = dtype.unwrap_or(DType::UInt8);
@@ -97,7 +97,7 @@ pub(super) struct Stream<'a> {
     pub at: usize,
     pub file: u32,
     pub stretches: Vec<Stretch>,
-    /// What the pickles so far name: loading a file runs even those that only contain a number.
+    /// What the pickles so far name: loading a file runs even those that only hold a number.
     pub imports: Imports,
 }
 

@@ -64,7 +64,7 @@ pub struct Storage {
     pub packed_bytes: u64,
     /// How many bytes it is when unpacked.
     pub bytes: u64,
-    /// Whether it is packed (a checkpoint that somebody zipped again).
+    /// Whether it is packed (a checkpoint that was zipped again).
     pub is_deflated: bool,
     /// Whether its numbers have their high byte first.
     pub is_big_endian: bool,
@@ -123,7 +123,7 @@ pub struct Tensor {
     pub shape: Vec<u64>,
     /// Where it was when it was saved.
     pub device: String,
-    /// Whether it wants gradients.
+    /// Whether it requires gradients.
     pub requires_grad: bool,
     /// Its elements: one view, or several for a kind that is made of several, or none.
     pub views: Vec<View>,
@@ -131,13 +131,13 @@ pub struct Tensor {
     pub logical_bytes: u64,
     /// The class that the file names, if it is not torch's own.
     pub class: Option<String>,
-    /// How whole numbers stand for others.
+    /// How integers map to values.
     pub quantized: Option<Quantized>,
     /// Where the numbers of an array are that is part of the pickle.
     pub in_pickle: Option<InPickle>,
 }
 
-/// How the whole numbers of a quantized tensor stand for others.
+/// How the integers of a quantized tensor map to values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Quantized {
     /// All in the same way.

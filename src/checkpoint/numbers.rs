@@ -1,4 +1,4 @@
-//! The numbers of a tensor: where they are, for whoever measures or compares them.
+//! Where the numbers of a tensor are, for measuring and comparing them.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -230,7 +230,7 @@ const BLOCK: u64 = 1 << 18;
 /// How many blocks are kept: threads read a little apart from each other.
 const KEPT: usize = 64;
 
-/// A storage that is packed, unpacked as it is read. Reading on from where somebody was costs nothing
+/// A storage that is packed, unpacked as it is read. Reading on from the last position costs nothing
 /// extra; going back by more than 16 MiB starts again from the beginning.
 struct Inflating<'a> {
     file: &'a CheckpointFile,

@@ -1,4 +1,4 @@
-//! Opens a checkpoint of any kind and settles its accounts.
+//! Opens a checkpoint of any kind and adds up its bytes.
 
 use std::ops::Range;
 use std::path::Path;
@@ -24,7 +24,7 @@ use crate::progress::Progress;
 const MAX_GUESSED: u64 = 1 << 20;
 /// How many warnings are kept.
 const MAX_WARNINGS: usize = 100;
-/// How many runs are walked to find what one tensor reaches: milliseconds, since somebody may ask for
+/// How many runs are walked to find what one tensor reaches: milliseconds, since a caller may ask for
 /// every one. Only a tensor that is made of several in one storage is walked at all.
 const BUDGET_OF_ONE: u64 = 1 << 18;
 
@@ -49,9 +49,9 @@ pub struct Checkpoint {
     pub imports: Imports,
     /// The bytes of the files, by what they are for.
     pub ledger: Ledger,
-    /// What is odd about it, in sentences.
+    /// Warnings, in sentences.
     pub warnings: Vec<String>,
-    /// What the file says about itself.
+    /// The metadata of the file.
     pub metadata: Vec<(String, String)>,
     /// The members of an archive in their order, by their names in its folder.
     pub members: Vec<Member>,
@@ -190,7 +190,7 @@ fn read(file: &CheckpointFile, number: u32, progress: &Progress<'_>) -> Result<C
             Err(Error::checkpoint("it is a web page, not a checkpoint", 0))
         }
         _ => {
-            let reason = "it is no checkpoint: neither an archive, a pickle nor a tar of torch's, nor \
+            let reason = "it is not a checkpoint: neither an archive, a pickle nor a tar of torch, nor \
                 safetensors";
             // The oldest pickles can only be recognised by what they name.
             let named = values::names(&file.part(0, file.len().min(MAX_GUESSED))?);

@@ -102,7 +102,7 @@ impl<'a> Parts<'a> {
         parts
     }
 
-    /// What people are shown: of a collection, what is in it but not what else it knows (a state dict has
+    /// What is shown: of a collection, its items but not its attributes (a state dict has
     /// `_metadata`); of a module, its parameters, buffers and modules by their names.
     #[must_use]
     pub fn shown(mut self, values: &'a Values, is_collection: bool) -> Self {

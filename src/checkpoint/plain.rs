@@ -40,7 +40,7 @@ impl Checkpoint {
             Value::Bool(value) => Plain::Bool(value),
             Value::Int(number) => Plain::Int(number),
             Value::Uint(number) => Plain::Uint(number),
-            Value::Huge => return Err(Error::argument("an integer of more than 512 bits")),
+            Value::Huge => return Err(Error::argument("the integer has more than 512 bits")),
             Value::Float(number) => Plain::Float(number),
             Value::Text(id) => Plain::Text(tree.values.text_of(id)),
             Value::Object(_) => {
@@ -56,7 +56,8 @@ impl Checkpoint {
                     _ => None,
                 };
                 let kind = || type_name(&tree.values, value);
-                found.ok_or_else(|| Error::argument(format!("a {} is no plain value", kind())))?
+                found
+                    .ok_or_else(|| Error::argument(format!("a {} is not a plain value", kind())))?
             }
         })
     }

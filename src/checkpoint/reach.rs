@@ -12,7 +12,7 @@
 //!
 //! # Cost
 //!
-//! `O(views × log views)`, and for views that lie in each other without a common period `O(runs × log
+//! `O(views × log views)`, and for interleaved views without a common period `O(runs × log
 //! views)`, which the caller's budget bounds. Memory: a few hundred bytes a view.
 
 use std::cmp::Reverse;
@@ -236,7 +236,7 @@ impl Counter<'_> {
     fn count(&mut self, patterns: Vec<Pattern>) -> u64 {
         let (rows, mut rest): (Vec<_>, Vec<_>) = patterns.into_iter().partition(Pattern::is_dense);
         let rows = merged(rows);
-        // What lies in a row adds nothing to it.
+        // What is inside a row adds nothing to it.
         rest.retain(|pattern| {
             let span = pattern.span();
             let before = rows.partition_point(|row| row.offset <= span.start);
@@ -260,7 +260,7 @@ impl Counter<'_> {
         total + self.group(&group)
     }
 
-    /// Counts patterns that lie in each other, sorted by their first byte.
+    /// Counts interleaved patterns, sorted by their first byte.
     fn group(&mut self, patterns: &[Pattern]) -> u64 {
         let ends_within = patterns.iter().all(|pattern| pattern.span().end <= self.end);
         match patterns {

@@ -48,7 +48,7 @@ impl<'a> Scan<'a> {
         Self { left: MAX_SCANNED, imports, warnings, is_script }
     }
 
-    /// Looks into all members but those that were read; `seen` is called with their indexes and names
+    /// Looks into all members but those that were read; `seen` gets their indexes and their names
     /// in the archive's folder.
     pub fn archive(&mut self, zip: &TorchZip<'_>, seen: impl Fn(usize, &str) -> Seen) {
         for (index, member) in zip.archive.members().iter().enumerate() {
@@ -120,7 +120,7 @@ impl<'a> Scan<'a> {
     fn cannot(&mut self, member: &Member, why: &str) {
         let name = shortened(&member.name);
         self.imports.add_unknown(&name);
-        self.warn(format!("{name} cannot be looked into: {why}"));
+        self.warn(format!("{name} cannot be scanned: {why}"));
     }
 
     fn warn(&mut self, warning: String) {
@@ -142,8 +142,8 @@ pub(super) fn is_pickle_name(name: &str) -> bool {
 /// Whether this may be the name of a module or of something in one; bytes that look like a pickle by
 /// chance have others.
 fn is_plausible(name: &str) -> bool {
-    const MOST: usize = 1000;
-    (1..=MOST).contains(&name.len())
+    const MAX: usize = 1000;
+    (1..=MAX).contains(&name.len())
         && name
             .chars()
             .all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '.' | '<' | '>'))

@@ -208,7 +208,7 @@ impl<'a> Archive<'a> {
     }
 }
 
-/// Whether a record about the next member says only who wrote it and when, as Python's do: it could
+/// Whether a record about the next member has only its owner and time, as Python's do: it could
 /// also give another name and another length.
 fn is_harmless(mut record: &[u8]) -> bool {
     const HARMLESS: [&[u8]; 8] =

@@ -12,7 +12,7 @@ use crate::dtype::DType;
 use crate::pickle::Value;
 use crate::strided::Strided;
 
-/// How deep calls may stand in each other's arguments: a parameter of a subclass of a sparse tensor is
+/// How deep calls may be nested in arguments: a parameter of a subclass of a sparse tensor is
 /// four deep.
 pub(super) const MAX_DEPTH: usize = 8;
 /// How many values are looked at for one tensor, and for all: references to references multiply.
@@ -42,7 +42,7 @@ pub trait Storages {
     fn tensor(&self, _id: i64) -> Option<Tensor> {
         None
     }
-    /// Something about the file that people should know.
+    /// A warning about the file.
     fn warn(&mut self, warning: String);
 }
 
@@ -74,7 +74,7 @@ impl<'v, 's> Rebuilder<'v, 's> {
     pub fn tensor(&mut self, value: Value) -> Option<Rebuilt> {
         self.looks_before += std::mem::take(&mut self.looks);
         if self.looks_before > MAX_ALL_LOOKS {
-            self.storages.warn("it has more tensors in tensors than are looked at".to_owned());
+            self.storages.warn("its tensors are nested in more tensors than are read".to_owned());
             return None;
         }
         self.at_depth(value, 0)
@@ -86,7 +86,7 @@ impl<'v, 's> Rebuilder<'v, 's> {
         self.values
     }
 
-    /// The storages, for whoever walks along.
+    /// The storages.
     pub fn storages(&mut self) -> &mut dyn Storages {
         self.storages
     }

@@ -64,7 +64,7 @@ impl<'f> TorchZip<'f> {
         Some(&self.archive.members()[index])
     }
 
-    /// What a small member says.
+    /// The text of a small member.
     pub fn text(&self, name: &str) -> Option<String> {
         let head = self.archive.head(self.member(name)?, 64).ok()?;
         Some(String::from_utf8_lossy(&head).trim().to_owned())

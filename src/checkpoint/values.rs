@@ -57,10 +57,10 @@ pub struct Then {
     pub entries: Vec<Value>,
 }
 
-/// A bytes object: where its opcode stands, how long it is, how it begins.
+/// A bytes object: where its opcode is, how long it is, how it begins.
 #[derive(Debug, Clone, Copy)]
 pub struct BytesAt {
-    /// Where its opcode stands in the pickle.
+    /// Where its opcode is in the pickle.
     pub at: usize,
     /// How many bytes it has.
     pub len: usize,
@@ -348,7 +348,7 @@ impl Builder for Values {
     }
 
     fn integer(&mut self, bytes: &[u8], at: usize) -> Result<Value> {
-        // Longer ones are nobody's; their digits would fill pages.
+        // Longer ones are not real; their digits would fill pages.
         if bytes.len() > 64 {
             return Ok(Value::Huge);
         }
@@ -382,7 +382,12 @@ impl Builder for Values {
                 self.lists[list.id as usize].extend_from_slice(items);
             }
             kind::CALL => self.then(list.id, at)?.items.extend_from_slice(items),
-            _ => return Err(Error::malformed("items are added to something that is no list", at)),
+            _ => {
+                return Err(Error::malformed(
+                    "items are added to something that is not a list",
+                    at,
+                ));
+            }
         }
         Ok(())
     }
@@ -392,7 +397,7 @@ impl Builder for Values {
         match dict.kind {
             kind::DICT => self.dicts[dict.id as usize].extend_from_slice(items),
             kind::CALL => self.then(dict.id, at)?.entries.extend_from_slice(items),
-            _ => return Err(Error::malformed("keys are set on something that is no dict", at)),
+            _ => return Err(Error::malformed("keys are set on something that is not a dict", at)),
         }
         Ok(())
     }

@@ -96,7 +96,7 @@ fn life(of: &Of<'_>, index: usize) -> Span {
     (from, if to == of.events { i64::MAX } else { to - 1 })
 }
 
-/// How long it is alive within the recording.
+/// How long it is alive, as far as recorded.
 fn life_us(of: &Of<'_>, index: usize) -> u64 {
     let last = of.clock.len() - 1;
     let at = |event: i64| of.clock[usize::try_from(event).unwrap_or(0).min(last)];
@@ -133,8 +133,8 @@ impl Comparison {
             if let Some(range) = range(key, operator, value) {
                 if range.0 > range.1 {
                     return Err(Error::filter(format!(
-                        "the range in {} has nothing in it: it goes from its first number up to, \
-                         but without, its second",
+                        "the range in {} is empty: it includes its first number and excludes its \
+                         second",
                         shortened(term)
                     )));
                 }
@@ -378,7 +378,7 @@ mod tests {
             assert!(told(term).contains("write for example stream=7"), "{term}");
         }
         for term in ["size=5..5", "size=6..5", "event=0..-1"] {
-            assert!(told(term).contains("has nothing in it"), "{term}");
+            assert!(told(term).contains("is empty"), "{term}");
         }
     }
 

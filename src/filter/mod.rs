@@ -1,4 +1,4 @@
-//! The filter that a person types, such as `attention|mlp size>=1MiB lifetime<100`.
+//! The filter that a user types, such as `attention|mlp size>=1MiB lifetime<100`.
 //!
 //! Terms are separated by spaces, and all must hold. A term `key op value` compares a number
 //! ([`keys`] has the table); any other is a regular expression that some frame of the allocation's
@@ -30,11 +30,11 @@ use crate::snapshot::stack_text::StackTexts;
 use keys::{Comparison, Of};
 use terms::{Term, shortened};
 
-/// Nobody types more, and compiling takes many times the memory of the text.
+/// Longer texts are no filters, and compiling takes many times the memory of the text.
 const MAX_CHARACTERS: usize = 4096;
 const MAX_TERMS: usize = 64;
 
-/// What a person typed, understood.
+/// A parsed filter.
 #[derive(Debug, Clone)]
 pub struct Filter {
     comparisons: Vec<Comparison>,
@@ -49,7 +49,7 @@ struct Expression {
 }
 
 impl Filter {
-    /// Reads what a person typed.
+    /// Parses what a user typed.
     pub fn parse(text: &str) -> Result<Self> {
         let terms = terms::split(text)?;
         keys::check_spaces(&terms)?;

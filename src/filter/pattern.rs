@@ -1,4 +1,4 @@
-//! A regular expression that a person types: linear in what it searches, and limited in size.
+//! A regular expression that a user types: linear in what it searches, and limited in size.
 
 use regex::{Regex, RegexBuilder};
 

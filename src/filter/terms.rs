@@ -59,7 +59,7 @@ fn next(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Result<Term> {
         return Err(Error::filter(reason));
     }
     if term.text.is_empty() && !term.is_quoted {
-        return Err(Error::filter("a ! stands alone; write it right before a term, as in !conv"));
+        return Err(Error::filter("a ! without a term; write it right before one, as in !conv"));
     }
     Ok(term)
 }

@@ -15,7 +15,7 @@ pub const CATEGORIES: [&str; 8] = [
     "unknown",
 ];
 
-/// The category that each of the events' extras names; empty if none does.
+/// The category of each of the events' extras; empty if none has one.
 pub(super) fn told(snapshot: &Snapshot) -> Vec<u8> {
     let extras = snapshot.events.extras_table.items();
     if extras.iter().all(|extras| extras.category == 0) {

@@ -1,9 +1,9 @@
 //! Every allocation's life: from which event to which, by whom, and whether the file agrees.
 //!
 //! A trace lists calls, not lives. Per device, in list order: an `alloc` opens an address and a
-//! `free_completed` closes it; a free of an address that is not open implies an allocation older
+//! `free_completed` closes it; a free of an address that is not open shows an allocation older
 //! than the recording; and what the segments hold at the end, but no event mentions, was there all
-//! the time. `docs/internals/lifetimes.md` lists the rules.
+//! the time. (docs/internals/lifetimes.md has the rules one by one.)
 //!
 //! Allocations are numbered in stacking order: those that were there all the time, then other older
 //! ones in reverse order of their free, then by allocation.
@@ -46,7 +46,7 @@ pub mod flag {
     pub const IMPLICIT_FREE: u8 = 1;
     /// The trace leaves it alive, but the segments do not have it.
     pub const MISSING_BLOCK: u8 = 2;
-    /// No event mentions it, only the segments.
+    /// Not in the trace, only in the segments.
     pub const ONLY_IN_SEGMENTS: u8 = 4;
 }
 
@@ -155,7 +155,7 @@ impl Allocations {
         }
     }
 
-    /// The first event that mentions one: its allocation, or, if it is older, the start of its free.
+    /// The event that shows one: the one that made it, or of an older one the first of its free.
     fn told_by(&self, index: usize) -> Option<usize> {
         let (alloc, request) = (self.alloc_event[index], self.free_requested[index]);
         if self.flags[index] & flag::ONLY_IN_SEGMENTS != 0 {
@@ -194,7 +194,7 @@ impl Allocations {
 #[derive(Debug, Default, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub struct Check {
-    /// Whether the file contains the state at its end at all.
+    /// Whether the file has the final state at all.
     pub has_segments: bool,
     /// Requested bytes of the blocks that are active at the end.
     pub expected_final_bytes: u64,
@@ -218,7 +218,7 @@ pub struct Check {
     pub snapshots: u64,
     /// See `snapshots`.
     pub snapshots_below: u64,
-    /// Whether segments were returned that the file does not show being reserved.
+    /// Whether segments were released whose origin is not in the file.
     pub is_reserved_negative: bool,
 }
 
@@ -235,9 +235,7 @@ impl Check {
         let mut all = Vec::new();
         let difference = self.final_bytes.abs_diff(self.expected_final_bytes);
         if !self.has_segments {
-            all.push(
-                "the file has no segments: what is alive at the end cannot be checked".to_owned(),
-            );
+            all.push("the file has no segments: the final state cannot be checked".to_owned());
         } else if difference != 0 {
             let more = self.final_bytes > self.expected_final_bytes;
             let (more, less) = if more { ("trace", "segments") } else { ("segments", "trace") };
@@ -248,7 +246,7 @@ impl Check {
         }
         if self.has_segments && self.peak_bytes > self.reserved_peak_bytes {
             all.push(format!(
-                "at the peak {} bytes are alive, but only {} bytes were ever got from the \
+                "at the peak {} bytes are alive, but only {} bytes were ever reserved from the \
                  device: the file lacks segments",
                 self.peak_bytes, self.reserved_peak_bytes
             ));
@@ -267,10 +265,10 @@ impl Check {
             "allocations end without a free: another one took their address",
         );
         count(self.size_mismatches, "frees give another size than the allocation they end");
-        count(self.snapshots_below, "`snapshot` events tell fewer bytes than are alive then");
+        count(self.snapshots_below, "`snapshot` events report fewer bytes than are alive");
         count(
             u64::from(self.is_reserved_negative),
-            "or more segments were given back that the file does not account for",
+            "or more segments were released that the file does not account for",
         );
         all
     }
@@ -541,7 +539,7 @@ impl Pass {
         self.live = self.live.wrapping_sub(size);
     }
 
-    /// Adds an allocation older than the recording, known from its free.
+    /// Notes an allocation older than the recording, known by its free.
     fn add_older(&mut self, event: &Event) -> u32 {
         self.result.check.unknown_frees += 1;
         self.older.push(&begun(event, BEFORE));
@@ -720,7 +718,7 @@ pub fn peak_of(initial_bytes: u64, highest: Option<(usize, u64)>) -> (i64, u64) 
     }
 }
 
-/// An allocation as the first event that mentions it describes it.
+/// An allocation as its event shows it.
 fn begun(event: &Event, alloc_event: i64) -> Allocation {
     Allocation {
         address: event.address,

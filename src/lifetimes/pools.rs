@@ -1,6 +1,6 @@
 //! The memory pool of every allocation: the default one, or a private one of a CUDA graph or `MemPool`.
 //!
-//! In recent files events name their pool. In older files only the segments do, and those are the state at the
+//! Recent events name their pool. In older files only the segments do, and those are the state at the
 //! end: an address in a segment was of its pool for as long as the segment was there, and is of no
 //! known pool before.
 //!
@@ -18,7 +18,7 @@ use crate::snapshot::{Action, Segment, Snapshot, Trace};
 const DEFAULT: (i64, i64) = (0, 0);
 
 /// How many pools of a device have a number; there is no room for more in the column.
-const MOST: usize = u16::MAX as usize - 1;
+const MAX_POOLS: usize = u16::MAX as usize - 1;
 
 /// The pools of one device.
 pub(super) struct Pools<'a> {
@@ -31,7 +31,7 @@ pub(super) struct Pools<'a> {
 }
 
 impl<'a> Pools<'a> {
-    /// Collects them. `may_be_told`: whether any event of the file may name its pool.
+    /// Collects them. `may_be_told`: whether any event of the file could name its pool.
     pub fn of(snapshot: &'a Snapshot, trace: &'a Trace, may_be_told: bool) -> Self {
         let segments = segments(snapshot, trace);
         let mut sorted: BTreeSet<_> = segments.map(|segment| order(segment.pool)).collect();
@@ -43,7 +43,7 @@ impl<'a> Pools<'a> {
                 told_last = told;
             }
         }
-        let list = sorted.into_iter().map(|(_, pool)| pool).take(MOST).collect();
+        let list = sorted.into_iter().map(|(_, pool)| pool).take(MAX_POOLS).collect();
         Self { snapshot, trace, list, are_told: told_last != 0 }
     }
 
@@ -53,7 +53,7 @@ impl<'a> Pools<'a> {
         found.map_or(0, |place| place as u16 + 1)
     }
 
-    /// Finds the pools of all allocations but those known from segments only, which have theirs.
+    /// Finds the pools of all allocations that are in the trace; the others have theirs.
     pub fn find(&self, allocations: &mut Allocations) {
         if !self.are_told && self.list == [DEFAULT] {
             // There may have been a private pool all of whose segments were released before the end.
@@ -117,7 +117,7 @@ struct Place {
 
 /// Whether a list is one that [`Lifetimes::pools`](super::Lifetimes::pools) could be.
 pub(crate) fn are_pools(pools: &[(i64, i64)]) -> bool {
-    pools.len() <= MOST && pools.is_sorted_by(|&one, &next| order(one) < order(next))
+    pools.len() <= MAX_POOLS && pools.is_sorted_by(|&one, &next| order(one) < order(next))
 }
 
 /// What pools are sorted by.

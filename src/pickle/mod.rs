@@ -63,7 +63,7 @@ pub enum Value {
 
 /// Decides what the parts of a pickle become.
 pub trait Builder {
-    /// A string; `at` is where its opcode stands.
+    /// A string; `at` is where its opcode is.
     fn text(&mut self, text: &str, at: usize) -> Result<u32>;
     /// Bytes.
     fn bytes(&mut self, bytes: &[u8], at: usize) -> Result<Value>;
@@ -99,7 +99,7 @@ pub trait Builder {
     /// use the opcodes of protocols 0 and 1. If not, these are refused.
     const TAKES_OBJECTS: bool = false;
 
-    /// How many values may lie on the stack, and in the memo, whatever the file's length. (It may be
+    /// How many values may be on the stack, and in the memo, whatever the file's length. (It may be
     /// some megabytes of opcodes more.)
     const MAX_VALUES: usize = usize::MAX;
 
@@ -147,7 +147,7 @@ struct Machine<'a, 'b, B> {
     state: State<'a>,
     /// The height of the stack at each open MARK.
     marks: Vec<usize>,
-    /// Where the opcode being run stands.
+    /// Where the opcode being run is.
     op_at: usize,
     /// How many memo numbers a file of this length may use.
     max_memo: usize,
@@ -158,7 +158,7 @@ struct Machine<'a, 'b, B> {
 impl<'a, B: Builder> Machine<'a, '_, B> {
     fn run(mut self, progress: &Progress<'_>) -> Result<(Value, usize)> {
         let total = self.state.input.len();
-        // A list of a million events may lie on the stack at once (PyTorch's C++ pickler writes it
+        // A list of a million events may be on the stack at once (PyTorch's C++ pickler writes it
         // so), but each of them is longer than this.
         let max_stack = (65_536 + total / 16).min(B::MAX_VALUES);
         let mut report_at = 0;
@@ -352,7 +352,7 @@ impl<'a, B: Builder> Machine<'a, '_, B> {
         self.state.stack.push(value);
     }
 
-    /// The lowest height that the stack may be taken down to: what lies under a MARK is out of reach.
+    /// The lowest height that the stack may be taken down to: what is under a MARK is out of reach.
     fn floor(&self) -> usize {
         self.marks.last().copied().unwrap_or(0)
     }
@@ -393,7 +393,7 @@ impl<'a, B: Builder> Machine<'a, '_, B> {
             Value::Object(list) => {
                 self.builder.append(list, &self.state.stack[from..], self.op_at)?;
             }
-            _ => return self.fail("items are added to something that is no list"),
+            _ => return self.fail("items are added to something that is not a list"),
         }
         self.state.stack.truncate(from);
         Ok(())
@@ -402,7 +402,7 @@ impl<'a, B: Builder> Machine<'a, '_, B> {
     fn set(&mut self, from: usize) -> Result<()> {
         match self.container_under(from)? {
             Value::Object(dict) => self.set_items(dict, from)?,
-            _ => return self.fail("keys are set on something that is no dict"),
+            _ => return self.fail("keys are set on something that is not a dict"),
         }
         self.state.stack.truncate(from);
         Ok(())
@@ -551,13 +551,13 @@ impl<'a, B: Builder> Machine<'a, '_, B> {
     fn decimal_line(&mut self) -> Result<u64> {
         let rest = &self.state.input[self.state.at..];
         let Some(end) = rest.iter().take(21).position(|&byte| byte == b'\n') else {
-            return self.fail("a memo number that is none");
+            return self.fail("a malformed memo number");
         };
         let number = std::str::from_utf8(&rest[..end]).ok().and_then(|line| line.parse().ok());
         self.state.at += end + 1;
         match number {
             Some(number) => Ok(number),
-            None => self.fail("a memo number that is none"),
+            None => self.fail("a malformed memo number"),
         }
     }
 }
@@ -569,7 +569,7 @@ fn ends_early(at: usize) -> Error {
 fn refuse(opcode: u8, at: usize) -> Error {
     let reason = match op::refused(opcode) {
         Some(name) => format!("it uses the pickle opcode {name}, which no snapshot needs"),
-        None => format!("{opcode:#04x} is no pickle opcode"),
+        None => format!("{opcode:#04x} is not a pickle opcode"),
     };
     Error::malformed(reason, at)
 }

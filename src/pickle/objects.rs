@@ -150,7 +150,7 @@ impl<'a, B: Builder> Machine<'a, '_, B> {
                 let line = self.line()?;
                 let number =
                     std::str::from_utf8(line).ok().and_then(|line| line.trim().parse().ok());
-                let Some(number) = number else { return self.fail("a float that is none") };
+                let Some(number) = number else { return self.fail("a malformed float") };
                 self.push(Value::Float(number));
             }
             op::STRING => {
@@ -224,7 +224,7 @@ impl<'a, B: Builder> Machine<'a, '_, B> {
         }
         let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
         if unsigned.is_empty() || !unsigned.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(Error::malformed("an integer that is none", self.op_at));
+            return Err(Error::malformed("a malformed integer", self.op_at));
         }
         Ok(Value::Huge)
     }

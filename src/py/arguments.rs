@@ -26,7 +26,7 @@ pub(super) fn subset(given: Option<&Bound<'_, PyAny>>, count: usize) -> PyResult
         return Ok(Subset::Text(text.to_string_lossy().into_owned()));
     }
     let wrong = |_| {
-        let reason = "takes None, a filter's text, or an array of bool, one an allocation";
+        let reason = "takes None, a filter's text, or an array of bool, one per allocation";
         PyTypeError::new_err(reason)
     };
     given.extract::<PyReadonlyArray1<'_, bool>>().map_err(wrong)?;

@@ -33,7 +33,7 @@ pub(super) fn read_checkpoint(
     Ok(PyCheckpoint::new(caller.run(py, |progress| Checkpoint::open(&path, progress))?))
 }
 
-/// A checkpoint, and what is worked out when somebody asks.
+/// A checkpoint, and what is computed on demand.
 pub(super) struct Read {
     pub checkpoint: Checkpoint,
     sizes: OnceLock<Sizes>,

@@ -10,9 +10,9 @@ pub(super) fn lend<'py, T: Element, D: Dimension, C>(
     owner: &Bound<'py, C>,
     column: ArrayView<'_, T, D>,
 ) -> Bound<'py, PyArray<T, D>> {
-    // SAFETY: the column lies in memory that the frozen `owner` holds and never changes or frees
+    // SAFETY: the column is in memory that the frozen `owner` holds and never changes or frees
     // before it is itself freed; the array keeps a reference to `owner` and is made read-only before
-    // anybody sees it.
+    // anyone sees it.
     let array = unsafe { PyArray::borrow_from_array(&column, owner.clone().into_any()) };
     array.readwrite().make_nonwriteable();
     array

@@ -6,7 +6,7 @@ use pyo3::types::PyTuple;
 use super::getters::{derefs, getters};
 use crate::snapshot::event_text::EventText;
 
-/// One event of a trace, in words.
+/// One event of a trace, decoded.
 #[pyclass(frozen, eq, hash, name = "Event", module = "snapviewer")]
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct PyEvent {

@@ -37,7 +37,7 @@ impl Owner {
     }
 }
 
-/// A picture of a timeline: pixels, and who is in each.
+/// A picture of a timeline: pixels, and the allocation in each.
 #[pyclass(frozen, name = "Image", module = "snapviewer")]
 pub(super) struct PyImage {
     held: Mutex<Option<Arc<PooledPicture>>>,
@@ -46,7 +46,7 @@ pub(super) struct PyImage {
 /// Left, top, width, height; red, green, blue; alpha; whether it is over allocations, too.
 pub(super) type PyMark = (i64, i64, i64, i64, (u8, u8, u8), u8, bool);
 
-/// Rectangles that a caller wants on a picture.
+/// Rectangles to paint onto a picture.
 pub(super) fn marks(given: Vec<PyMark>) -> Vec<Mark> {
     let mark = |(x, y, width, height, (red, green, blue), alpha, over)| {
         let color = [red, green, blue];
@@ -66,7 +66,7 @@ impl PyImage {
         held.clone().map(Owner).ok_or_else(given_up)
     }
 
-    /// Takes the picture out, if nobody has an array of it.
+    /// Takes the picture out, unless an array still uses it.
     pub(super) fn give_up(&self) -> Option<PooledPicture> {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
         held.and_then(Arc::into_inner)

@@ -61,7 +61,7 @@ mod _core {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("SCHEMA", crate::store::described())?;
-        // As a constant it would be a list, which anybody could change.
+        // A constant would be a list, which is mutable.
         module.add("CATEGORIES", PyTuple::new(module.py(), crate::lifetimes::CATEGORIES)?)
     }
 }

@@ -137,7 +137,7 @@ impl Theme {
     }
 }
 
-/// Eight that colour-blind people tell apart (Okabe and Ito's, grey in place of black).
+/// Eight colours that colour-blind people can distinguish (Okabe and Ito's, grey in place of black).
 const NAMED: [u32; 8] = [
     rgb(0x56, 0xb4, 0xe9),
     rgb(0xe6, 0x9f, 0x00),

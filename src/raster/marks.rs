@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use crate::raster::{Picture, Pixel};
 
-/// A rectangle that is painted onto a picture, which may lie partly or wholly outside.
+/// A rectangle that is painted onto a picture, which may be partly or wholly outside.
 #[derive(Debug, Clone, Copy)]
 pub struct Mark {
     /// Its left edge, in pixels from the left of the picture.
@@ -116,7 +116,7 @@ impl Picture {
     }
 }
 
-/// What of a range of a picture lies in a part of it.
+/// The part of a range of a picture that is in an area of it.
 fn cut(start: i64, length: i64, part: &Range<usize>) -> Range<usize> {
     let (first, last) = (part.start as i64, part.end as i64);
     let from = start.clamp(first, last);

@@ -1,9 +1,9 @@
-//! Pictures of a timeline: pixels, and who is in each.
+//! Pictures of a timeline: pixels, and the allocation in each.
 //!
 //! Every column shows one moment, the one with the largest total inside it, so that no peak is ever
-//! hidden. A pixel shows who owns the byte at its centre. Where 32 neighbours in the stacking order
-//! are together at most half a pixel tall, the heaviest of them is shown for all. So who is shown is
-//! in that pixel, who takes more than half of a pixel is shown there, and the height of the whole is
+//! hidden. A pixel shows the allocation that owns the byte at its centre. Where 32 neighbours in the stacking order
+//! are together at most half a pixel tall, the heaviest of them is shown for all. So what is shown is
+//! in that pixel, what takes more than half of a pixel is shown there, and the height of the whole is
 //! exact.
 //!
 //! # Invariants
@@ -48,7 +48,7 @@ pub struct Picture {
     pub view: Viewport,
     /// The moment of each column, or [`NO_MOMENT`].
     pub moments: Vec<u32>,
-    /// Its pixels, and who is in each.
+    /// Its pixels, and the allocation in each.
     pub canvas: Canvas,
     /// How many rows of each column, from the bottom, are allocations; the others are background.
     filled: Vec<u32>,
@@ -61,7 +61,7 @@ pub struct Picture {
 /// takes. So it is used again.
 #[derive(Debug, Default)]
 pub struct Canvas {
-    /// Who is in each pixel, column by column, each from the bottom up. There is room for twice as
+    /// The allocation in each pixel, column by column, each from the bottom up. There is room for twice as
     /// many columns, so that most pans need not move them.
     ids: Vec<u32>,
     /// Where the first column is.
@@ -87,7 +87,7 @@ impl Canvas {
 }
 
 impl Picture {
-    /// Who is in each pixel, column by column from the left, each from the bottom up.
+    /// The allocation in each pixel, column by column from the left, each from the bottom up.
     #[must_use]
     pub fn ids(&self) -> &[u32] {
         let Viewport { width, height, .. } = self.view;
@@ -104,7 +104,7 @@ pub struct Scene<'a> {
     pub clock: Option<&'a Clock>,
     /// The colours.
     pub style: &'a Style,
-    /// How many work on it.
+    /// How many threads work on it.
     pub threads: usize,
 }
 

@@ -150,7 +150,7 @@ impl<'a> Painter<'a> {
         let Some(bytes) = self.stack.extent(which as usize) else { return (0, 0) };
         let (first, end) = (self.rows.below(bytes.start), self.rows.below(bytes.end));
         let is_inside = view.bytes.contains(&bytes.start);
-        // Who is too thin to be seen is shown where he is.
+        // What is too thin to be seen is shown where it is.
         let thin = usize::from(first == end && is_inside);
         let first = first.min(self.rows.height() - thin);
         (first as u32, (first + thin).max(end) as u32)

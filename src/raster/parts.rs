@@ -10,7 +10,7 @@ pub(super) struct Part<'f> {
     pub columns: Range<usize>,
     /// Their moments.
     pub moments: &'f mut [u32],
-    /// Who is where, column by column from the bottom up.
+    /// The allocation of each pixel, column by column from the bottom up.
     pub ids: &'f mut [u32],
     /// Their pixels, a piece of each row from the top.
     pub rows: Vec<&'f mut [Pixel]>,

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::timeline::{Clock, Timeline};
 
 /// Pixels in all that a picture may have, which take 0.8 GB, and in each direction.
-const MOST_PIXELS: usize = 1 << 26;
+const MAX_PIXELS: usize = 1 << 26;
 const LONGEST: usize = 1 << 16;
 
 /// A rectangle of the world, and how many pixels it gets.
@@ -30,9 +30,9 @@ impl Viewport {
         let (from, to) = x;
         let (width, height) = size;
         let is_possible = |pixels: usize| (1..=LONGEST).contains(&pixels);
-        if !is_possible(width) || !is_possible(height) || width * height > MOST_PIXELS {
+        if !is_possible(width) || !is_possible(height) || width * height > MAX_PIXELS {
             let reason = format!(
-                "a picture has from 1 to {LONGEST} pixels in each direction and {MOST_PIXELS} in all, \
+                "a picture has from 1 to {LONGEST} pixels in each direction and {MAX_PIXELS} in all, \
                  not {width} × {height}"
             );
             return Err(Error::argument(reason));

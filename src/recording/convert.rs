@@ -62,7 +62,7 @@ pub fn convert(
         return Err(Error::Exists { path: output.to_owned() });
     }
     if is_bundle(input)? {
-        // Says what is wrong with it, if it is none of ours.
+        // Reports what is wrong with it, if it is not a bundle.
         bundle::open(input, &Progress::none())?;
         let reason = "it is a bundle already; info and query take it as it is";
         return Err(Error::bundle(reason).in_file(input));

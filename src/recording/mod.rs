@@ -44,7 +44,7 @@ enum Content {
     Bundle(Box<Stored>),
 }
 
-/// A bundle, and its database: opened twice, because what people ask may take long, and nothing else
+/// A bundle, and its database: opened twice, because a query may take long, and nothing else
 /// should wait for it.
 #[derive(Debug)]
 struct Stored {
@@ -53,7 +53,7 @@ struct Stored {
     queries: OnceLock<Store>,
 }
 
-/// A line of a call stack, in words.
+/// A line of a call stack, as text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FrameText {
     /// The function.
@@ -120,7 +120,7 @@ impl Recording {
         }
     }
 
-    /// Every stack in words, made when first asked for.
+    /// Every stack as text, made when first asked for.
     pub fn stack_texts(&self) -> Result<&StackTexts> {
         if let Some(texts) = self.stack_texts.get() {
             return Ok(texts);
@@ -158,7 +158,7 @@ impl Recording {
         self.devices[..which].iter().map(|one| one.allocations.len()).sum()
     }
 
-    /// Some events of a device in words; as many as there are.
+    /// Some events of a device, decoded; as many as there are.
     pub fn event_texts(&self, which: usize, events: Range<usize>) -> Result<Vec<EventText>> {
         let count = self.devices[which].totals.len();
         let events = events.start.min(count)..events.end.min(count);
@@ -210,7 +210,7 @@ impl Recording {
         }
     }
 
-    /// The marks that the program set, in the file's order.
+    /// The annotations of the program, in the file's order.
     pub fn annotations(&self) -> Result<Vec<AnnotationRow>> {
         match &self.content {
             Content::Snapshot(snapshot) => {

@@ -1,4 +1,4 @@
-//! Puts pictures into a window of somebody else's, such as Tk's, without sending them through a
+//! Puts pictures into a window of another toolkit, such as Tk, without sending them through a
 //! socket: the X server reads them from memory that it shares with us.
 //!
 //! The connection is our own: the window's owner neither knows nor waits. It should leave the window's
@@ -7,12 +7,12 @@
 //!
 //! # Invariants
 //!
-//! When [`Screen::show`] returns, the server has the picture and nobody reads the memory any more. What
+//! When [`Screen::show`] returns, the server has the picture and no longer reads the memory. What
 //! the server refuses is an error, never the end of the program.
 //!
 //! # Cost
 //!
-//! Two round trips, one copy of ours and one of the server's, most of both at the same time.
+//! Two round trips, one copy here and one by the server, most of both at the same time.
 
 #[cfg(target_os = "linux")]
 mod shared_memory;

@@ -23,8 +23,8 @@ impl SharedMemory {
         let file = File::from(memfd_create("snapviewer", flags)?);
         let bytes = pixels * size_of::<Pixel>();
         file.set_len(bytes as u64)?;
-        // SAFETY: the file has no name, so that nobody has it but us and whom we give it to; and from
-        // the seals below on, before anybody is given it, it can neither be cut short nor be written
+        // SAFETY: the file has no name, so that only this process and the server have it; and from
+        // the seals below on, before the server gets it, it can neither be cut short nor be written
         // by any way but this map.
         let map = unsafe { MmapOptions::new().len(bytes).map_mut(&file)? };
         fcntl_add_seals(

@@ -63,11 +63,11 @@ impl Screen {
         let depth = connection.get_geometry(window)?.reply()?.depth;
         if !is_supported(connection.setup(), visual, depth) {
             return Err(Failed::new(
-                "the window does not have 32 bits a pixel, in the order blue, green, red",
+                "the window does not have 32 bits per pixel, in the order blue, green, red",
             ));
         }
         let context = connection.generate_id()?;
-        // By default it leaves out windows inside of the window.
+        // It leaves out windows inside of the window, unless asked not to.
         connection.create_gc(context, window, &CreateGCAux::new())?.check()?;
         Ok(Self { connection, window, context, attached: None })
     }
@@ -80,7 +80,7 @@ impl Screen {
     }
 
     /// Puts a picture into the window, with marks on it and its upper left corner at a place, and
-    /// waits until it is there. What lies outside of the window is left out.
+    /// waits until it is there. What is outside of the window is left out.
     pub fn show(
         &mut self,
         picture: &Picture,

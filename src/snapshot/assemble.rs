@@ -14,7 +14,7 @@ use crate::snapshot::{Annotation, HOST, Segment, Snapshot, Trace};
 const MAX_JSON_DEPTH: usize = 16;
 const MAX_JSON_ITEMS: usize = 100_000;
 
-/// How often one event or block may stand in a file's lists: a pickle can name one list a million
+/// How often one event or block may occur in a file's lists: a pickle can name one list a million
 /// times in a few bytes.
 const MAX_COPIES: usize = 4;
 
@@ -90,7 +90,7 @@ impl Top {
             lists.into_iter().zip(["segments", "device_traces", "host_segments", "host_traces"])
         {
             if value.is_some_and(|value| !is_list(build, value)) {
-                return Err(Error::malformed(format!("`{name}` is no list"), end));
+                return Err(Error::malformed(format!("`{name}` is not a list"), end));
             }
         }
         Ok(())
@@ -214,7 +214,7 @@ fn rows_of(build: &mut Build, trace: Value) -> Vec<Range<u32>> {
 }
 
 /// Gives each device one range of rows. Files list events in the order in which they are written, so
-/// that nothing has to move; if not (an event that stands in two traces), the columns are made anew.
+/// that nothing has to move; if not (an event that occurs in two traces), the columns are made anew.
 fn place_rows(
     events: Events,
     devices: &[(i32, Vec<Range<u32>>)],
@@ -351,7 +351,7 @@ impl Jsonify<'_> {
         match key {
             Value::Text(id) => self.build.strings.get(id).to_owned(),
             Value::Int(number) => number.to_string(),
-            _ => "(a key that is no string)".to_owned(),
+            _ => "(a key that is not a string)".to_owned(),
         }
     }
 

@@ -36,7 +36,7 @@ pub(super) mod kind {
 pub(super) enum Is {
     EmptyList,
     EmptyDict,
-    /// Keys and values in turn; which dict that is, nobody has asked yet.
+    /// Keys and values in turn; which kind of dict it is has not been decided.
     Pairs,
     /// The same, asked: none of those below.
     Dict,
@@ -174,7 +174,7 @@ impl Build {
                 return Ok(handle.id as usize);
             }
             kind::OBJECT => "an object is changed after it was used, or contains itself",
-            _ => "items are added to something that is no list and no dict",
+            _ => "items are added to something that is neither a list nor a dict",
         };
         Err(Error::malformed(reason, at))
     }
@@ -299,7 +299,12 @@ impl Build {
                 }
             }
             Is::List => self.containers[object.id as usize].extend_from_slice(items),
-            _ => return Err(Error::malformed("items are added to something that is no list", at)),
+            _ => {
+                return Err(Error::malformed(
+                    "items are added to something that is not a list",
+                    at,
+                ));
+            }
         }
         Ok(())
     }
@@ -377,7 +382,7 @@ impl Builder for Build {
                 let frame = self.frame(self.stacks.frame(object.id), items);
                 self.objects[index].id = self.stacks.intern_frame(frame);
             }
-            _ => return Err(Error::malformed("keys are set on something that is no dict", at)),
+            _ => return Err(Error::malformed("keys are set on something that is not a dict", at)),
         }
         Ok(())
     }

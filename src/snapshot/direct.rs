@@ -70,7 +70,7 @@ pub(super) fn take_event(
     Some(())
 }
 
-/// Whether an event may have this key; a dict with any other key is not an event.
+/// Whether an event may have this key; any other shows that the dict is not an event.
 fn is_of_event(key: Key) -> bool {
     matches!(
         key,
@@ -237,7 +237,7 @@ impl<'a> Reader<'_, 'a> {
         Some(value)
     }
 
-    /// A list of memo references; its memo opcode stands before or after them.
+    /// A list of memo references; its memo opcode comes before or after them.
     fn stack(&mut self, build: &mut Build, stacks: &mut RawStacks) -> Option<Value> {
         let before = self.count;
         self.memoize(Value::None)?;

@@ -1,10 +1,10 @@
-//! An event in words, as people see it.
+//! An event with the names that its numbers stand for.
 
 use std::ops::Range;
 
 use crate::snapshot::{Action, Event, Snapshot};
 
-/// What an event says.
+/// A decoded event.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct EventText {
     /// What it does, as the file calls it.

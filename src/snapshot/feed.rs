@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 
 use crate::snapshot::events::{CHUNK, Event, Events};
 
-/// Somebody who wants to see the events of each list in order, while they are being read.
+/// An observer that sees the events of each list in order, while they are being read.
 pub trait Follow {
     /// About how many events may come, at most.
     fn expect(&mut self, _events: usize) {}
@@ -17,7 +17,7 @@ pub trait Follow {
     fn rows(&mut self, list: u32, rows: Range<usize>, events: &[Event]);
 }
 
-/// Nobody.
+/// No observer.
 impl Follow for () {
     fn rows(&mut self, _list: u32, _rows: Range<usize>, _events: &[Event]) {}
 }

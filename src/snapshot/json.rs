@@ -50,7 +50,7 @@ fn offset(bytes: &[u8], line: usize, column: usize) -> usize {
 struct Context<'a, 'b> {
     build: RefCell<&'a mut Build>,
     progress: &'a Progress<'b>,
-    /// An error of ours, which serde would turn into text.
+    /// Our own error, which serde would turn into text.
     failed: RefCell<Option<Error>>,
     total: usize,
     seen: std::cell::Cell<usize>,
@@ -69,7 +69,7 @@ impl Context<'_, '_> {
         let seen = self.seen.get() + 1;
         self.seen.set(seen);
         if seen.is_multiple_of(REPORT_EVERY) {
-            // serde does not report its position; a value takes about twelve bytes.
+            // serde does not report its position; a value takes some twelve bytes.
             self.keep(self.progress.at(12 * seen as u64, self.total as u64))?;
         }
         Ok(())

@@ -33,7 +33,7 @@ use crate::progress::Progress;
 /// The number that pinned host memory has among the devices.
 pub const HOST: i32 = -1;
 
-/// All that a snapshot file says.
+/// The content of a snapshot file.
 #[derive(Debug, Default)]
 pub struct Snapshot {
     /// The strings that ids elsewhere stand for.
@@ -56,7 +56,7 @@ pub struct Snapshot {
     pub pools: Vec<(i64, i64)>,
     /// Lists of strings (forward stacks) that events name.
     pub text_lists: Vec<Vec<u32>>,
-    /// Marks that the program set, with times.
+    /// Annotations of the program, with times.
     pub annotations: Vec<Annotation>,
     /// The allocator's settings, by dotted name.
     pub settings: Vec<(String, serde_json::Value)>,
@@ -64,9 +64,9 @@ pub struct Snapshot {
     pub source_code: Vec<(u32, u32)>,
     /// Further top-level entries, as JSON.
     pub metadata: Vec<(String, serde_json::Value)>,
-    /// Whether the file contains the state of the devices' memory at its end.
+    /// Whether the file has the final state of the devices' memory.
     pub has_device_segments: bool,
-    /// Whether the file contains the state of pinned host memory at its end.
+    /// Whether the file has the final state of pinned host memory.
     pub has_host_segments: bool,
     /// What was not as expected.
     pub oddities: Oddities,
@@ -199,7 +199,7 @@ impl Oddities {
 }
 
 impl Snapshot {
-    /// Whether the file contains the state of a device's memory at its end.
+    /// Whether the file has the final state of a device's memory.
     #[must_use]
     pub fn has_segments(&self, device: i32) -> bool {
         if device == HOST { self.has_host_segments } else { self.has_device_segments }

@@ -245,7 +245,7 @@ impl Build {
     fn name(&self, key: Value) -> &str {
         match key {
             Value::Text(id) => self.strings.get(id),
-            _ => "(a key that is no string)",
+            _ => "(a key that is not a string)",
         }
     }
 

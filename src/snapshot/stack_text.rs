@@ -1,4 +1,4 @@
-//! Every call stack in words: what filters search in and colours are made of.
+//! Every call stack as text: what filters search and colours are derived from.
 //!
 //! A frame is shown as `name (filename:line)`, here as in the database. A snapshot and the bundle
 //! made of it have the same stacks under the same ids.
@@ -14,7 +14,7 @@
 
 use crate::snapshot::Snapshot;
 
-/// The frames in words, and the stacks made of them.
+/// The frames as text, and the stacks made of them.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct StackTexts {
     frames: Vec<String>,

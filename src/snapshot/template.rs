@@ -113,7 +113,7 @@ impl Pattern {
             == 0
     }
 
-    /// Whether the input's first words fit, which tell most patterns apart.
+    /// Whether the input's first words fit, which distinguish most patterns.
     #[inline]
     fn may_fit(&self, input: &[u8], at: usize) -> bool {
         let fits = |word: usize| match (self.words.get(word), self.masks.get(word)) {
@@ -261,7 +261,7 @@ impl<'a> Scan<'a> {
             let Scanned::Reference(name @ Value::Text(_), _) = self.value(build)? else {
                 return None;
             };
-            // Of a key that stands twice, the second counts; but the machine looks at the first too.
+            // If a key occurs twice, the second counts; but the machine looks at the first too.
             if names.contains(&name) {
                 return None;
             }

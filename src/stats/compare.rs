@@ -43,7 +43,7 @@ pub struct Difference {
     pub relative_l2: Option<f64>,
 }
 
-/// Compares two tensors of the same type and shape; how they lie in their storages may differ.
+/// Compares two tensors of the same type and shape; their layouts may differ.
 pub fn compare(a: &Elements<'_>, b: &Elements<'_>, progress: &Progress<'_>) -> Result<Difference> {
     compare_by(a, b, progress, Grain::usual())
 }

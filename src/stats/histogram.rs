@@ -7,8 +7,8 @@
 /// Counters that take turns, so that equal numbers in a row do not wait for each other.
 const TURNS: usize = 4;
 
-/// More bins than this help nobody, and one more code is for what is in none.
-pub(super) const MOST_BINS: usize = CODES - 1;
+/// More bins than this are no use, and one more code is for what is in none.
+pub(super) const MAX_BINS: usize = CODES - 1;
 
 /// So many numbers are turned into bins at once.
 const GROUP: usize = 256;

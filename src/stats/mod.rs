@@ -55,7 +55,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::strided::Strided;
-use histogram::{Bins, Counters, MOST_BINS, entropy};
+use histogram::{Bins, Counters, MAX_BINS, entropy};
 use moments::{BLOCK, Moments};
 use plan::{Affine, Buffers, Grain, Part, Plan};
 use values::{Form, Values};
@@ -171,8 +171,8 @@ fn measure_by(
     progress: &Progress<'_>,
     grain: Grain,
 ) -> Result<Stats> {
-    if bins > MOST_BINS {
-        return Err(Error::argument(format!("a histogram has at most {MOST_BINS} bins")));
+    if bins > MAX_BINS {
+        return Err(Error::argument(format!("a histogram has at most {MAX_BINS} bins")));
     }
     let values = Values::of(elements.dtype);
     let plan = Plan::of([elements], &values, grain)?;
@@ -345,7 +345,7 @@ fn histogram_of(moments: &Moments, bins: usize) -> Option<(Bins, Vec<u64>)> {
     is_any.then(|| (Bins::new(bins, moments.min, moments.max), vec![0; bins]))
 }
 
-/// Moments in the words that people use.
+/// Moments under their usual names.
 fn stats(moments: &Moments, copies: u64, histogram: Option<Vec<u64>>) -> Stats {
     let all = moments.count + moments.nan + moments.inf;
     let finite = moments.count.saturating_mul(copies) as f64;

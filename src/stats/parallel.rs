@@ -1,4 +1,4 @@
-//! Many tasks on several threads; progress and cancellation are handled on the caller's thread.
+//! Many tasks on several threads; progress and cancellation are handled on the caller's.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -90,7 +90,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// The next piece of work, if there is one and nobody has ended it.
+    /// The next piece of work, if there is one and the work was not ended.
     fn next(&self, count: u64) -> Option<u64> {
         let next = || self.next.fetch_add(1, Ordering::Relaxed);
         (!self.is_over()).then(next).filter(|&next| next < count)

@@ -11,11 +11,11 @@ use crate::error::{Error, Result};
 use crate::strided::{self, Dim, Strided};
 
 /// More tasks than this would only take memory.
-pub(super) const MOST_TASKS: u64 = 1 << 14;
+pub(super) const MAX_TASKS: u64 = 1 << 14;
 
 /// A view that repeats its storage more often than this, and has more elements than that, is not one that
 /// somebody made to compute with: measuring it could take days.
-const MOST_REPEATS: u64 = 64;
+const MAX_REPEATS: u64 = 64;
 const MANY: u64 = 1 << 32;
 
 /// How work is cut; the tests use small numbers.
@@ -141,7 +141,7 @@ impl<'a, const N: usize> Plan<'a, N> {
             plan.chunks += count.div_ceil(plan.chunk_units);
             bytes = bytes.saturating_add(count.saturating_mul(values.unit_bytes as u64));
         }
-        plan.chunks_of_task = plan.chunks.div_ceil(MOST_TASKS).max(1);
+        plan.chunks_of_task = plan.chunks.div_ceil(MAX_TASKS).max(1);
         if bytes >= grain.alone_bytes {
             plan.threads = grain.threads.min(usize::try_from(plan.tasks()).unwrap_or(usize::MAX));
         }
@@ -185,10 +185,10 @@ impl<'a, const N: usize> Plan<'a, N> {
     }
 }
 
-/// Refuses to read a storage of so many bytes far more often than anybody would want.
+/// Refuses to read a storage of so many bytes unreasonably often.
 pub(super) fn check_repeats(count: u64, bytes: u64, values: &Values, start: u64) -> Result<()> {
     let storage = u128::from(bytes) * 8 / u128::from(values.bits);
-    if count > MANY && u128::from(count) > storage * u128::from(MOST_REPEATS) {
+    if count > MANY && u128::from(count) > storage * u128::from(MAX_REPEATS) {
         return Err(broken("a tensor repeats its storage too often to be measured", start));
     }
     Ok(())
@@ -199,7 +199,7 @@ pub(super) fn check_channels(elements: &Elements<'_>) -> Result<()> {
     if let Some(Quantization::Channel { axis, scales, zero_points }) = &elements.quantization {
         let channels = elements.layout.shape.get(*axis).map(|&size| size as usize);
         if channels != Some(scales.len()) || scales.len() != zero_points.len() {
-            let reason = "a quantized tensor has not one scale for each channel";
+            let reason = "a quantized tensor does not have one scale for each channel";
             return Err(broken(reason, elements.start));
         }
     }

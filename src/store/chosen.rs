@@ -2,7 +2,7 @@
 //!
 //! Each is a view of the allocations that a list has, and is gone with the query. Long lists stay in
 //! memory, where SQL asks for them by the function `is_chosen(list, idx)`, so that no table is written
-//! however many there are. Views are made and dropped while nobody's SQL runs; only then may the
+//! however many there are. Views are made and dropped while no user's SQL runs; only then may the
 //! connection write.
 //!
 //! # Cost

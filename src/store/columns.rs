@@ -23,7 +23,7 @@ pub(crate) struct PackedChunk {
     pub columns: [Vec<u8>; NAMES.len()],
 }
 
-/// Packs all events, until nobody wants them.
+/// Packs all events, until the receiver is gone.
 pub(crate) fn pack_events(
     snapshot: &Snapshot,
     lifetimes: &[Lifetimes],

@@ -235,7 +235,7 @@ unsafe impl VTabCursor for EventsCursor {
             }
             1 => to.set_result(self.event as i64),
             2 => to.set_result(packed.actions.get(self.get(0)? as usize)),
-            // An OOM has no address; the field holds the bytes that were free on the device.
+            // An OOM has no address; the bytes that were free on the device are in its place.
             3 | 14 => {
                 let is_oom = self.get(0)? == u64::from(Action::OOM.0);
                 let value = self.get(1)? as i64;

@@ -13,7 +13,7 @@ use crate::store::{Store, damaged, frame_ids, inconsistent};
 /// A line of a call stack: function, file, line.
 pub type StackLine = (String, String, u64);
 
-/// A mark that the program set: name, stage, device, and when in Unix microseconds.
+/// An annotation of the program: name, stage, device, and when in Unix microseconds.
 pub type AnnotationRow = (String, String, Option<i32>, u64);
 
 impl Store {
@@ -48,7 +48,7 @@ impl Store {
         read().map_err(|error| damaged(&error))
     }
 
-    /// The marks that the program set, in the file's order.
+    /// The annotations of the program, in the file's order.
     pub fn annotations(&self) -> Result<Vec<AnnotationRow>> {
         let read = || {
             let db = self.lock();
@@ -83,7 +83,7 @@ impl Store {
         }
     }
 
-    /// Some events of a device, which must have `count` of them, in words.
+    /// Some events of a device, which must have `count` of them, decoded.
     pub fn event_texts(
         &self,
         device: i32,
@@ -94,7 +94,7 @@ impl Store {
         texts.map_err(|reason| damaged(&inconsistent(reason)))
     }
 
-    /// The events of a device, which must have `count` of them, that do this.
+    /// The events of a device, which must have `count` of them, with this action.
     pub fn events_of(&self, device: i32, count: usize, action: &str) -> Result<Vec<i64>> {
         let found = self.events(device, count)?.with_action(device, action);
         found.map_err(|reason| damaged(&inconsistent(reason)))

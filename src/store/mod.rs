@@ -1,8 +1,8 @@
-//! `elements.db`: everything a snapshot says, as tables that people can query.
+//! `elements.db`: everything in a snapshot, as tables for SQL queries.
 //!
 //! [`schema`] is the format, [`write`] makes it, [`lookup`] finds single things, and [`query`] runs
-//! what people write, who see the packed events ([`packed`]) as a table ([`events`]) and may bring
-//! tables of their own ([`chosen`]). Nothing else in the program knows SQL.
+//! users' queries, which see the packed events ([`packed`]) as a table ([`events`]) and may add
+//! tables ([`chosen`]). Nothing else in the program knows SQL.
 //!
 //! # Cost
 //!
@@ -44,7 +44,7 @@ pub struct Store {
     chosen: chosen::Lists,
 }
 
-/// Each frame as call stacks show it, once somebody has asked.
+/// Each frame as call stacks show it, made on demand.
 type FrameTexts = Arc<OnceLock<Vec<String>>>;
 
 impl std::fmt::Debug for Store {
@@ -151,7 +151,7 @@ fn frame_texts(db: &Connection) -> rusqlite::Result<Vec<String>> {
     all.query_map([], |row| row.get(0))?.collect()
 }
 
-/// Opens a file that nobody changes: without locks, and whatever lies beside it.
+/// Opens a file that does not change: without locks, and whatever is beside it.
 fn open_immutable(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     #[cfg(unix)]

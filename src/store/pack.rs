@@ -93,7 +93,7 @@ pub(crate) fn unpack_as<T>(
         return Err("a column is cut off");
     };
     let &[shift @ 0..64, is_delta @ 0..2, width @ 1..=8] = header else {
-        return Err("a column does not begin as columns do");
+        return Err("a column has no valid beginning");
     };
     let width = usize::from(width);
     if count.saturating_mul(width) > stream.len().saturating_mul(MAX_RATIO) {

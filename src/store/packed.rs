@@ -1,6 +1,6 @@
-//! The events of a bundle: packed chunks, unpacked as somebody looks.
+//! The events of a bundle: packed chunks, unpacked on demand.
 //!
-//! The packed columns of all chunks (about 2 bytes an event) are read when the first question comes;
+//! The packed columns of all chunks (about 2 bytes an event) are read with the first query;
 //! a chunk's column is unpacked when a row of it is looked at.
 //!
 //! # Cost
@@ -22,7 +22,7 @@ use crate::store::pack::{unpack, unpack_as, unzigzag};
 /// Unpacked chunks that are kept: 3.5 MB each if every column was looked at.
 const KEPT: usize = 16;
 
-/// What was read, once somebody has asked; or why it cannot be.
+/// What was read on demand, or why it cannot be.
 pub(super) type Loaded = Arc<OnceLock<std::result::Result<Packed, String>>>;
 
 /// What is wrong with the events.
@@ -104,7 +104,7 @@ impl Packed {
         Some(chunk)
     }
 
-    /// Some events of a device, in words.
+    /// Some events of a device, decoded.
     pub(super) fn texts(
         &self,
         device: i32,
@@ -123,7 +123,7 @@ impl Packed {
         let stack = u32::try_from(get(5)?).map_or(Err("a stack is out of range"), Ok)?;
         let extras = usize::try_from(get(6)?).ok().and_then(|number| self.extras.get(number));
         let [compile_context, user_metadata, internal_metadata, category, pool, forward] =
-            extras.ok_or("what an event says is missing")?;
+            extras.ok_or("an entry of the extras is missing")?;
         let pool = match pool {
             Some(text) => Some(pool_of(text).ok_or("a memory pool is not a pair of numbers")?),
             None => None,

@@ -1,7 +1,7 @@
-//! Queries that people write: read-only, one statement, limited in rows, bytes and time.
+//! Users' queries: read-only, one statement, limited in rows, bytes and time.
 //!
 //! The query runs on a thread of its own, and the calling thread interrupts it when time is up or
-//! somebody asks. SQLite looks for that at every row and every jump; what a single function call can
+//! the caller cancels. SQLite looks for that at every row and every jump; what a single function call can
 //! do in between is bounded by the length of its strings.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -76,7 +76,7 @@ pub(super) fn restrict(db: &mut Connection) -> rusqlite::Result<()> {
     db.authorizer(Some(authorize as Authorizer))
 }
 
-/// Lets a connection make views again, until it is restricted. Nobody's SQL may run meanwhile.
+/// Lets a connection make views again, until it is restricted. No user's SQL may run meanwhile.
 pub(super) fn unrestrict(db: &mut Connection) -> rusqlite::Result<()> {
     db.authorizer(None::<Authorizer>)?;
     db.execute_batch("pragma query_only = off")
@@ -198,7 +198,7 @@ fn refuse<T>(reason: &str) -> Result<T> {
     Err(Error::Query { reason: reason.to_owned() })
 }
 
-/// What SQLite said, for people.
+/// SQLite's error as a sentence.
 pub(super) fn sentence(error: &rusqlite::Error) -> Error {
     let reason = match error {
         rusqlite::Error::MultipleStatement => {

@@ -4,7 +4,7 @@
 //! above 2^63 (addresses, sizes) are stored as the negative number with the same 64 bits, and a stack
 //! is an id into `stacks`, where 0 is the empty one.
 
-/// The tables and views. Programs show people the comments: of a table, the first line is what a row
+/// The tables and views. The comments are shown to users: of a table, the first line is what a row
 /// is; of a column, what its name does not say.
 pub(super) const SCHEMA: &str = "
 -- every allocation

@@ -1,6 +1,6 @@
-//! Makes `elements.db`.
+//! Writes `elements.db`.
 //!
-//! The file is nobody's until it is whole, so there is no journal, and one sync at the end (by the
+//! Nothing reads the file until it is complete, so there is no journal, and one sync at the end (by the
 //! caller). Sixteen rows a statement: 3.0 against 2.2 million rows a second with one.
 
 use std::fmt::Write as _;

@@ -2,7 +2,7 @@
 //!
 //! The recorded times may stand still or run backwards; the clock does not run backwards. A program
 //! that waits for minutes between two events leaves nothing to see but the wait: the clock can cut
-//! such gaps short, and records where it did.
+//! such gaps short, and records where.
 
 use std::ops::Range;
 

@@ -41,7 +41,7 @@ struct Leaf {
     alive: u32,
     /// The first end among those that are alive.
     next_end: u32,
-    /// 1 + the heaviest slot; 0 if nobody has asked since the last change.
+    /// 1 + the heaviest slot; 0 if not computed since the last change.
     heaviest: Cell<u8>,
     is_stale: bool,
 }
@@ -159,7 +159,7 @@ impl<'t> LiveStack<'t> {
         self.begun = timeline.spans.begun(moment, from);
         let begun = from..self.begun;
         if timeline.order.is_none() {
-            // A stretch lies in one leaf, and all of it has begun. `add_up` sees what has ended.
+            // A stretch is within one leaf, and all of it has begun. `add_up` sees what has ended.
             timeline.spans.each_stretch(begun, moment, |stretch| {
                 let (number, first) = (stretch.start / LEAF, stretch.start % LEAF);
                 let begun = u32::MAX >> (LEAF - stretch.len()) << first;

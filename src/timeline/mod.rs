@@ -6,7 +6,7 @@
 //! of zero, another order a permutation.
 //!
 //! A *moment* is what there is after an event: moment 0 is before the first, moment `n` after the
-//! last of `n`. (Outside of this module, people count events: moment `e + 1` is "at event `e`".)
+//! last of `n`. (Outside of this module, events are counted: moment `e + 1` is "at event `e`".)
 //!
 //! # Cost
 //!
@@ -173,7 +173,7 @@ impl Timeline {
         self.moment(self.overview.highest(self.totals(), events) as usize)
     }
 
-    /// Who is at a byte of the stack at a moment.
+    /// The allocation at a byte of the stack at a moment.
     #[must_use]
     pub fn at(&self, moment: u32, byte: u64) -> Option<u32> {
         let (lives, weights) = (self.stacked(), self.weights());
@@ -207,7 +207,7 @@ impl Timeline {
         Some(below)
     }
 
-    /// The stack at a moment, from the bottom: who, and at which byte.
+    /// The stack at a moment, from the bottom: allocations, and the byte where each begins.
     #[must_use]
     pub fn stack(&self, moment: u32) -> Vec<(u32, u64)> {
         let (lives, mut base, mut stack) = (self.stacked(), 0, Vec::new());

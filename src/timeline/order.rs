@@ -2,7 +2,7 @@
 
 use crate::lifetimes::Lifetimes;
 
-/// What decides who stands below whom; equal ones stand in the order of allocation.
+/// A stacking order; equal allocations are in the order of allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Order {
     /// Older ones below.

@@ -1,13 +1,13 @@
 //! Spans of moments, and which of them are open at one.
 //!
 //! A tree of the earliest start and the latest end of each 32, 1,024, … spans leads to those that are
-//! open, past all others. It is short where spans that are open together lie together, as lives do in
+//! open, past all others. It is short where spans that are open together are neighbours, as lives do in
 //! the order of allocation and within a call stack.
 //!
 //! # Cost
 //!
-//! 8 bytes a span. Finding `k` open ones among `n`: `O(k log n)`, about 5 ns each if they lie
-//! together.
+//! 8 bytes a span. Finding `k` open ones among `n`: `O(k log n)`, about 5 ns each if they are
+//! neighbours.
 
 use std::ops::Range;
 
@@ -125,7 +125,7 @@ impl Spans {
     }
 
     /// Calls with stretches of some spans that have all those that are open at a moment, in order,
-    /// until it is stopped. A stretch lies in one group of 32.
+    /// until it returns false. A stretch is within one group of 32.
     #[inline]
     pub fn each_stretch(
         &self,

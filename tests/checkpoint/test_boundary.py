@@ -44,7 +44,7 @@ def test_plain_values_arrive_as_they_are(tmp_path: Path, protocol: int) -> None:
     keys = [key for key, _ in root.entries()]
     assert [key.value for key in keys[:-1]] == [*VALUES, 7]
     for value in (root, keys[-1]):
-        with pytest.raises(ValueError, match="is no plain value"):
+        with pytest.raises(ValueError, match="is not a plain value"):
             _ = value.value
 
 

@@ -333,7 +333,7 @@ def test_a_server_with_other_pixels_is_told(depth: int) -> None:
     with (
         xvfb(depth=depth) as display,
         _elsewhere(display) as window,
-        pytest.raises(OSError, match="32 bits a pixel"),
+        pytest.raises(OSError, match="32 bits per pixel"),
     ):
         Screen(window, display)
 

@@ -185,13 +185,13 @@ def test_nothing_has_no_quality_and_a_vector_no_channels() -> None:
     assert (empty.count, empty.max_abs, empty.pruning) == (0, None, ())
     assert empty.channels_unavailable == empty.spectrum_unavailable == "it has no elements"
     assert vector.channels is None
-    assert vector.channels_unavailable == "it has less than two dimensions"
+    assert vector.channels_unavailable == "it has fewer than two dimensions"
     assert vector.spectrum_unavailable == "it has one dimension"
     assert {trip.channel_sqnr_db for trip in vector.round_trips} == {None}
 
 
 def test_the_spectrum_is_left_out_on_request() -> None:
-    assert _quality(_random(4, 4), spectrum=False).spectrum_unavailable == "it was not asked for"
+    assert _quality(_random(4, 4), spectrum=False).spectrum_unavailable == "it was not requested"
 
 
 def test_a_tensor_in_memory_is_measured_as_in_a_file(tmp_path: Path) -> None:

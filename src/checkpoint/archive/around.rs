@@ -113,7 +113,7 @@ impl Walk<'_> {
         let wrong = |reason: &'static str| Error::checkpoint(reason, record.at);
         // They are sorted, so that only the last one can be.
         if record.header_start > next {
-            return Err(wrong("a member begins behind the archive's directory"));
+            return Err(wrong("a member begins after the archive's directory"));
         }
         self.gap(record.header_start)?;
         let has_descriptor = self.read_header(record, next, header)?;
@@ -169,7 +169,7 @@ impl Walk<'_> {
         }
         if method != if record.is_deflated { 8 } else { 0 } {
             return Err(wrong(
-                "a member is packed in one way by its header, in another by the directory",
+                "a member has one compression in its header and another in the directory",
             ));
         }
         let has_descriptor = flags & HAS_DESCRIPTOR != 0;
@@ -203,7 +203,7 @@ impl Walk<'_> {
     }
 
     /// How long the record after a member's data is: its sizes have 32 or 64 bits, and a signature
-    /// may be in front. Nothing in the file says which, but only one fits.
+    /// may be in front. None of these is marked, but only one fits.
     fn descriptor_bytes(&mut self, record: &Record, space: u64) -> Result<u64> {
         let mut buffer = [0; 24];
         let there = &mut buffer[..space.min(24) as usize];

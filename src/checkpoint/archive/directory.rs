@@ -15,7 +15,7 @@ const LOCATOR: &[u8] = b"PK\x06\x07";
 const LOCATOR_BYTES: usize = 20;
 const RECORD: &[u8] = b"PK\x01\x02";
 const RECORD_BYTES: usize = 46;
-/// The end with the longest comment, and what may stand before it.
+/// The end with the longest comment, and what may precede it.
 const TAIL_BYTES: u64 = (END_BYTES + LOCATOR_BYTES) as u64 + u16::MAX as u64;
 /// Bits of the flags that say that a member, or the directory, is encrypted.
 pub(super) const ENCRYPTED: u64 = 0x2041;
@@ -36,13 +36,13 @@ pub(super) struct Record {
 #[derive(Debug)]
 pub(super) struct Directory {
     pub records: Vec<Record>,
-    /// The name of the member that the directory lists first.
+    /// The name of the first member in the directory.
     pub first: Box<[u8]>,
     /// The records, then the records of the end: in order, without overlap.
     pub ranges: Vec<Range<u64>>,
 }
 
-/// The end of an archive, as its last records describe it; offsets are those of the archive.
+/// The end of an archive, as its last records have it; offsets are those of the archive.
 struct End {
     count: u64,
     bytes: u64,
@@ -184,7 +184,7 @@ fn read_record(bytes: &[u8]) -> std::result::Result<(Record, usize), &'static st
     let is_deflated = match short(10) {
         0 => false,
         8 => true,
-        _ => return Err("a member is packed in a way that is neither stored nor deflated"),
+        _ => return Err("a member is neither stored nor deflated"),
     };
     let mut record = Record {
         name: bytes[RECORD_BYTES..name_end].into(),

@@ -1,10 +1,10 @@
-//! A zip archive, to the byte: its members as the directory at its end lists them, and what every
+//! A zip archive, to the byte: its members as in the directory at its end, and what every
 //! other byte is for.
 //!
-//! The `zip` crate is not used for reading: it returns neither where the directory's records are nor
-//! what the header before a member's data holds, and both are needed to account for every byte.
+//! The `zip` crate is not used for reading: it gives neither the place of the directory's records nor
+//! the content of the header before a member's data, and both are needed to account for every byte.
 //!
-//! An untrusted file may be built to be read in one way by a scanner and in another by torch. So the
+//! Malicious files are built to be read in one way by a scanner and in another by torch. So the
 //! directory and the headers of the members must agree, and nothing may overlap: what could be read
 //! in two ways is refused.
 //!
@@ -35,7 +35,7 @@ use crate::source::{ALWAYS_ALLOWED, MAX_RATIO};
 /// A file in an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// Its name, for people: what is not UTF-8 is replaced.
+    /// Its name; what is not UTF-8 is replaced.
     pub name: String,
     /// Where its header begins.
     pub header_start: u64,
@@ -84,7 +84,7 @@ impl Member {
     }
 }
 
-/// The members of a zip archive, and what lies around them.
+/// The members of a zip archive, and what is around them.
 #[derive(Debug)]
 pub struct Archive<'f> {
     file: &'f CheckpointFile,
@@ -92,10 +92,10 @@ pub struct Archive<'f> {
     /// The members by name.
     sorted: Vec<u32>,
     around: Vec<Stretch>,
-    /// The name of the member that the directory lists first. Torch takes everything from its
-    /// folder, wherever in the file it lies.
+    /// The name of the first member in the directory. Torch takes everything from its folder,
+    /// wherever in the file that is.
     pub first_name: String,
-    /// What is odd about it, in sentences.
+    /// Warnings, in sentences.
     pub warnings: Vec<String>,
 }
 
@@ -141,7 +141,7 @@ impl<'f> Archive<'f> {
         &self.members
     }
 
-    /// The same, for whoever needs no more than them.
+    /// The same, without the archive.
     #[must_use]
     pub fn into_members(self) -> Vec<Member> {
         self.members

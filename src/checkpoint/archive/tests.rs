@@ -1,4 +1,4 @@
-//! Archives as torch and zip tools write them, and hostile ones.
+//! Archives as torch, zip tools and attackers write them.
 
 use std::io::{Cursor, Write};
 

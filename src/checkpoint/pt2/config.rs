@@ -1,4 +1,4 @@
-//! The JSON that describes weights and constants: names, and where and how the bytes of each lie.
+//! The JSON that describes weights and constants: names, and the place and layout of each one's bytes.
 
 use serde::Deserialize;
 
@@ -90,7 +90,7 @@ impl Payload {
         let stride: Option<Vec<i64>> = numbers(&meta.strides);
         let offset = meta.storage_offset.as_int.and_then(count);
         let (Some(shape), Some(stride), Some(offset)) = (shape, stride, offset) else {
-            return Err("has a shape, strides or an offset that are no numbers");
+            return Err("has a shape, strides or an offset that are not numbers");
         };
         if shape.len() != stride.len() {
             return Err("has more dimensions than strides, or fewer");

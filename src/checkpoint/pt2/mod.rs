@@ -1,7 +1,7 @@
 //! What `torch.export` writes: an archive whose weights and constants are members, described in JSON.
 //!
 //! Tensors that torch cannot write as plain bytes, and the sample inputs, are files of `torch.save`
-//! in members of their own. They are read where they lie; if they are packed (somebody zipped the file
+//! in members of their own. They are read in place; if they are packed (the file was zipped
 //! again) they are unpacked for what they hold. Before torch 2.8 all tensors were in such members.
 //!
 //! # Cost
@@ -30,7 +30,7 @@ const FOLDERS: [(&str, &str); 2] =
     [("data/weights/", "_weights_config.json"), ("data/constants/", "_constants_config.json")];
 const SAMPLES: &str = "data/sample_inputs/";
 
-/// What identifies the older layout, and its files of `torch.save` with what the names in them begin with.
+/// What marks the older layout, and its files of `torch.save` with what the names in them begin with.
 /// The first releases called them otherwise.
 const PROGRAM: &str = "serialized_exported_program.json";
 const OLDER: [(&str, &str); 5] = [
@@ -184,7 +184,7 @@ impl<'z, 'f> Reader<'z, 'f> {
     }
 
     /// Members of a folder that no description names: the weights of compiled models, which are files
-    /// of `torch.save`, or bytes that nobody uses.
+    /// of `torch.save`, or unused bytes.
     fn others(&mut self, folder: &'static str) -> Result<()> {
         for (index, member, name) in self.members(folder) {
             if self.roles.contains_key(&index) || is_json(name) {

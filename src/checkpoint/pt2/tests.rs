@@ -1,4 +1,4 @@
-//! Archives as `torch.export.save` writes them, and hostile ones.
+//! Archives as `torch.export.save` writes them, and malicious variants.
 
 use std::io::{Cursor, Write};
 
@@ -77,7 +77,7 @@ fn with_tensor(name: &str) -> Vec<u8> {
     archive(&[("data.pkl", &pickle), ("data/0", &[1; 16])])
 }
 
-/// A file of `torch.save` with an empty dict, and a storage of 5 bytes that nobody uses.
+/// A file of `torch.save` with an empty dict, and a storage of 5 bytes that is not used.
 fn saved() -> Vec<u8> {
     archive(&[("data.pkl", b"\x80\x02}q\0."), ("data/0", b"12345")])
 }
@@ -153,7 +153,7 @@ fn what_cannot_be_looked_into_is_a_warning() {
     assert!(
         found.warnings[0].starts_with("m/data/sample_inputs/model.pt cannot be read: it is cut")
     );
-    assert!(found.warnings[1].ends_with("model.pt cannot be looked into: it is a damaged archive"));
+    assert!(found.warnings[1].ends_with("model.pt cannot be scanned: it is a damaged archive"));
     let flagged: Vec<_> = found.imports.flagged.iter().collect();
     assert_eq!(flagged, ["unknown, in m/data/sample_inputs/model.pt"]);
     assert_eq!(found.stretches.iter().map(|stretch| stretch.bytes).sum::<u64>(), length);
@@ -181,8 +181,8 @@ fn descriptions_that_lie_are_refused_in_a_sentence() {
     for (text, says) in [
         (of(&meta(99, &[2], &[1], 0)), "w has a type that is not known"),
         (of(&fine.replace(r#""layout": 7"#, r#""layout": 1"#)), "w has a layout that is not known"),
-        (of(&meta(7, &[-2], &[1], 0)), "that are no numbers"),
-        (of(&fine.replace("as_int", "as_expr")), "that are no numbers"),
+        (of(&meta(7, &[-2], &[1], 0)), "that are not numbers"),
+        (of(&fine.replace("as_int", "as_expr")), "that are not numbers"),
         (of(&meta(7, &[2], &[], 0)), "more dimensions than strides"),
         (of(&meta(7, &[i64::MAX, 4], &[1, 1], 0)), "more elements than can be counted"),
         (of("null"), "w is not described"),

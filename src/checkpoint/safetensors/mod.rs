@@ -63,7 +63,7 @@ pub fn read(file: &CheckpointFile, index: u32, first_storage: u32) -> Result<Saf
         data_bytes = data_bytes.max(end);
         let shape = info.shape;
         let Some(layout) = Strided::contiguous(shape.clone()) else {
-            let reason = format!("the tensor {} is larger than can be", shortened(&name));
+            let reason = format!("the tensor {} is too large", shortened(&name));
             return Err(Error::checkpoint(reason, LENGTH_BYTES));
         };
         let storage = first_storage + found.storages.len() as u32;
@@ -103,7 +103,7 @@ fn header_bytes(file: &CheckpointFile) -> Result<Cow<'_, [u8]>> {
         return wrong("it is cut off: a safetensors file begins with the length of its header");
     };
     if length > MAX_HEADER_BYTES {
-        return wrong("it is no safetensors file: its header would be longer than 100 MB");
+        return wrong("it is not a safetensors file: its header would be longer than 100 MB");
     }
     let Ok(text) = file.part(LENGTH_BYTES, length) else {
         let has = file.len();
@@ -113,7 +113,7 @@ fn header_bytes(file: &CheckpointFile) -> Result<Cow<'_, [u8]>> {
         return Err(Error::checkpoint(reason, LENGTH_BYTES));
     };
     if text.first() != Some(&b'{') {
-        return wrong("it is no safetensors file: its header does not begin with {");
+        return wrong("it is not a safetensors file: its header does not begin with {");
     }
     Ok(text)
 }

@@ -1,4 +1,4 @@
-//! Files as the safetensors package writes them, and hostile ones.
+//! Files as the safetensors package writes them, and malformed ones.
 
 use proptest::prelude::*;
 
@@ -127,7 +127,7 @@ proptest! {
         let end = ranges.iter().map(|(start, bytes)| start + bytes).max().unwrap_or(0) + after;
         let file = file(&header, &vec![1; end as usize]);
 
-        // The model: which tensors want each byte.
+        // The model: which tensors use each byte.
         let data = 8 + header.len();
         let mut owners = vec![Vec::new(); file.len() as usize];
         for (index, &(start, bytes)) in ranges.iter().enumerate() {

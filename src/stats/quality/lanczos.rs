@@ -105,7 +105,7 @@ pub(super) fn largest(matrix: &Matrix<'_>, progress: &Progress<'_>) -> Result<Op
 
 /// The largest eigenvalue of a symmetric tridiagonal matrix; `beside[i]` is left of `diagonal[i]`.
 ///
-/// The signs of a short recurrence give the number of eigenvalues below a value (Sturm), so it is found by
+/// The signs of a short recurrence count how many eigenvalues are below a number (Sturm), so it is found by
 /// halving an interval.
 fn largest_of_tridiagonal(diagonal: &[f64], beside: &[f64]) -> f64 {
     let size = diagonal.len();
@@ -131,7 +131,7 @@ fn largest_of_tridiagonal(diagonal: &[f64], beside: &[f64]) -> f64 {
     low / 2.0 + high / 2.0
 }
 
-/// A vector of length 1 without a direction that anybody would choose, always the same.
+/// A pseudo-random vector of length 1, always the same.
 fn beginning(width: usize) -> Vec<f64> {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     let mut vector: Vec<f64> = (0..width)

@@ -37,8 +37,8 @@ use rounding::{FORMATS, Losses};
 use survey::Channel;
 use walk::{Along, Walk};
 
-/// More channels than this are not what anybody would give a scale each.
-const MOST_CHANNELS: u64 = 1 << 22;
+/// With more channels than this, a scale for each makes no sense.
+const MAX_CHANNELS: u64 = 1 << 22;
 
 /// Errors that are this much smaller than the numbers are those of our own rounding.
 const NOTHING: f64 = 1e-24;
@@ -129,7 +129,7 @@ fn quality_by(
         let third = progress.part(2.0 * rest, 1.0);
         spectrum::spectrum(elements, &values, survey.max, losses.squares, grain, &third)?
     } else {
-        Err("it was not asked for".to_owned())
+        Err("it was not requested".to_owned())
     };
     let channels = match why_no_channels {
         Some(why) => Err(why),
@@ -174,9 +174,9 @@ fn nothing() -> Quality {
 /// Where the channels are among the numbers, or why there are none.
 fn channels_of(elements: &Elements<'_>, walk: &Walk<'_>) -> (Along, Option<String>) {
     match elements.layout.shape.as_slice() {
-        [] | [_] => (Along::NOWHERE, Some("it has less than two dimensions".to_owned())),
-        [channels, ..] if *channels > MOST_CHANNELS => {
-            let why = format!("it has {channels} channels, more than {MOST_CHANNELS}");
+        [] | [_] => (Along::NOWHERE, Some("it has fewer than two dimensions".to_owned())),
+        [channels, ..] if *channels > MAX_CHANNELS => {
+            let why = format!("it has {channels} channels, more than {MAX_CHANNELS}");
             (Along::NOWHERE, Some(why))
         }
         _ => (walk.first, None),

@@ -2,14 +2,14 @@
 //!
 //! Everything is computed with the largest magnitude as 1, so that no square leaves the range of the floats,
 //! and the error in units of the format: a number y that is scaled to the format becomes y rounded, and the
-//! error is what lies between. Adding a large number and taking it away again rounds half to even; for
+//! error is the difference. Adding a large number and taking it away again rounds half to even; for
 //! floats the large number follows the exponent.
 
 use pulp::Simd;
 
 use super::super::moments::BLOCK;
 use super::super::parallel;
-use super::super::plan::MOST_TASKS;
+use super::super::plan::MAX_TASKS;
 use super::pruning::{CLASSES, Cells, Thresholds};
 use super::survey::Survey;
 use super::walk::{Along, Room, Sink, Walk};
@@ -119,7 +119,7 @@ pub(super) fn losses(
     let unit = Unit::new(survey.max);
     let scale = |max: f64| [unit.inverse(max), unit.of(max)];
     let scales: Vec<_> = survey.channels.iter().map(|channel| scale(channel.max)).collect();
-    let (of_task, tasks) = walk.tasks(MOST_TASKS);
+    let (of_task, tasks) = walk.tasks(MAX_TASKS);
     let start = || (Room::default(), Work::new(thresholds), Vec::new());
     let work = |(room, work, found): &mut (Room, Work, Vec<_>), task: u64| {
         let elements = task * of_task..(task + 1) * of_task;

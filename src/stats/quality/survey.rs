@@ -5,7 +5,7 @@
 use pulp::Simd;
 
 use super::super::parallel;
-use super::super::plan::MOST_TASKS;
+use super::super::plan::MAX_TASKS;
 use super::super::tally::{Counters, TURNS};
 use super::walk::{Along, Room, Sink, Walk};
 use crate::error::Result;
@@ -18,7 +18,7 @@ pub(super) const RANGES: usize = 1 << 16;
 pub(super) const NOT_FINITE: usize = 0x7ff << 5;
 
 /// Where every part of a tensor has elements of every channel, so many sums of channels are kept at most.
-const MOST_SUMS: u64 = 1 << 21;
+const MAX_SUMS: u64 = 1 << 21;
 
 /// The range of a number.
 #[inline(always)]
@@ -93,7 +93,7 @@ pub(super) struct Survey {
 /// Reads all numbers; `along` says which channel they belong to.
 pub(super) fn survey(walk: &Walk<'_>, along: Along, progress: &Progress<'_>) -> Result<Survey> {
     let is_outermost = along.inner.saturating_mul(along.size) >= walk.numbers();
-    let most = if is_outermost { MOST_TASKS } else { MOST_SUMS / along.size };
+    let most = if is_outermost { MAX_TASKS } else { MAX_SUMS / along.size };
     let (of_task, tasks) = walk.tasks(most);
     let start = || (Room::default(), Counters::new(), Vec::new());
     let work = |(room, counters, found): &mut (Room, Counters<RANGES>, Vec<_>), task: u64| {

@@ -293,7 +293,7 @@ fn an_estimate_is_close_to_the_norm_and_never_above_it() {
 
 #[test]
 fn many_channels_are_none() {
-    let case = case(DType::UInt8, &[MOST_CHANNELS + 1, 2], &[2, 1], vec![1; 9_000_000]);
+    let case = case(DType::UInt8, &[MAX_CHANNELS + 1, 2], &[2, 1], vec![1; 9_000_000]);
 
     let found = case.with(|elements| quality(elements, false, &Progress::none()).unwrap());
 

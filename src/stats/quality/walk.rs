@@ -9,7 +9,7 @@ use pulp::{Arch, Simd, WithSimd};
 
 use super::super::gather::{Gather, Window};
 use super::super::moments::BLOCK;
-use super::super::plan::{Affine, Grain, MOST_TASKS, check_channels, check_repeats};
+use super::super::plan::{Affine, Grain, MAX_TASKS, check_channels, check_repeats};
 use super::super::values::Values;
 use super::super::{Elements, Quantization, broken, convert};
 use crate::error::Result;
@@ -156,7 +156,7 @@ impl<'a> Walk<'a> {
     /// The work in at most so many tasks: how many elements each has, and how many tasks there are.
     pub fn tasks(&self, most: u64) -> (u64, u64) {
         let chunks = self.elements().div_ceil(self.chunk_units);
-        let of_task = chunks.div_ceil(most.clamp(1, MOST_TASKS)).max(1) * self.chunk_units;
+        let of_task = chunks.div_ceil(most.clamp(1, MAX_TASKS)).max(1) * self.chunk_units;
         (of_task, self.elements().div_ceil(of_task))
     }
 
