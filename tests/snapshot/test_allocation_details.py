@@ -300,13 +300,8 @@ def _some(device: Device) -> list[int]:
 
 def _slow_same_stack(device: Device, stack: int) -> SameStack:
     a, peak = device.allocations, device.peak_event
-    rows = zip(
-        a.stack.tolist(),
-        a.size.tolist(),
-        a.alloc_event.tolist(),
-        a.free_event.tolist(),
-        strict=True,
-    )
+    columns = (a.stack, a.size, a.alloc_event, a.free_event)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
     same = [row for row in rows if row[0] == stack]
     held = sum(size for _, size, made, ended in same if made <= peak < ended)
     return SameStack(
