@@ -1,21 +1,9 @@
-"""What comes out of an operation: the shapes and types of its results, from those it is given."""
+"""Shape functions: the shapes and types of an operation's outputs, from those of its inputs."""
 
 from __future__ import annotations
 
-from snapviewer.model.shapes import (
-    convolution,
-    elementwise,
-    factories,
-    indexing,
-    matrices,
-    normalization,
-    parts,
-    recurrent,
-    reductions,
-    special,
-    transforms,
-    views,
-)
+from importlib import import_module
+
 from snapviewer.model.shapes.dimensions import ShapeError
 from snapviewer.model.shapes.registry import (
     Output,
@@ -27,18 +15,9 @@ from snapviewer.model.shapes.registry import (
 
 __all__ = ["Output", "ShapeError", "UnknownNumber", "is_known", "outputs_of", "shape_function"]
 
-# Importing them registers their functions.
-_REGISTERED = (
-    convolution,
-    elementwise,
-    factories,
-    indexing,
-    matrices,
-    normalization,
-    parts,
-    recurrent,
-    reductions,
-    special,
-    transforms,
-    views,
-)
+# Importing a module registers its functions.
+for _name in (
+    *("convolution", "elementwise", "factories", "indexing", "matrices", "normalization"),
+    *("parts", "recurrent", "reductions", "special", "transforms", "views"),
+):
+    import_module(f"{__name__}.{_name}")

@@ -1,4 +1,4 @@
-"""Convolutions, poolings, and resizing of images."""
+"""Convolution, pooling and resizing of images."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ from collections.abc import Sequence
 
 from snapviewer.model.graph import TensorSpec
 from snapviewer.model.shapes.dimensions import Shape, ShapeError, Size, multiply, sizes_of, whole
-from snapviewer.model.shapes.registry import Output, shape_function
+from snapviewer.model.shapes.registry import (
+    Output,
+    ShapeFunction,
+    arguments,
+    shape_function,
+    with_indices,
+)
 
 
 def windows(
@@ -18,7 +24,7 @@ def windows(
     *,
     ceil_mode: object = False,
 ) -> Shape:
-    """Count the places of a window that slides over each dimension.
+    """Count the positions of a window that slides over each dimension.
 
     >>> windows((224, 224), 7, 2, 3)
     (112, 112)
@@ -54,26 +60,27 @@ def _places(
 def convolved(
     spec: TensorSpec,
     weight: Shape,
-    stride: object,
-    padding: object,
-    dilation: object,
-    groups: object,
     *,
-    transposed: bool = False,
+    stride: object = 1,
+    padding: object = 0,
+    dilation: object = 1,
+    groups: object = 1,
+    transposed: object = False,
     output_padding: object = 0,
+    **rest: object,
 ) -> TensorSpec:
-    """Return what a convolution gives; the input may lack its batch dimension."""
+    """Return the output of a convolution; the input may lack its batch dimension."""
     count = len(weight) - 2
     if count < 1 or len(spec.shape) not in (count + 1, count + 2):
         raise ShapeError(f"{len(spec.shape)} dimensions do not fit a weight of {len(weight)}")
     sizes = spec.shape[-count:]
     channels, group_count = spec.shape[-count - 1], whole(groups)
-    needed = weight[0] if transposed else multiply((weight[1], group_count))
+    needed = weight[0] if transposed is True else multiply((weight[1], group_count))
     if channels is not None and needed is not None and channels != needed:
         message = f"the input has {channels} channels, but the weights need {needed}"
         raise ShapeError(message, (channels, needed))
     outs: Shape
-    if transposed:
+    if transposed is True:
         columns = [
             sizes_of(v, count) for v in (weight[2:], stride, padding, dilation, output_padding)
         ]
@@ -102,78 +109,30 @@ def _stretched(
     return result
 
 
-@shape_function("conv1d", "conv2d", "conv3d", "_convolution_mode")
-def _conv(
-    input: TensorSpec,  # noqa: A002
-    weight: TensorSpec,
-    bias: object = None,
-    stride: object = 1,
-    padding: object = 0,
-    dilation: object = 1,
-    groups: object = 1,
-) -> Output:
-    return convolved(input, weight.shape, stride, padding, dilation, groups)
+def _convolution(order: str, **fixed: object) -> ShapeFunction:
+    """Return the shape function of convolutions whose arguments have this order."""
+
+    def shape(
+        input: TensorSpec,  # noqa: A002
+        weight: TensorSpec,
+        bias: object = None,
+        *rest: object,
+        **named: object,
+    ) -> Output:
+        return convolved(input, weight.shape, **fixed, **arguments(order, rest, named))
+
+    return shape
 
 
-@shape_function("prim::mkldnn_convolution")
-def _mkldnn(
-    input: TensorSpec,  # noqa: A002
-    weight: TensorSpec,
-    bias: object,
-    stride: object,
-    padding: object,
-    dilation: object,
-    groups: object,
-) -> Output:
-    return convolved(input, weight.shape, stride, padding, dilation, groups)
-
-
-@shape_function("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
-def _conv_transpose(
-    input: TensorSpec,  # noqa: A002
-    weight: TensorSpec,
-    bias: object = None,
-    stride: object = 1,
-    padding: object = 0,
-    output_padding: object = 0,
-    groups: object = 1,
-    dilation: object = 1,
-) -> Output:
-    return convolved(
-        input,
-        weight.shape,
-        stride,
-        padding,
-        dilation,
-        groups,
-        transposed=True,
-        output_padding=output_padding,
-    )
-
-
-@shape_function("_convolution", "convolution", "convolution_overrideable")
-def _convolution(
-    input: TensorSpec,  # noqa: A002
-    weight: TensorSpec,
-    bias: object,
-    stride: object,
-    padding: object,
-    dilation: object,
-    transposed: object,
-    output_padding: object,
-    groups: object,
-    *rest: object,
-) -> Output:
-    return convolved(
-        input,
-        weight.shape,
-        stride,
-        padding,
-        dilation,
-        groups,
-        transposed=transposed is True,
-        output_padding=output_padding,
-    )
+shape_function("conv1d conv2d conv3d _convolution_mode prim::mkldnn_convolution")(
+    _convolution("stride padding dilation groups")
+)
+shape_function("conv_transpose1d conv_transpose2d conv_transpose3d")(
+    _convolution("stride padding output_padding groups dilation", transposed=True)
+)
+shape_function("_convolution convolution convolution_overrideable")(
+    _convolution("stride padding dilation transposed output_padding groups")
+)
 
 
 def _pooled(spec: TensorSpec, count: int, outs: Shape) -> TensorSpec:
@@ -182,69 +141,41 @@ def _pooled(spec: TensorSpec, count: int, outs: Shape) -> TensorSpec:
     return TensorSpec((*spec.shape[:-count], *outs), spec.dtype)
 
 
-def _register_poolings() -> None:
-    for count in (1, 2, 3):
+def _pooling(count: int, order: str) -> ShapeFunction:
+    """Return the shape function of pooling whose arguments after the kernel have this order."""
 
-        def max_pool(
-            self: TensorSpec,
-            kernel_size: object,
-            stride: object = (),
-            padding: object = 0,
-            dilation: object = 1,
-            ceil_mode: object = False,
-            *,
-            _count: int = count,
-        ) -> TensorSpec:
-            outs = windows(
-                self.shape[-_count:], kernel_size, stride, padding, dilation, ceil_mode=ceil_mode
-            )
-            return _pooled(self, _count, outs)
+    def shape(self: TensorSpec, kernel_size: object, *rest: object, **named: object) -> Output:
+        given = arguments(order, rest, named)
+        stride, padding = given.get("stride", ()), given.get("padding", 0)
+        dilation, ceil_mode = given.get("dilation", 1), given.get("ceil_mode", False)
+        sizes = self.shape[-count:]
+        outs = windows(sizes, kernel_size, stride, padding, dilation, ceil_mode=ceil_mode)
+        return _pooled(self, count, outs)
 
-        def max_pool_with_indices(
-            self: TensorSpec, *rest: object, _pool: object = max_pool, **named: object
-        ) -> Output:
-            assert callable(_pool)
-            out = _pool(self, *rest, **named)
-            return (out, TensorSpec(out.shape, "int64"))
-
-        def avg_pool(
-            self: TensorSpec,
-            kernel_size: object,
-            stride: object = (),
-            padding: object = 0,
-            ceil_mode: object = False,
-            count_include_pad: object = True,
-            divisor_override: object = None,
-            *,
-            _count: int = count,
-        ) -> Output:
-            outs = windows(self.shape[-_count:], kernel_size, stride, padding, ceil_mode=ceil_mode)
-            return _pooled(self, _count, outs)
-
-        def adaptive(self: TensorSpec, output_size: object, *, _count: int = count) -> TensorSpec:
-            sizes = list(output_size) if isinstance(output_size, (list, tuple)) else [output_size]
-            wanted = sizes * _count if len(sizes) == 1 else sizes
-            outs = tuple(
-                old if size is None else whole(size)
-                for size, old in zip(wanted, self.shape[-_count:], strict=False)
-            )
-            return _pooled(self, _count, outs)
-
-        def adaptive_max(
-            self: TensorSpec, output_size: object, *, _pool: object = adaptive
-        ) -> Output:
-            assert callable(_pool)
-            out = _pool(self, output_size)
-            return (out, TensorSpec(out.shape, "int64"))
-
-        shape_function(f"max_pool{count}d", f"quantized_max_pool{count}d")(max_pool)
-        shape_function(f"max_pool{count}d_with_indices")(max_pool_with_indices)
-        shape_function(f"avg_pool{count}d")(avg_pool)
-        shape_function(f"adaptive_avg_pool{count}d", f"_adaptive_avg_pool{count}d")(adaptive)
-        shape_function(f"adaptive_max_pool{count}d")(adaptive_max)
+    return shape
 
 
-_register_poolings()
+def _adaptive_pooling(count: int) -> ShapeFunction:
+    def shape(self: TensorSpec, output_size: object) -> Output:
+        sizes = list(output_size) if isinstance(output_size, (list, tuple)) else [output_size]
+        wanted = sizes * count if len(sizes) == 1 else sizes
+        outs = tuple(
+            old if size is None else whole(size)
+            for size, old in zip(wanted, self.shape[-count:], strict=False)
+        )
+        return _pooled(self, count, outs)
+
+    return shape
+
+
+for _count in (1, 2, 3):
+    _max_pooling = _pooling(_count, "stride padding dilation ceil_mode")
+    _adaptive = _adaptive_pooling(_count)
+    shape_function(f"max_pool{_count}d quantized_max_pool{_count}d")(_max_pooling)
+    shape_function(f"max_pool{_count}d_with_indices")(with_indices(_max_pooling))
+    shape_function(f"avg_pool{_count}d")(_pooling(_count, "stride padding ceil_mode"))
+    shape_function(f"adaptive_avg_pool{_count}d _adaptive_avg_pool{_count}d")(_adaptive)
+    shape_function(f"adaptive_max_pool{_count}d")(with_indices(_adaptive))
 
 
 @shape_function(
@@ -260,7 +191,7 @@ def _upsample(
     else:
         factors = next((r for r in (*named.values(), *rest) if isinstance(r, (list, tuple))), None)
         if factors is None:
-            raise ShapeError("the size to scale to is not known")
+            raise ShapeError("the size to scale to is unknown")
         old = self.shape[-len(factors) :] if factors else ()
         outs = [
             int(size * factor) if size is not None and isinstance(factor, (int, float)) else None
@@ -271,7 +202,7 @@ def _upsample(
     return TensorSpec((*self.shape[:2], *outs), self.dtype)
 
 
-@shape_function("__interpolate", "__upsample", "__upsample_nearest", "__upsample_bilinear")
+@shape_function("__interpolate __upsample __upsample_nearest __upsample_bilinear")
 def _interpolate(
     input: TensorSpec,  # noqa: A002
     size: object = None,
@@ -286,7 +217,7 @@ def _interpolate(
     return _upsample(input, None, list(factors) * (count if len(factors) == 1 else 1))
 
 
-@shape_function("grid_sampler", "grid_sampler_2d", "grid_sampler_3d", "grid_sample")
+@shape_function("grid_sampler grid_sampler_2d grid_sampler_3d grid_sample")
 def _grid_sample(input: TensorSpec, grid: TensorSpec, *rest: object) -> Output:  # noqa: A002
     return TensorSpec((*input.shape[:2], *grid.shape[1:-1]), input.dtype)
 
@@ -294,6 +225,6 @@ def _grid_sample(input: TensorSpec, grid: TensorSpec, *rest: object) -> Output: 
 @shape_function("affine_grid_generator")
 def _affine_grid(theta: TensorSpec, size: object, align_corners: object) -> Output:
     if not isinstance(size, (list, tuple)) or len(size) not in (4, 5):
-        raise ShapeError("the size of the grid is not known")
+        raise ShapeError("the size of the grid is unknown")
     batch, _, *rest = (whole(item) for item in size)
     return TensorSpec((batch, *rest, len(size) - 2), theta.dtype)

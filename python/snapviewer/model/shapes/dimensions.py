@@ -1,4 +1,4 @@
-"""Arithmetic with sizes of which some are not known (None)."""
+"""Arithmetic with sizes, of which some are unknown (None)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from snapviewer.model.graph import TensorSpec
 Size: TypeAlias = "int | None"
 Shape: TypeAlias = "tuple[int | None, ...]"
 
-_MOST_DIMENSIONS = 64  # torch's own limit
-MOST_ELEMENTS = 1 << 62
+_MAX_DIMENSIONS = 64  # the limit of torch
+MAX_ELEMENTS = 1 << 62
 
 
 class ShapeError(Exception):
     """Arguments that do not fit an operation; the message is a clause that says why.
 
-    `sizes` are two that should have been the same, if it is that.
+    `sizes` are two that should have been equal, if that is the reason.
     """
 
     def __init__(self, message: str, sizes: tuple[int, ...] = ()) -> None:
@@ -26,7 +26,7 @@ class ShapeError(Exception):
 
 
 def whole(value: object) -> Size:
-    """Return a whole number, or None if the value is none or not known."""
+    """Return an integer, or None if the value is not one."""
     return int(value) if isinstance(value, int) else None
 
 
@@ -40,7 +40,7 @@ def add(*sizes: Size) -> Size:
 
 
 def multiply(sizes: Iterable[Size]) -> Size:
-    """Multiply sizes; the empty product is 1, and a zero decides.
+    """Multiply sizes; the empty product is 1, and the product with a zero is 0.
 
     >>> multiply((2, 3)), multiply((2, None)), multiply(())
     (6, None, 1)
@@ -50,18 +50,18 @@ def multiply(sizes: Iterable[Size]) -> Size:
         if size == 0:
             return 0
         product = None if product is None or size is None else product * size
-        if product is not None and product > MOST_ELEMENTS:
+        if product is not None and product > MAX_ELEMENTS:
             raise ShapeError("it would have more elements than a tensor can have")
     return product
 
 
 def divide(size: Size, by: Size) -> Size:
-    """Divide, rounding down; None if something is not known or the divisor is 0."""
+    """Divide, rounding down; None if a size is unknown or the divisor is 0."""
     return None if size is None or not by else size // by
 
 
 def same(one: Size, other: Size, what: str = "sizes differ") -> Size:
-    """Return the size that both have, or complain."""
+    """Return the size that both have, or raise a ShapeError."""
     if one is None or other is None:
         return one if other is None else other
     if one != other:
@@ -70,14 +70,14 @@ def same(one: Size, other: Size, what: str = "sizes differ") -> Size:
 
 
 def axis(dim: object, rank: int) -> int:
-    """Return the number of a dimension counted from the front.
+    """Return the index of a dimension, counted from the front.
 
     >>> axis(-1, 3)
     2
     """
     number = whole(dim)
     if number is None:
-        raise ShapeError("the dimension is not known")
+        raise ShapeError("the dimension is unknown")
     span = max(rank, 1)
     if not -span <= number < span:
         raise ShapeError(f"there is no dimension {number} among {rank}")
@@ -85,7 +85,7 @@ def axis(dim: object, rank: int) -> int:
 
 
 def axes(dims: object, rank: int) -> tuple[int, ...]:
-    """Return numbers of dimensions counted from the front; all of them if none are named."""
+    """Return the indices of dimensions, counted from the front; all if none are named."""
     if dims is None or (isinstance(dims, (list, tuple)) and not dims):
         return tuple(range(rank))
     return tuple(axis(dim, rank) for dim in (dims if isinstance(dims, (list, tuple)) else [dims]))
@@ -108,10 +108,10 @@ def sizes_of(value: object, count: int) -> Shape:
 
 
 def shape_of(sizes: object) -> Shape:
-    """Return the shape that a list of sizes asks for."""
+    """Return the shape of a list of sizes."""
     if not isinstance(sizes, (list, tuple)):
         sizes = [sizes]
-    if len(sizes) > _MOST_DIMENSIONS:
+    if len(sizes) > _MAX_DIMENSIONS:
         raise ShapeError(f"{len(sizes)} dimensions are more than a tensor can have")
     shape = tuple(whole(size) for size in sizes)
     if any(size is not None and size < 0 for size in shape):
@@ -121,7 +121,7 @@ def shape_of(sizes: object) -> Shape:
 
 
 def broadcast(*shapes: Sequence[Size]) -> Shape:
-    """Return the shape to which all shapes stretch.
+    """Return the shape to which all shapes broadcast.
 
     >>> broadcast((3, 1), (4,)), broadcast((None, 2), (1, 1))
     ((3, 4), (None, 2))
@@ -133,16 +133,16 @@ def broadcast(*shapes: Sequence[Size]) -> Shape:
         wide = {size for size in sizes if size is not None and size != 1}
         if len(wide) > 1:
             differing = tuple(sorted(wide))
-            raise ShapeError(f"sizes {list(differing)} do not stretch to each other", differing)
+            raise ShapeError(f"sizes {list(differing)} cannot be broadcast", differing)
         result.append(wide.pop() if wide else None if None in sizes else 1)
     return tuple(result)
 
 
 def tensors_in(value: object) -> list[TensorSpec]:
-    """Return the tensors of a list, or complain if one of them is not known."""
+    """Return the tensors of a list, or raise a ShapeError if one is unknown."""
     if not isinstance(value, (list, tuple)):
-        raise ShapeError("a list of tensors is not known")
+        raise ShapeError("a list of tensors is unknown")
     tensors = [item for item in value if isinstance(item, TensorSpec)]
     if len(tensors) != len(value):
-        raise ShapeError("a tensor of a list is not known")
+        raise ShapeError("a tensor of a list is unknown")
     return tensors

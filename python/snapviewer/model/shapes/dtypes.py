@@ -1,7 +1,7 @@
-"""The types of elements, and which type comes out where several meet.
+"""The types of elements, and type promotion.
 
-The rules are torch's: a tensor with dimensions weighs more than one without, and that one more than
-a plain number; the heavier gives way only to a higher kind (bool, integer, real, complex).
+The rules are those of torch: a tensor with dimensions has priority over one without, and that over
+a plain number; the priority yields only to a higher kind (bool, integer, real, complex).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import reduce
 
 from snapviewer.model.graph import TensorSpec
 
-# TorchScript writes types as these numbers.
+# The numbers of the types in TorchScript.
 DTYPES = {
     0: "uint8",
     1: "int8",
@@ -86,12 +86,12 @@ def real_of(dtype: str) -> str:
 
 
 def complex_of(dtype: str) -> str:
-    """Return the type of complex numbers with parts of a type."""
+    """Return the complex type whose parts have a type."""
     return _COMPLEX_OF.get(dtype, dtype)
 
 
 def float_of(dtype: str) -> str:
-    """Return the type of a function such as the sine: integers become float32."""
+    """Return the result type of a function such as the sine: integers become float32."""
     return "float32" if is_integral(dtype) else dtype
 
 

@@ -1,6 +1,8 @@
-"""Operations that work on elements one by one."""
+"""Element-wise operations."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from snapviewer.model.graph import TensorSpec
 from snapviewer.model.shapes.dimensions import Shape, ShapeError, axis, broadcast, divide
@@ -13,7 +15,7 @@ from snapviewer.model.shapes.dtypes import (
     real_of,
     result_type,
 )
-from snapviewer.model.shapes.registry import Output, shape_function
+from snapviewer.model.shapes.registry import Output, ShapeFunction, shape_function
 
 
 def _stretched(*values: object) -> Shape:
@@ -39,27 +41,54 @@ def _has_tensor(*values: object) -> None:
     "renorm channel_shuffle native_channel_shuffle slice_scatter select_scatter "
     "diagonal_scatter as_strided_scatter fake_quantize_per_tensor_affine "
     "fake_quantize_per_channel_affine special_round _conj_physical alias_copy "
-    "poisson binomial quantized_batch_norm"
+    "poisson binomial quantized_batch_norm prelu _prelu_kernel copy to_dense to_padded_tensor "
+    "linalg_inv inverse matrix_exp linalg_matrix_exp linalg_cholesky cholesky linalg_matrix_power "
+    "matrix_power cholesky_inverse cholesky_solve lu_solve _transformer_encoder_layer_fwd "
+    "normalize weight_norm _weight_norm fft_fftshift fft_ifftshift "
+    "prim::MKLDNNHardSwish prim::MKLDNNHardSigmoid prim::MKLDNNHardTanh prim::MKLDNNClamp "
+    "prim::MKLDNNLayerNorm prim::MKLDNNScalarMul "
+    "quantized::relu quantized::relu6 quantized::hardswish quantized::leaky_relu "
+    "quantized::sigmoid quantized::elu quantized::celu quantized::layer_norm quantized::dropout "
+    "quantized::softmax"
 )
 def _same(self: TensorSpec, *rest: object, **named: object) -> Output:
     return self
 
 
-@shape_function("rsub", "sub", "subtract", "add", "mul", "multiply", "fmod", "remainder")
-def _arithmetic(self: object, other: object, *rest: object, **named: object) -> Output:
-    _has_tensor(self, other)
-    return TensorSpec(_stretched(self, other), result_type([self, other]))
+def _binary(dtype_of: Callable[[list[object]], str]) -> ShapeFunction:
+    """Return the shape function of operations on two operands, of which one is a tensor."""
+
+    def shape(self: object, other: object, *rest: object, **named: object) -> Output:
+        _has_tensor(self, other)
+        return TensorSpec(_stretched(self, other), dtype_of([self, other]))
+
+    return shape
 
 
-@shape_function(
-    "maximum minimum fmax fmin bitwise_and bitwise_or bitwise_xor __and__ __or__ __xor__ "
-    "__lshift__ __rshift__ bitwise_left_shift bitwise_right_shift hypot gcd lcm heaviside "
-    "nextafter floor_divide pow __iand__ __ior__ __ixor__ logaddexp logaddexp2 "
-    "__ilshift__ __irshift__"
-)
-def _pairwise(self: object, other: object) -> Output:
-    _has_tensor(self, other)
-    return TensorSpec(_stretched(self, other), result_type([self, other]))
+for _ops, _dtype_of in (
+    (
+        "rsub sub subtract add mul multiply fmod remainder maximum minimum fmax fmin bitwise_and "
+        "bitwise_or bitwise_xor __and__ __or__ __xor__ __lshift__ __rshift__ bitwise_left_shift "
+        "bitwise_right_shift hypot gcd lcm heaviside nextafter floor_divide pow __iand__ __ior__ "
+        "__ixor__ logaddexp logaddexp2 __ilshift__ __irshift__",
+        result_type,
+    ),
+    (
+        "atan2 arctan2 xlogy copysign special_xlogy special_xlog1py ldexp igamma igammac "
+        "special_gammainc special_gammaincc special_zeta",
+        lambda values: float_of(result_type(values)),
+    ),
+    (
+        "eq ne lt le gt ge not_equal less less_equal greater greater_equal logical_and logical_or "
+        "logical_xor isclose",
+        lambda _: "bool",
+    ),
+    (
+        "float_power",
+        lambda values: "complex128" if is_complex(result_type(values)) else "float64",
+    ),
+):
+    shape_function(_ops)(_binary(_dtype_of))
 
 
 @shape_function("div", "true_divide", "divide")
@@ -71,30 +100,7 @@ def _divide(self: object, other: object, *, rounding_mode: object = None) -> Out
     )
 
 
-@shape_function(
-    "atan2 arctan2 xlogy copysign special_xlogy special_xlog1py ldexp igamma igammac "
-    "special_gammainc special_gammaincc special_zeta"
-)
-def _divide_like(self: object, other: object) -> Output:
-    _has_tensor(self, other)
-    return TensorSpec(_stretched(self, other), float_of(result_type([self, other])))
-
-
-@shape_function(
-    "eq ne lt le gt ge not_equal less less_equal greater greater_equal logical_and "
-    "logical_or logical_xor isclose"
-)
-def _compare(self: object, other: object, *rest: object, **named: object) -> Output:
-    _has_tensor(self, other)
-    return TensorSpec(_stretched(self, other), "bool")
-
-
-@shape_function("logical_not isnan isinf isfinite isneginf isposinf isreal signbit")
-def _test(self: TensorSpec) -> Output:
-    return TensorSpec(self.shape, "bool")
-
-
-@shape_function(
+_FUNCTIONS = (
     "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan arcsin arccos "
     "arctan sinh cosh tanh asinh acosh atanh arcsinh arccosh arctanh erf erfc erfinv sigmoid "
     "reciprocal lgamma digamma logit sinc deg2rad rad2deg i0 special_expit special_erf "
@@ -104,23 +110,36 @@ def _test(self: TensorSpec) -> Output:
     "special_sinc special_polygamma special_multigammaln special_bessel_j0 special_bessel_j1 "
     "special_bessel_y0 special_bessel_y1"
 )
-def _function(self: TensorSpec, *rest: object, **named: object) -> Output:
-    return TensorSpec(self.shape, float_of(self.dtype))
 
 
-@shape_function("abs", "absolute")
-def _abs(self: TensorSpec) -> Output:
-    return TensorSpec(self.shape, real_of(self.dtype))
+def _unary(dtype_of: Callable[[str], str]) -> ShapeFunction:
+    """Return the shape function of operations on one tensor that change its type."""
+
+    def shape(self: TensorSpec, *rest: object, **named: object) -> Output:
+        return TensorSpec(self.shape, dtype_of(self.dtype))
+
+    return shape
 
 
-@shape_function("real", "imag")
-def _part(self: TensorSpec) -> Output:
-    return TensorSpec(self.shape, real_of(self.dtype))
+def _and_more(dtype: str) -> ShapeFunction:
+    """Return the shape function of operations with a second output of the same shape."""
+
+    def shape(self: TensorSpec, *rest: object, **named: object) -> Output:
+        return (self, TensorSpec(self.shape, dtype))
+
+    return shape
 
 
-@shape_function("angle")
-def _angle(self: TensorSpec) -> Output:
-    return TensorSpec(self.shape, float_of(real_of(self.dtype)))
+shape_function(_FUNCTIONS)(_unary(float_of))
+shape_function("abs absolute real imag")(_unary(real_of))
+shape_function("angle")(_unary(lambda dtype: float_of(real_of(dtype))))
+shape_function("logical_not isnan isinf isfinite isneginf isposinf isreal signbit isin")(
+    _unary(lambda _: "bool")
+)
+shape_function("argsort bucketize")(_unary(lambda _: "int64"))
+shape_function("cummax cummin sort msort")(_and_more("int64"))
+shape_function("frexp")(_and_more("int32"))
+shape_function("native_dropout")(_and_more("bool"))
 
 
 @shape_function("complex", "polar")
@@ -160,46 +179,19 @@ def _addc(self: TensorSpec, one: TensorSpec, two: TensorSpec, *, value: object =
     return TensorSpec(_stretched(self, one, two), result_type([self, one, two]))
 
 
-@shape_function("prelu", "_prelu_kernel")
-def _prelu(self: TensorSpec, weight: object) -> Output:
-    return self
-
-
-@shape_function("softmax", "log_softmax", "_softmax", "_log_softmax", "_safe_softmax")
+@shape_function(
+    "softmax log_softmax _softmax _log_softmax _safe_softmax special_softmax special_log_softmax "
+    "softmin"
+)
 def _softmax(self: TensorSpec, dim: object, dtype: object = None) -> Output:
     named = "" if isinstance(dtype, bool) else dtype_name(dtype)
     return TensorSpec(self.shape, named or float_of(self.dtype))
-
-
-@shape_function("special_softmax", "special_log_softmax", "softmin")
-def _special_softmax(self: TensorSpec, dim: object, dtype: object = None) -> Output:
-    return _softmax(self, dim, dtype)
 
 
 @shape_function("cumsum", "cumprod", "logcumsumexp")
 def _cumulative(self: TensorSpec, dim: object, *, dtype: object = None) -> Output:
     kept = "int64" if is_integral(self.dtype) else self.dtype
     return TensorSpec(self.shape, dtype_name(dtype) or kept)
-
-
-@shape_function("cummax", "cummin")
-def _cumulative_pair(self: TensorSpec, dim: object) -> Output:
-    return (self, TensorSpec(self.shape, "int64"))
-
-
-@shape_function("frexp")
-def _frexp(self: TensorSpec) -> Output:
-    return (self, TensorSpec(self.shape, "int32"))
-
-
-@shape_function("native_dropout")
-def _native_dropout(self: TensorSpec, p: object, train: object) -> Output:
-    return (self, TensorSpec(self.shape, "bool"))
-
-
-@shape_function("copy")
-def _copy(self: TensorSpec, src: object, non_blocking: object = False) -> Output:
-    return self
 
 
 @shape_function("glu")
@@ -209,33 +201,13 @@ def _glu(self: TensorSpec, dim: object = -1) -> Output:
     return TensorSpec((*self.shape[:place], half, *self.shape[place + 1 :]), self.dtype)
 
 
-@shape_function("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy")
-def _loss(self: TensorSpec, target: TensorSpec, *rest: object) -> Output:
-    reduction = next((r for r in reversed(rest) if isinstance(r, int)), 1)
+@shape_function(
+    "mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy "
+    "binary_cross_entropy_with_logits"
+)
+def _loss(self: TensorSpec, target: TensorSpec, *rest: object, **named: object) -> Output:
+    reduction = next((r for r in reversed(rest) if isinstance(r, int)), named.get("reduction", 1))
     return TensorSpec(_stretched(self, target) if reduction == 0 else (), self.dtype)
-
-
-@shape_function("binary_cross_entropy_with_logits")
-def _logits_loss(
-    self: TensorSpec,
-    target: TensorSpec,
-    weight: object = None,
-    pos_weight: object = None,
-    reduction: object = 1,
-) -> Output:
-    return TensorSpec(_stretched(self, target) if reduction == 0 else (), self.dtype)
-
-
-@shape_function("isin")
-def _isin(elements: TensorSpec, test_elements: object, *rest: object, **named: object) -> Output:
-    return TensorSpec(elements.shape, "bool")
-
-
-@shape_function("float_power")
-def _float_power(self: object, exponent: object) -> Output:
-    _has_tensor(self, exponent)
-    kind = "complex128" if is_complex(result_type([self, exponent])) else "float64"
-    return TensorSpec(_stretched(self, exponent), kind)
 
 
 @shape_function("cosine_similarity", "pairwise_distance")

@@ -1,4 +1,4 @@
-"""Operations that make a tensor of numbers, and those that change what its elements are."""
+"""Operations that create tensors, and those that change the types of elements."""
 
 from __future__ import annotations
 
@@ -14,27 +14,20 @@ def _factory_dtype(dtype: object) -> str:
     return "float32" if dtype is None else dtype_name(dtype)
 
 
-@shape_function("zeros", "ones", "empty", "rand", "randn", "empty_quantized")
-def _zeros(size: object, *rest: object, dtype: object = None, **named: object) -> Output:
-    return TensorSpec(_asked(size), _factory_dtype(dtype))
-
-
-def _asked(size: object) -> tuple[Size, ...]:
+def _listed(size: object) -> tuple[Size, ...]:
     if not isinstance(size, (list, tuple)):
-        raise ShapeError("the sizes are not known")
+        raise ShapeError("the sizes are unknown")
     return shape_of(size)
 
 
-@shape_function("empty_strided")
-def _empty_strided(
-    size: object, stride: object, *rest: object, dtype: object = None, **named: object
-) -> Output:
-    return TensorSpec(_asked(size), _factory_dtype(dtype))
+@shape_function("zeros ones empty rand randn empty_quantized empty_strided")
+def _zeros(size: object, *rest: object, dtype: object = None, **named: object) -> Output:
+    return TensorSpec(_listed(size), _factory_dtype(dtype))
 
 
 @shape_function("full")
 def _full(size: object, fill_value: object, *, dtype: object = None, **named: object) -> Output:
-    return TensorSpec(_asked(size), dtype_name(dtype) or result_type([fill_value]))
+    return TensorSpec(_listed(size), dtype_name(dtype) or result_type([fill_value]))
 
 
 @shape_function("zeros_like ones_like empty_like rand_like randn_like full_like randint_like")
@@ -42,21 +35,14 @@ def _like(self: TensorSpec, *rest: object, dtype: object = None, **named: object
     return TensorSpec(self.shape, dtype_name(dtype) or self.dtype)
 
 
-@shape_function("new_zeros", "new_ones", "new_empty")
+@shape_function("new_zeros new_ones new_empty new_full new_empty_strided")
 def _new(
     self: TensorSpec, size: object, *rest: object, dtype: object = None, **named: object
 ) -> Output:
-    return TensorSpec(_asked(size), dtype_name(dtype) or self.dtype)
+    return TensorSpec(_listed(size), dtype_name(dtype) or self.dtype)
 
 
-@shape_function("new_full", "new_empty_strided")
-def _new_full(
-    self: TensorSpec, size: object, other: object, *, dtype: object = None, **named: object
-) -> Output:
-    return TensorSpec(_asked(size), dtype_name(dtype) or self.dtype)
-
-
-@shape_function("arange", "range")
+@shape_function("arange range")
 def _arange(
     start: object,
     end: object = None,
@@ -81,14 +67,9 @@ def _arange(
     return TensorSpec(shape_of([max(0, count)]), kind)
 
 
-@shape_function("linspace", "logspace")
+@shape_function("linspace logspace")
 def _linspace(
-    start: object,
-    end: object,
-    steps: object,
-    *rest: object,
-    dtype: object = None,
-    **named: object,
+    start: object, end: object, steps: object, *rest: object, dtype: object = None, **named: object
 ) -> Output:
     return TensorSpec((whole(steps),), _factory_dtype(dtype))
 
@@ -103,7 +84,7 @@ def _randint(
     low: object, high: object, size: object = None, *, dtype: object = None, **named: object
 ) -> Output:
     sizes = high if size is None else size
-    return TensorSpec(_asked(sizes), dtype_name(dtype) or "int64")
+    return TensorSpec(_listed(sizes), dtype_name(dtype) or "int64")
 
 
 @shape_function("randperm")
@@ -111,17 +92,17 @@ def _randperm(n: object, *, dtype: object = None, **named: object) -> Output:
     return TensorSpec((whole(n),), dtype_name(dtype) or "int64")
 
 
-@shape_function("tril_indices", "triu_indices")
+@shape_function("tril_indices triu_indices")
 def _tri(row: object, col: object, *rest: object, dtype: object = None, **named: object) -> Output:
     return TensorSpec((2, None), dtype_name(dtype) or "int64")
 
 
-@shape_function("hann_window", "hamming_window", "blackman_window", "kaiser_window")
+@shape_function("hann_window hamming_window blackman_window kaiser_window")
 def _window(window_length: object, *rest: object, dtype: object = None, **named: object) -> Output:
     return TensorSpec((whole(window_length),), _factory_dtype(dtype))
 
 
-@shape_function("tensor", "as_tensor", "scalar_tensor")
+@shape_function("tensor as_tensor scalar_tensor")
 def _tensor(data: object, *, dtype: object = None, **named: object) -> Output:
     if isinstance(data, TensorSpec):
         return TensorSpec(data.shape, dtype_name(dtype) or data.dtype)
@@ -138,9 +119,12 @@ def _tensor(data: object, *, dtype: object = None, **named: object) -> Output:
     return TensorSpec(tuple(shape), dtype_name(dtype) or kept)
 
 
-@shape_function("to", "_to_copy", "type")
+@shape_function(
+    "to _to_copy type cpu cuda to_mkldnn _autocast_to_full_precision prim::mkldnn_to_dense data "
+    "prim::data to_sparse coalesce _nested_tensor_from_mask"
+)
 def _to(self: TensorSpec, *rest: object, dtype: object = None, **named: object) -> Output:
-    # to(dtype, …), to(device, dtype, …) and to(other, …): the types are numbers, and no booleans.
+    # to(dtype, …), to(device, dtype, …) and to(other, …): types are integers, not booleans.
     for value in rest:
         if isinstance(value, TensorSpec):
             return TensorSpec(self.shape, value.dtype)
@@ -152,18 +136,6 @@ def _to(self: TensorSpec, *rest: object, dtype: object = None, **named: object) 
 @shape_function("type_as")
 def _type_as(self: TensorSpec, other: TensorSpec) -> Output:
     return TensorSpec(self.shape, other.dtype)
-
-
-for _name in (
-    *("cpu", "cuda", "to_mkldnn", "_autocast_to_full_precision", "prim::mkldnn_to_dense"),
-    *("data", "prim::data", "to_sparse", "coalesce", "_nested_tensor_from_mask"),
-):
-    shape_function(_name)(_to)
-
-
-@shape_function("to_dense", "to_padded_tensor")
-def _to_dense(self: TensorSpec, *rest: object, **named: object) -> Output:
-    return self
 
 
 _CASTS = {

@@ -1,4 +1,4 @@
-"""Operations that pick elements by number: indexing, embeddings, sorting."""
+"""Indexing, embeddings and sorting."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from snapviewer.model.shapes.dimensions import (
     multiply,
     whole,
 )
-from snapviewer.model.shapes.registry import Output, shape_function
+from snapviewer.model.shapes.registry import Output, arguments, shape_function, with_indices
 from snapviewer.model.shapes.views import with_size
 
 
 @shape_function("index", "_unsafe_index")
 def _index(self: TensorSpec, indices: object) -> Output:
     if not isinstance(indices, (list, tuple)):
-        raise ShapeError("the indices are not known")
+        raise ShapeError("the indices are unknown")
     picked: list[Shape] = []
     places: list[int] = []
     place = 0
     for item in indices:
         if isinstance(item, Unknown):
-            raise ShapeError("an index is not known")
+            raise ShapeError("an index is unknown")
         if not isinstance(item, TensorSpec):
             place += 1
             continue
-        # A mask stands for the places where it is true: one list of numbers for each dimension.
+        # A mask is a list of positions for each of its dimensions.
         is_mask = item.dtype in ("bool", "uint8")
         width = len(item.shape) if is_mask else 1
         picked.append((None,) if is_mask else item.shape)
@@ -94,57 +94,44 @@ def _embedding(weight: TensorSpec, indices: TensorSpec, *rest: object) -> Output
     return TensorSpec((*indices.shape, *weight.shape[1:]), weight.dtype)
 
 
-@shape_function("embedding_bag", "_embedding_bag", "_embedding_bag_forward_only")
+@shape_function("embedding_bag _embedding_bag _embedding_bag_forward_only")
 def _embedding_bag(
     weight: TensorSpec,
     indices: TensorSpec,
     offsets: TensorSpec,
-    scale_grad_by_freq: object = False,
-    mode: object = 0,
-    sparse: object = False,
-    per_sample_weights: object = None,
-    include_last_offset: object = False,
-    padding_idx: object = None,
+    *rest: object,
+    **named: object,
 ) -> Output:
+    order = "scale_grad_by_freq mode sparse per_sample_weights include_last_offset"
     bags: Size = offsets.shape[0] if offsets.shape else None
-    if include_last_offset is True and bags is not None:
+    if arguments(order, rest, named).get("include_last_offset") is True and bags is not None:
         bags -= 1
     side = TensorSpec((None,), "int64")
     return (TensorSpec((bags, *weight.shape[1:]), weight.dtype), side, side, side)
 
 
 @shape_function("topk")
+@with_indices
 def _topk(self: TensorSpec, k: object, dim: object = -1, *rest: object) -> Output:
-    picked = with_size(self, axis(dim, len(self.shape)), whole(k)) if self.shape else self
-    return (picked, TensorSpec(picked.shape, "int64"))
-
-
-@shape_function("sort", "msort")
-def _sort(self: TensorSpec, *rest: object, **named: object) -> Output:
-    return (self, TensorSpec(self.shape, "int64"))
-
-
-@shape_function("argsort")
-def _argsort(self: TensorSpec, *rest: object, **named: object) -> Output:
-    return TensorSpec(self.shape, "int64")
+    return with_size(self, axis(dim, len(self.shape)), whole(k)) if self.shape else self
 
 
 @shape_function("kthvalue")
+@with_indices
 def _kthvalue(self: TensorSpec, k: object, dim: object = -1, keepdim: object = False) -> Output:
     place = axis(dim, len(self.shape))
-    picked = with_size(self, place, *((1,) if keepdim is True else ())) if self.shape else self
-    return (picked, TensorSpec(picked.shape, "int64"))
+    return with_size(self, place, *((1,) if keepdim is True else ())) if self.shape else self
 
 
-@shape_function("_unique2", "unique_dim", "unique_consecutive", "_unique")
+@shape_function("_unique2 unique_dim unique_consecutive _unique")
 def _unique(self: TensorSpec, *rest: object, **named: object) -> Output:
     numbers = TensorSpec((None,), "int64")
     return (TensorSpec((None,), self.dtype), numbers, numbers)
 
 
-@shape_function("bucketize", "searchsorted")
-def _bucketize(self: TensorSpec, boundaries: TensorSpec, *rest: object, **named: object) -> Output:
-    return TensorSpec(self.shape, "int64")
+@shape_function("searchsorted")
+def _searchsorted(sorted_sequence: TensorSpec, values: object, *rest: object) -> Output:
+    return TensorSpec(values.shape if isinstance(values, TensorSpec) else (), "int64")
 
 
 @shape_function("multinomial")
@@ -181,7 +168,7 @@ def _im2col(
 @shape_function("col2im")
 def _col2im(self: TensorSpec, output_size: object, kernel_size: object, *rest: object) -> Output:
     if not isinstance(output_size, (list, tuple)) or not isinstance(kernel_size, (list, tuple)):
-        raise ShapeError("the sizes are not known")
+        raise ShapeError("the sizes are unknown")
     *front, rows, _ = self.shape
     channels = divide(rows, multiply(whole(k) for k in kernel_size))
     return TensorSpec((*front, channels, *(whole(size) for size in output_size)), self.dtype)

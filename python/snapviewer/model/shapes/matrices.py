@@ -16,7 +16,7 @@ from snapviewer.model.shapes.dimensions import (
     whole,
 )
 from snapviewer.model.shapes.dtypes import real_of, result_type
-from snapviewer.model.shapes.registry import Output, shape_function
+from snapviewer.model.shapes.registry import Output, arguments, shape_function
 
 
 @shape_function("linear", "mkldnn::_linear_pointwise")
@@ -32,7 +32,7 @@ def _linear(
     return TensorSpec((*input.shape[:-1], *weight.shape[:-1]), input.dtype)
 
 
-@shape_function("mm", "_int_mm")
+@shape_function("mm")
 def _mm(self: TensorSpec, mat2: TensorSpec, *rest: object) -> Output:
     if len(self.shape) != 2 or len(mat2.shape) != 2:
         raise ShapeError("a matrix has two dimensions")
@@ -85,7 +85,7 @@ def _outer(self: TensorSpec, vec2: TensorSpec) -> Output:
 def _matmul(self: TensorSpec, other: TensorSpec) -> Output:
     left, right = self.shape, other.shape
     if not left or not right:
-        raise ShapeError("a number is no matrix")
+        raise ShapeError("a number is not a matrix")
     rows: tuple[Size, ...] = left[-2:-1]
     columns: tuple[Size, ...] = right[-1:] if len(right) > 1 else ()
     same(left[-1], right[-2] if len(right) > 1 else right[-1], "inner sizes of a product differ")
@@ -116,7 +116,7 @@ def _tensordot(
     self: TensorSpec, other: TensorSpec, dims_self: object, dims_other: object
 ) -> Output:
     if not isinstance(dims_self, (list, tuple)) or not isinstance(dims_other, (list, tuple)):
-        raise ShapeError("the dimensions are not known")
+        raise ShapeError("the dimensions are unknown")
     gone, lost = ({whole(d) or 0 for d in dims} for dims in (dims_self, dims_other))
     gone, lost = {d % len(self.shape) for d in gone}, {d % len(other.shape) for d in lost}
     left = [size for place, size in enumerate(self.shape) if place not in gone]
@@ -128,7 +128,7 @@ def _tensordot(
 def _einsum(equation: object, tensors: object, path: object = None) -> Output:
     specs = tensors_in(tensors)
     if not isinstance(equation, str) or len(equation) > 10_000:
-        raise ShapeError("the equation is not known")
+        raise ShapeError("the equation is unknown")
     inputs, arrow, output = equation.replace(" ", "").partition("->")
     terms = inputs.split(",")
     if len(terms) != len(specs):
@@ -155,7 +155,9 @@ def _einsum(equation: object, tensors: object, path: object = None) -> Output:
     try:
         shape = (*(sizes[x] for x in front), *(middle if dots else ()), *(sizes[x] for x in back))
     except KeyError as error:
-        raise ShapeError(f"the equation's result has a letter {error} that no term has") from None
+        raise ShapeError(
+            f"the result of the equation has a letter {error} that no term has"
+        ) from None
     return TensorSpec(shape, result_type(specs))
 
 
@@ -183,11 +185,9 @@ def _attention(
 
 
 @shape_function(
-    "_scaled_dot_product_flash_attention",
-    "_scaled_dot_product_efficient_attention",
-    "_scaled_dot_product_flash_attention_for_cpu",
-    "_scaled_dot_product_cudnn_attention",
-    "_scaled_dot_product_attention_math",
+    "_scaled_dot_product_flash_attention _scaled_dot_product_efficient_attention "
+    "_scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_cudnn_attention "
+    "_scaled_dot_product_attention_math"
 )
 def _attention_parts(
     query: TensorSpec, key: TensorSpec, value: TensorSpec, *rest: object, **named: object
@@ -200,30 +200,21 @@ def _attention_parts(
 
 @shape_function("_native_multi_head_attention")
 def _native_attention(
-    query: TensorSpec,
-    key: TensorSpec,
-    value: TensorSpec,
-    embed_dim: object,
-    num_head: object,
-    qkv_weight: object,
-    qkv_bias: object,
-    proj_weight: object,
-    proj_bias: object,
-    mask: object = None,
-    need_weights: object = True,
-    average_attn_weights: object = True,
-    mask_type: object = None,
+    query: TensorSpec, key: TensorSpec, value: TensorSpec, *rest: object, **named: object
 ) -> Output:
-    batch, length = query.shape[0], query.shape[1]
-    heads = () if average_attn_weights is True else (whole(num_head),)
-    weights = TensorSpec((batch, *heads, length, key.shape[1]), query.dtype)
-    empty = TensorSpec((), query.dtype)
-    return (query, weights if need_weights is True else empty)
-
-
-@shape_function("_transformer_encoder_layer_fwd")
-def _encoder_layer(src: TensorSpec, *rest: object) -> Output:
-    return src
+    order = (
+        "embed_dim num_head qkv_weight qkv_bias proj_weight proj_bias mask need_weights "
+        "average_attn_weights"
+    )
+    given = arguments(order, rest, named)
+    if given.get("need_weights", True) is not True:
+        return (query, TensorSpec((), query.dtype))
+    is_mean = given.get("average_attn_weights", True) is True
+    heads = () if is_mean else (whole(given.get("num_head")),)
+    return (
+        query,
+        TensorSpec((query.shape[0], *heads, query.shape[1], key.shape[1]), query.dtype),
+    )
 
 
 @shape_function("cdist")
@@ -239,16 +230,6 @@ def _bilinear(
     return TensorSpec((*input1.shape[:-1], weight.shape[0]), input1.dtype)
 
 
-@shape_function("linalg_inv", "inverse", "matrix_exp", "linalg_matrix_exp", "linalg_cholesky")
-def _square(self: TensorSpec, *rest: object, **named: object) -> Output:
-    return self
-
-
-@shape_function("cholesky", "linalg_matrix_power", "matrix_power")
-def _square_too(self: TensorSpec, *rest: object, **named: object) -> Output:
-    return self
-
-
 def _is_tensor(value: object) -> TypeGuard[TensorSpec]:
     return isinstance(value, TensorSpec)
 
@@ -262,7 +243,7 @@ def _grouped_mm(
         raise ShapeError("groups of matrices have two or three dimensions")
     groups: tuple[Size, ...] = ()
     if len(left) == len(right):
-        # Each group has a product of its own: those of a batch, or of slices between offsets.
+        # Each group is a product of its own: of a batch, or of slices between offsets.
         groups = (left[0],) if len(left) == 3 else offs.shape if _is_tensor(offs) else (None,)
     same(left[-1], right[-2], "inner sizes of a product differ")
     return TensorSpec((*groups, left[-2], right[-1]), self.dtype)
@@ -302,26 +283,19 @@ def _pinv(self: TensorSpec, *rest: object, **named: object) -> Output:
     return TensorSpec((*front, columns, rows), self.dtype)
 
 
-@shape_function("linalg_eigvalsh", "linalg_svdvals")
+def _inner_size(rows: Size, columns: Size) -> Size:
+    return min(rows, columns) if rows is not None and columns is not None else None
+
+
+@shape_function("linalg_eigvalsh linalg_svdvals")
 def _values(self: TensorSpec, *rest: object, **named: object) -> Output:
     *front, rows, columns = self.shape
-    inner = min(rows, columns) if rows is not None and columns is not None else None
-    return TensorSpec((*front, inner), real_of(self.dtype))
+    return TensorSpec((*front, _inner_size(rows, columns)), real_of(self.dtype))
 
 
 @shape_function("linalg_solve_triangular")
 def _solved(self: TensorSpec, B: TensorSpec, **named: object) -> Output:  # noqa: N803
     return TensorSpec((*broadcast(self.shape[:-2], B.shape[:-2]), *B.shape[-2:]), B.dtype)
-
-
-@shape_function("cholesky_solve", "lu_solve")
-def _solved_first(self: TensorSpec, *rest: object, **named: object) -> Output:
-    return self
-
-
-@shape_function("cholesky_inverse")
-def _square_again(self: TensorSpec, *rest: object) -> Output:
-    return self
 
 
 @shape_function("linalg_det", "det", "logdet")
@@ -337,7 +311,7 @@ def _solve(A: TensorSpec, B: TensorSpec, *, left: object = True) -> Output:  # n
 @shape_function("linalg_qr", "qr")
 def _qr(A: TensorSpec, mode: object = "reduced") -> Output:  # noqa: N803
     *front, rows, columns = A.shape
-    inner = min(rows, columns) if rows is not None and columns is not None else None
+    inner = _inner_size(rows, columns)
     q = TensorSpec((*front, rows, inner), A.dtype)
     return (q, TensorSpec((*front, inner, columns), A.dtype))
 
@@ -345,7 +319,7 @@ def _qr(A: TensorSpec, mode: object = "reduced") -> Output:  # noqa: N803
 @shape_function("linalg_svd")
 def _svd(A: TensorSpec, full_matrices: object = True, **named: object) -> Output:  # noqa: N803
     *front, rows, columns = A.shape
-    inner = min(rows, columns) if rows is not None and columns is not None else None
+    inner = _inner_size(rows, columns)
     left, right = (rows, columns) if full_matrices is True else (inner, inner)
     return (
         TensorSpec((*front, rows, left), A.dtype),

@@ -1,4 +1,4 @@
-"""Normalisations: what goes in comes out, with statistics beside it."""
+"""Normalisations: the input shape, and the shapes of statistics."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from snapviewer.model.shapes.dimensions import ShapeError, same, whole
 from snapviewer.model.shapes.registry import Output, shape_function
 
 
-@shape_function("batch_norm", "instance_norm", "local_response_norm", "quantized::batch_norm2d")
+@shape_function("batch_norm instance_norm local_response_norm quantized::batch_norm2d")
 def _normalised(input: TensorSpec, weight: object = None, *rest: object) -> Output:  # noqa: A002
     if isinstance(weight, TensorSpec) and len(input.shape) > 1:
         same(input.shape[1], weight.shape[0], "channels of the input and of the weight differ")
     return input
 
 
-@shape_function("layer_norm", "rms_norm", "group_norm", "_fused_rms_norm")
+@shape_function("layer_norm rms_norm group_norm _fused_rms_norm")
 def _layer_norm(input: TensorSpec, *rest: object, **named: object) -> Output:  # noqa: A002
     if rest and isinstance(rest[0], (list, tuple)):
         wanted = [whole(size) for size in rest[0]]
@@ -25,7 +25,7 @@ def _layer_norm(input: TensorSpec, *rest: object, **named: object) -> Output:  #
     return input
 
 
-@shape_function("native_batch_norm", "_native_batch_norm_legit", "cudnn_batch_norm")
+@shape_function("native_batch_norm _native_batch_norm_legit cudnn_batch_norm")
 def _native_batch_norm(input: TensorSpec, *rest: object, **named: object) -> Output:  # noqa: A002
     channels = TensorSpec(input.shape[1:2], "float32")
     return (input, channels, channels)
@@ -56,13 +56,3 @@ def _native_group_norm(
 ) -> Output:
     side = TensorSpec((whole(N), whole(group)), input.dtype)
     return (input, side, side)
-
-
-@shape_function("normalize")
-def _normalize(self: TensorSpec, *rest: object, **named: object) -> Output:
-    return self
-
-
-@shape_function("weight_norm", "_weight_norm")
-def _weight_norm(v: TensorSpec, g: TensorSpec, dim: object = 0) -> Output:
-    return v

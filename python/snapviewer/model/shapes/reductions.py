@@ -1,11 +1,13 @@
-"""Operations that make one element of many."""
+"""Reductions: operations that compute one element from many."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from snapviewer.model.graph import TensorSpec
 from snapviewer.model.shapes.dimensions import Shape, ShapeError, add, axes, axis, broadcast, whole
 from snapviewer.model.shapes.dtypes import dtype_name, float_of, is_integral, real_of, result_type
-from snapviewer.model.shapes.registry import Output, shape_function
+from snapviewer.model.shapes.registry import Output, ShapeFunction, shape_function
 from snapviewer.model.shapes.views import with_size
 
 
@@ -22,50 +24,33 @@ def _dims(dim: object) -> object:
     return None if isinstance(dim, bool) else dim
 
 
-@shape_function("sum", "nansum")
-def _sum(
-    self: TensorSpec, dim: object = None, keepdim: object = False, *, dtype: object = None
-) -> Output:
-    kept = "int64" if is_integral(self.dtype) else self.dtype
-    return TensorSpec(reduced(self.shape, _dims(dim), keepdim), dtype_name(dtype) or kept)
+def _reduction(dtype_of: Callable[[str], str]) -> ShapeFunction:
+    """Return the shape function of reductions whose outputs have a type that depends on theirs."""
+
+    def shape(
+        self: TensorSpec, dim: object = None, keepdim: object = False, *, dtype: object = None
+    ) -> Output:
+        kept = dtype_name(dtype) or dtype_of(self.dtype)
+        return TensorSpec(reduced(self.shape, _dims(dim), keepdim), kept)
+
+    return shape
 
 
-@shape_function("mean", "nanmean")
-def _mean(
-    self: TensorSpec, dim: object = None, keepdim: object = False, *, dtype: object = None
-) -> Output:
-    return TensorSpec(reduced(self.shape, _dims(dim), keepdim), dtype_name(dtype) or self.dtype)
+def _sum_type(dtype: str) -> str:
+    return "int64" if is_integral(dtype) else dtype
 
 
-@shape_function("prod")
-def _prod(
-    self: TensorSpec, dim: object = None, keepdim: object = False, *, dtype: object = None
-) -> Output:
-    return _sum(self, dim, keepdim, dtype=dtype)
+for _ops, _dtype_of in (
+    ("sum nansum prod", _sum_type),
+    ("mean nanmean amax amin", str),
+    ("logsumexp special_logsumexp", float_of),
+    ("all any", lambda dtype: "uint8" if dtype == "uint8" else "bool"),
+    ("argmax argmin count_nonzero", lambda _: "int64"),
+):
+    shape_function(_ops)(_reduction(_dtype_of))
 
 
-@shape_function("amax", "amin")
-def _amax(self: TensorSpec, dim: object = None, keepdim: object = False) -> Output:
-    return TensorSpec(reduced(self.shape, dim, keepdim), self.dtype)
-
-
-@shape_function("logsumexp", "special_logsumexp")
-def _logsumexp(self: TensorSpec, dim: object, keepdim: object = False) -> Output:
-    return TensorSpec(reduced(self.shape, dim, keepdim), float_of(self.dtype))
-
-
-@shape_function("all", "any")
-def _all(self: TensorSpec, dim: object = None, keepdim: object = False) -> Output:
-    kept = "uint8" if self.dtype == "uint8" else "bool"
-    return TensorSpec(reduced(self.shape, _dims(dim), keepdim), kept)
-
-
-@shape_function("argmax", "argmin")
-def _argmax(self: TensorSpec, dim: object = None, keepdim: object = False) -> Output:
-    return TensorSpec(reduced(self.shape, dim, keepdim), "int64")
-
-
-@shape_function("max", "min", "median", "nanmedian", "mode")
+@shape_function("max min median nanmedian mode")
 def _max(self: TensorSpec, dim: object = None, keepdim: object = False) -> Output:
     if dim is None:
         return TensorSpec((), self.dtype)
@@ -81,32 +66,24 @@ def _aminmax(self: TensorSpec, *, dim: object = None, keepdim: object = False) -
     return (spec, spec)
 
 
-@shape_function("std", "var")
+@shape_function("std var")
 def _std(
     self: TensorSpec,
     dim: object = None,
     unbiased: object = True,
     keepdim: object = False,
-    *,
-    correction: object = None,
-) -> Output:
+    **named: object,
+) -> TensorSpec:
     return TensorSpec(reduced(self.shape, _dims(dim), keepdim), real_of(self.dtype))
 
 
-@shape_function("var_mean", "std_mean")
-def _var_mean(
-    self: TensorSpec,
-    dim: object = None,
-    unbiased: object = True,
-    keepdim: object = False,
-    *,
-    correction: object = None,
-) -> Output:
-    shape = reduced(self.shape, _dims(dim), keepdim)
-    return (TensorSpec(shape, real_of(self.dtype)), TensorSpec(shape, self.dtype))
+@shape_function("var_mean std_mean")
+def _var_mean(self: TensorSpec, *rest: object, **named: object) -> Output:
+    deviation = _std(self, *rest, **named)
+    return (deviation, TensorSpec(deviation.shape, self.dtype))
 
 
-@shape_function("norm")
+@shape_function("norm linalg_vector_norm linalg_norm frobenius_norm")
 def _norm(
     self: TensorSpec,
     p: object = 2,
@@ -114,29 +91,13 @@ def _norm(
     keepdim: object = False,
     *,
     dtype: object = None,
+    **named: object,
 ) -> Output:
     kept = real_of(dtype_name(dtype) or self.dtype)
     return TensorSpec(reduced(self.shape, dim, keepdim), kept)
 
 
-@shape_function("linalg_vector_norm", "linalg_norm", "frobenius_norm")
-def _vector_norm(
-    self: TensorSpec,
-    ord: object = 2,  # noqa: A002
-    dim: object = None,
-    keepdim: object = False,
-    *,
-    dtype: object = None,
-) -> Output:
-    return _norm(self, ord, dim, keepdim, dtype=dtype)
-
-
-@shape_function("count_nonzero")
-def _count_nonzero(self: TensorSpec, dim: object = None) -> Output:
-    return TensorSpec(reduced(self.shape, dim, False), "int64")
-
-
-@shape_function("quantile", "nanquantile")
+@shape_function("quantile nanquantile")
 def _quantile(
     self: TensorSpec,
     q: object,
@@ -175,8 +136,8 @@ def _trace(self: TensorSpec) -> Output:
     return TensorSpec((), self.dtype)
 
 
-@shape_function("cross_entropy_loss", "nll_loss", "nll_loss_nd", "kl_div", "ctc_loss")
+@shape_function("cross_entropy_loss nll_loss nll_loss_nd kl_div ctc_loss")
 def _loss(self: TensorSpec, *rest: object, **named: object) -> Output:
     if len(rest) > 2 and rest[2] == 0:
-        raise ShapeError("a loss for each element is not followed")
+        raise ShapeError("a loss for each element is not supported")
     return TensorSpec((), self.dtype)

@@ -1,8 +1,9 @@
-"""Which function says what comes out of an operation.
+"""The registry of shape functions.
 
-A function has the parameters of the operation's schema, under the schema's names. A parameter
-annotated `TensorSpec` must be a tensor: if it is not known, the outcome is not known either. It
-returns a spec, a tuple for several outputs, or a list for one output that is a list.
+A function has the parameters of the operation's schema, under the names of the schema, or `*rest`
+and `**named`. A parameter annotated `TensorSpec` must be a tensor: if it is unknown, the output is
+unknown too. The function returns a spec, a tuple for several outputs, or a list for one output that
+is a list.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _Function = TypeVar("_Function", bound=ShapeFunction)
 
 
 class UnknownNumber(Unknown):
-    """A number that is not known; unlike a tensor it changes no shape that it is added to."""
+    """An unknown number; unlike an unknown tensor it does not change the shape of a sum."""
 
     __slots__ = ()
 
@@ -58,7 +59,7 @@ def shape_function(*ops: str) -> Callable[[_Function], _Function]:
 
 
 def is_known(op: str) -> bool:
-    """Whether there is a function for an operation, or for the one it is the in-place form of.
+    """Whether there is a function for an operation, or for its out-of-place form.
 
     >>> is_known("aten::relu_"), is_known("aten::no_such_op")
     (True, False)
@@ -67,7 +68,7 @@ def is_known(op: str) -> bool:
 
 
 def outputs_of(op: str, arguments: Sequence[object], keywords: Mapping[str, object]) -> Output:
-    """Say what comes out of an operation.
+    """Return the outputs of an operation.
 
     Raises:
         ShapeError: The arguments do not fit the operation.
@@ -80,7 +81,7 @@ def outputs_of(op: str, arguments: Sequence[object], keywords: Mapping[str, obje
     if rule is None:
         rule = _RULES.get(_out_of_place(op))
     if rule is None:
-        return Unknown(f"the shape that {op} gives is not known")
+        return Unknown(f"there is no shape function for {op}")
     for value in (*arguments, *keywords.values()):
         if isinstance(value, Unknown) and not isinstance(value, UnknownNumber):
             return value
@@ -103,3 +104,26 @@ def outputs_of(op: str, arguments: Sequence[object], keywords: Mapping[str, obje
 
 def _out_of_place(op: str) -> str:
     return op[:-1] if op.endswith("_") and not op.endswith("__") else ""
+
+
+def arguments(order: str, rest: Sequence[object], named: Mapping[str, object]) -> dict[str, Any]:
+    """Return arguments by their names, for functions with `*rest` and `**named`.
+
+    >>> arguments("stride padding", [2], {"padding": 1})
+    {'stride': 2, 'padding': 1}
+    """
+    return {**dict(zip(order.split(), rest, strict=False)), **named}
+
+
+def with_indices(function: Callable[..., Output]) -> ShapeFunction:
+    """Return a shape function with a second output: integers of the same shape."""
+
+    def both(self: TensorSpec, *rest: object, **named: object) -> Output:
+        picked = function(self, *rest, **named)
+        return (
+            (picked, TensorSpec(picked.shape, "int64"))
+            if isinstance(picked, TensorSpec)
+            else picked
+        )
+
+    return both

@@ -1,4 +1,4 @@
-"""Operations outside torch's own set: quantized ones, those of frozen models, torchvision's."""
+"""Operations beyond the core of torch: quantized ones, those of frozen models, torchvision."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from snapviewer.model.shapes.dimensions import (
     whole,
 )
 from snapviewer.model.shapes.dtypes import dtype_name
-from snapviewer.model.shapes.registry import Output, shape_function
+from snapviewer.model.shapes.registry import Output, arguments, shape_function
 
 
 @shape_function("quantize_per_tensor", "quantize_per_tensor_dynamic")
@@ -33,7 +33,7 @@ def _dequantize(self: object) -> Output:
     if isinstance(self, (list, tuple)):
         return [TensorSpec(spec.shape, "float32") for spec in tensors_in(self)]
     if not isinstance(self, TensorSpec):
-        raise ShapeError("the tensor is not known")
+        raise ShapeError("the tensor is unknown")
     return TensorSpec(self.shape, "float32")
 
 
@@ -51,31 +51,15 @@ def _weight_of(packed: object) -> TensorSpec:
                 return part
             if isinstance(part, (list, tuple)):
                 return _weight_of(part)
-    raise ShapeError("the packed weight is not known")
+    raise ShapeError("the packed weight is unknown")
 
 
 @shape_function(
-    "quantized::linear",
-    "quantized::linear_relu",
-    "quantized::linear_leaky_relu",
-    "quantized::linear_tanh",
+    *(f"quantized::linear{tail}" for tail in ("", "_relu", "_leaky_relu", "_tanh", "_dynamic")),
+    *(f"quantized::linear{tail}" for tail in ("_relu_dynamic", "_dynamic_fp16")),
+    "quantized::linear_relu_dynamic_fp16 prepacked::linear_clamp_run",
 )
-def _quantized_linear(X: TensorSpec, W_prepack: object, *rest: object) -> Output:  # noqa: N803
-    weight = _weight_of(W_prepack)
-    return TensorSpec((*X.shape[:-1], weight.shape[0]), X.dtype)
-
-
-@shape_function(
-    "quantized::linear_dynamic",
-    "quantized::linear_relu_dynamic",
-    "quantized::linear_dynamic_fp16",
-    "quantized::linear_relu_dynamic_fp16",
-)
-def _dynamic_linear(
-    X: TensorSpec,  # noqa: N803
-    W_prepack: object,  # noqa: N803
-    reduce_range: object = False,
-) -> Output:
+def _packed_linear(X: TensorSpec, W_prepack: object, *rest: object) -> Output:  # noqa: N803
     return TensorSpec((*X.shape[:-1], _weight_of(W_prepack).shape[0]), X.dtype)
 
 
@@ -86,18 +70,9 @@ def _dynamic_linear(
 def _quantized_conv(qx: TensorSpec, packed: object, *rest: object) -> Output:
     weight = _weight_of(packed)
     if not isinstance(packed, (list, tuple)) or len(packed) != 8:
-        raise ShapeError("how a packed convolution uses its weight is not known")
-    stride, padding, dilation, groups, transposed, extra = packed[2:]
-    return convolved(
-        qx,
-        weight.shape,
-        stride,
-        padding,
-        dilation,
-        groups,
-        transposed=transposed is True,
-        output_padding=extra,
-    )
+        raise ShapeError("the settings of a packed convolution are unknown")
+    order = "stride padding dilation groups transposed output_padding"
+    return convolved(qx, weight.shape, **arguments(order, packed[2:], {}))
 
 
 @shape_function(
@@ -106,19 +81,6 @@ def _quantized_conv(qx: TensorSpec, packed: object, *rest: object) -> Output:
 def _quantized_pair(qa: TensorSpec, qb: object, *rest: object) -> Output:
     other = qb.shape if isinstance(qb, TensorSpec) else ()
     return TensorSpec(broadcast(qa.shape, other), qa.dtype)
-
-
-@shape_function(
-    *(f"quantized::{name}" for name in ("relu", "relu6", "hardswish", "leaky_relu", "sigmoid")),
-    *(f"quantized::{name}" for name in ("elu", "celu", "layer_norm", "dropout", "softmax")),
-)
-def _quantized_same(qx: TensorSpec, *rest: object, **named: object) -> Output:
-    return qx
-
-
-@shape_function("prepacked::linear_clamp_run")
-def _prepacked_linear(X: TensorSpec, W_prepack: object) -> Output:  # noqa: N803
-    return TensorSpec((*X.shape[:-1], _weight_of(W_prepack).shape[0]), X.dtype)
 
 
 @shape_function("torchvision::nms")
@@ -140,29 +102,9 @@ def _roi(
 
 
 @shape_function("torchvision::deform_conv2d")
-def _deform(
-    input: TensorSpec,  # noqa: A002
-    weight: TensorSpec,
-    offset: TensorSpec,
-    mask: object,
-    bias: object,
-    stride_h: object,
-    stride_w: object,
-    pad_h: object,
-    pad_w: object,
-    dilation_h: object,
-    dilation_w: object,
-    groups: object,
-    *rest: object,
-) -> Output:
-    pairs = ([stride_h, stride_w], [pad_h, pad_w], [dilation_h, dilation_w])
-    stride, padding, dilation = (sizes_of(pair, 2) for pair in pairs)
-    return convolved(input, weight.shape, stride, padding, dilation, groups)
-
-
-@shape_function(
-    *(f"prim::MKLDNN{name}" for name in ("HardSwish", "HardSigmoid", "HardTanh", "Clamp")),
-    *("prim::MKLDNNLayerNorm", "prim::MKLDNNScalarMul"),
-)
-def _mkldnn_same(self: TensorSpec, *rest: object) -> Output:
-    return self
+def _deform(input: TensorSpec, weight: TensorSpec, *rest: object) -> Output:  # noqa: A002
+    _, _, _, *numbers, groups = (*rest, *([None] * 10))[:10]
+    stride, padding, dilation = (sizes_of(numbers[place : place + 2], 2) for place in (0, 2, 4))
+    return convolved(
+        input, weight.shape, stride=stride, padding=padding, dilation=dilation, groups=groups
+    )

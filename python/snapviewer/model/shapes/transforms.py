@@ -1,8 +1,9 @@
-"""Fourier transforms: the length of each dimension, and whether its elements are complex."""
+"""Fourier transforms: the sizes of their outputs, and whether these are complex."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from snapviewer.model.graph import TensorSpec, Unknown
 from snapviewer.model.shapes.dimensions import (
@@ -21,29 +22,33 @@ from snapviewer.model.shapes.registry import Output, shape_function
 
 
 def _resized(spec: TensorSpec, lengths: object, dims: object) -> tuple[list[Size], tuple[int, ...]]:
-    """Return the sizes after padding or cutting to the lengths asked for, and the dimensions."""
+    """Return the sizes after padding or cutting to the given lengths, and the dimensions."""
     shape: list[Size] = list(spec.shape)
     if isinstance(lengths, Unknown) or isinstance(dims, Unknown):
-        raise ShapeError("the length of the transform is not known")
-    asked: Sequence[object] = (
+        raise ShapeError("the length of the transform is unknown")
+    given: Sequence[object] = (
         lengths if isinstance(lengths, (list, tuple)) else [] if lengths is None else [lengths]
     )
-    if dims is None and asked:
-        dims = list(range(len(shape) - len(asked), len(shape)))
+    if dims is None and given:
+        dims = list(range(len(shape) - len(given), len(shape)))
     places = axes(dims, len(shape))
     if not places:
         raise ShapeError("there is no dimension to transform")
-    for place, length in zip(places, asked, strict=False):
+    for place, length in zip(places, given, strict=False):
         size = whole(length)
         shape[place] = shape[place] if size == -1 else size
     return shape, places
 
 
-def _register(name: str, dims: object) -> None:
-    """Register the transforms of one dimension, of two, or of many."""
+def _fourier(dims: object, finish: Callable[[TensorSpec, list[Size], int, bool], str]) -> Any:
+    """Return the shape function of transforms.
 
-    @shape_function(f"fft_fft{name}", f"fft_ifft{name}")
-    def _complex(
+    Args:
+        dims: The dimensions that are transformed by default.
+        finish: Changes the size of the last of them, and returns the dtype.
+    """
+
+    def transform(
         self: TensorSpec,
         n: object = None,
         dim: object = dims,
@@ -51,47 +56,38 @@ def _register(name: str, dims: object) -> None:
         *,
         s: object = None,
     ) -> Output:
-        shape, _ = _resized(self, s if n is None else n, dim)
-        return TensorSpec(tuple(shape), complex_of(float_of(self.dtype)))
+        lengths = s if n is None else n
+        shape, places = _resized(self, lengths, dim)
+        dtype = finish(self, shape, places[-1], lengths is not None)
+        return TensorSpec(tuple(shape), dtype)
 
-    @shape_function(f"fft_rfft{name}", f"fft_ihfft{name}")
-    def _from_real(
-        self: TensorSpec,
-        n: object = None,
-        dim: object = dims,
-        norm: object = None,
-        *,
-        s: object = None,
-    ) -> Output:
-        shape, places = _resized(self, s if n is None else n, dim)
-        size = shape[places[-1]]
-        shape[places[-1]] = None if size is None else size // 2 + 1
-        return TensorSpec(tuple(shape), complex_of(float_of(self.dtype)))
-
-    @shape_function(f"fft_irfft{name}", f"fft_hfft{name}")
-    def _to_real(
-        self: TensorSpec,
-        n: object = None,
-        dim: object = dims,
-        norm: object = None,
-        *,
-        s: object = None,
-    ) -> Output:
-        shape, places = _resized(self, s if n is None else n, dim)
-        if n is None and s is None:
-            size = shape[places[-1]]
-            shape[places[-1]] = None if size is None else 2 * (size - 1)
-        return TensorSpec(tuple(shape), real_of(float_of(self.dtype)))
+    return transform
 
 
-_register("", -1)
-_register("2", (-2, -1))
-_register("n", None)
+def _to_complex(spec: TensorSpec, shape: list[Size], last: int, is_sized: bool) -> str:
+    return complex_of(float_of(spec.dtype))
 
 
-@shape_function("fft_fftshift", "fft_ifftshift")
-def _shifted(self: TensorSpec, dim: object = None) -> Output:
-    return self
+def _from_real(spec: TensorSpec, shape: list[Size], last: int, is_sized: bool) -> str:
+    size = shape[last]
+    shape[last] = None if size is None else size // 2 + 1
+    return complex_of(float_of(spec.dtype))
+
+
+def _to_real(spec: TensorSpec, shape: list[Size], last: int, is_sized: bool) -> str:
+    size = shape[last]
+    if not is_sized:
+        shape[last] = None if size is None else 2 * (size - 1)
+    return real_of(float_of(spec.dtype))
+
+
+for _ending, _dims in (("", -1), ("2", (-2, -1)), ("n", None)):
+    for _ops, _finish in (
+        ("fft ifft", _to_complex),
+        ("rfft ihfft", _from_real),
+        ("irfft hfft", _to_real),
+    ):
+        shape_function(*(f"fft_{op}{_ending}" for op in _ops.split()))(_fourier(_dims, _finish))
 
 
 @shape_function("fft_fftfreq")
@@ -115,7 +111,7 @@ def _stft(
     *rest: object,
     **named: object,
 ) -> Output:
-    # The overload that centres windows has `center` and `pad_mode` before the others.
+    # The overload with `center` and `pad_mode` has them before the others.
     has_centre = len(rest) > 1 and isinstance(rest[1], str)
     centre = rest[0] if has_centre else named.get("center", False)
     _, one_sided, is_complex, *_ = (*(rest[2:] if has_centre else rest), None, None, None)
@@ -127,7 +123,7 @@ def _stft(
     hop = divide(width, 4) if hop_length is None else whole(hop_length)
     length = add(self.shape[-1], 2 * (width // 2) if width and centre is True else 0)
     if width is None or length is None or not hop:
-        raise ShapeError("the length of the signal or of a window is not known")
+        raise ShapeError("the length of the signal or of a window is unknown")
     rows = width if one_sided is False or is_complex_type(self.dtype) else width // 2 + 1
     shape: Shape = (*self.shape[:-1], rows, 1 + (length - width) // hop)
     multiply(shape)

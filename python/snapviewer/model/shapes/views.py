@@ -1,4 +1,4 @@
-"""Operations that look at the same elements in another shape, cut them up or put them together."""
+"""Views: the same elements, or some of them, in another shape; repetition and padding."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _view(self: TensorSpec, size: object, *rest: object) -> Output:
 
 
 def _filled_in(wanted: Sequence[Size], shape: Shape) -> Shape:
-    """Work out the size that was left open (-1), or the one that is not known."""
+    """Compute the size that was left open (-1), or the one that is unknown."""
     if wanted.count(-1) > 1:
         raise ShapeError("more than one size is left open")
     elements = multiply(shape)
@@ -80,7 +80,7 @@ def _ravel(self: TensorSpec) -> Output:
 def _unflatten(self: TensorSpec, dim: object, sizes: object) -> Output:
     place = axis(dim, len(self.shape))
     if not isinstance(sizes, (list, tuple)):
-        raise ShapeError("the sizes are not known")
+        raise ShapeError("the sizes are unknown")
     return with_size(self, place, *_filled_in([whole(s) for s in sizes], (self.shape[place],)))
 
 
@@ -88,7 +88,7 @@ def _unflatten(self: TensorSpec, dim: object, sizes: object) -> Output:
 def _permute(self: TensorSpec, dims: object) -> Output:
     order = axes(dims, len(self.shape))
     if sorted(order) != list(range(len(self.shape))):
-        raise ShapeError("the order of dimensions is no permutation")
+        raise ShapeError("the order of dimensions is not a permutation")
     return TensorSpec(tuple(self.shape[place] for place in order), self.dtype)
 
 
@@ -127,7 +127,7 @@ def _unsqueeze(self: TensorSpec, dim: object) -> Output:
 @shape_function("squeeze", "squeeze_copy")
 def _squeeze(self: TensorSpec, dim: object = None) -> Output:
     if dim is None and None in self.shape:
-        raise ShapeError("which dimensions vanish is not known")
+        raise ShapeError("which dimensions are removed is unknown")
     gone = set(axes(dim, len(self.shape)))
     kept = tuple(s for place, s in enumerate(self.shape) if s != 1 or place not in gone)
     return TensorSpec(kept, self.dtype)
@@ -136,13 +136,13 @@ def _squeeze(self: TensorSpec, dim: object = None) -> Output:
 @shape_function("expand", "broadcast_to", "expand_copy")
 def _expand(self: TensorSpec, size: object, *, implicit: object = False) -> Output:
     if not isinstance(size, (list, tuple)):
-        raise ShapeError("the sizes are not known")
+        raise ShapeError("the sizes are unknown")
     if len(size) < len(self.shape):
-        raise ShapeError("expand cannot take away dimensions")
+        raise ShapeError("expand cannot remove dimensions")
     old: Shape = (1,) * (len(size) - len(self.shape)) + self.shape
     kept = [o if whole(s) == -1 else whole(s) for s, o in zip(size, old, strict=True)]
     result = broadcast(kept, old)
-    # Stretching only goes one way: a size of 1 that is asked for does not stretch to the old one.
+    # A requested size of 1 does not expand to the old size.
     for wanted, got in zip(kept, result, strict=True):
         same(wanted, got, "a size cannot be expanded")
     return TensorSpec(shape_of(result), self.dtype)
@@ -290,10 +290,13 @@ def _pixel_unshuffle(self: TensorSpec, downscale_factor: object) -> Output:
     return TensorSpec((*front, area, divide(height, factor), divide(width, factor)), self.dtype)
 
 
-@shape_function("pad", "constant_pad_nd", "reflection_pad1d", "reflection_pad2d")
+@shape_function(
+    "pad constant_pad_nd reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d "
+    "replication_pad2d replication_pad3d"
+)
 def _pad(self: TensorSpec, pad: object, *rest: object, **named: object) -> Output:
     if not isinstance(pad, (list, tuple)):
-        raise ShapeError("the padding is not known")
+        raise ShapeError("the padding is unknown")
     if len(pad) > 2 * len(self.shape) or len(pad) % 2:
         raise ShapeError(f"{len(pad)} paddings do not fit {len(self.shape)} dimensions")
     shape = list(self.shape)
@@ -301,7 +304,3 @@ def _pad(self: TensorSpec, pad: object, *rest: object, **named: object) -> Outpu
         sides = (whole(pad[2 * pair]), whole(pad[2 * pair + 1]))
         shape[-1 - pair] = add(shape[-1 - pair], *sides)
     return TensorSpec(shape_of(shape), self.dtype)
-
-
-for _name in ("reflection_pad3d", "replication_pad1d", "replication_pad2d", "replication_pad3d"):
-    shape_function(_name)(_pad)
