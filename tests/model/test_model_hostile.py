@@ -14,7 +14,7 @@ from snapviewer import SnapshotError, read_checkpoint
 from snapviewer.checkpoint import buffers
 from snapviewer.checkpoint.code import archive_of
 from snapviewer.model.graph import Graph, TensorSpec, Unknown
-from snapviewer.model.torchscript import infer_inputs, program, read_torchscript, run
+from snapviewer.model.torchscript import program, read_torchscript, run
 from support.pth_writer import G, Obj, T, pickle_of, write_pth
 from support.torchscript_writer import module, write_torchscript
 
@@ -23,7 +23,7 @@ X = (TensorSpec((2, 3), "float32"),)
 
 @pytest.fixture(autouse=True)
 def _few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "MOST_STEPS", 100_000)
+    monkeypatch.setattr(run, "MAX_STEPS", 100_000)
     monkeypatch.setattr(run, "MAX_NODES", 5_000)
 
 
@@ -52,7 +52,7 @@ ENDLESS = {
 def test_what_never_ends_is_left_with_a_note(tmp_path: Path, body: str) -> None:
     graph = followed(tmp_path, module(body))
 
-    assert any("followed no further" in note or "too deeply" in note for note in graph.notes)
+    assert any("interpreted up to a limit" in note or "too deeply" in note for note in graph.notes)
 
 
 LARGE = {
@@ -186,9 +186,9 @@ def test_a_size_that_the_directory_lies_about_does_not_matter(tmp_path: Path) ->
 def test_code_with_more_words_than_a_model_needs_is_not_parsed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(program, "MOST_WORDS", 1000)
+    monkeypatch.setattr(program, "MAX_WORDS", 1000)
 
-    with pytest.raises(SnapshotError, match="too large to follow"):
+    with pytest.raises(SnapshotError, match="the code is too large"):
         followed(tmp_path, module("a = [[[[[1]]]]]\n" * 1000))
 
 
@@ -230,8 +230,8 @@ def test_traced_inputs_that_hold_each_other_without_end_are_left(tmp_path: Path)
 
     graph = read_torchscript(path)
 
-    assert graph.inputs == (Unknown("a value that is too large to be shown"),)
-    assert any("followed no further" in note for note in graph.notes)
+    assert graph.inputs == (Unknown("a value that is too large to show"),)
+    assert any("interpreted up to a limit" in note for note in graph.notes)
 
 
 def test_a_packed_weight_that_holds_itself_without_end_is_read_in_part(tmp_path: Path) -> None:
@@ -277,9 +277,9 @@ def test_notes_are_few_and_short(tmp_path: Path) -> None:
 
     graph = followed(tmp_path, module(body + "\nreturn x"))
 
-    assert len(graph.notes) <= run.MOST_NOTES + 1
+    assert len(graph.notes) <= run.MAX_NOTES + 1
     assert all(len(note) <= 400 for note in graph.notes)
-    assert graph.notes[0] == "150 more notes were left out"
+    assert graph.notes[0] == "150 more notes were omitted"
 
 
 SANE = module(
@@ -365,7 +365,8 @@ def test_too_many_inputs_are_refused(tmp_path: Path) -> None:
 def test_an_input_that_no_layer_tells_of_is_not_guessed(tmp_path: Path) -> None:
     path = write_torchscript(tmp_path / "m.pt", module("return torch.relu(x)"))
 
-    inputs, reason = infer_inputs(path)
+    graph = read_torchscript(path)
+    inputs, reason = graph.inputs, " ".join(graph.notes)
 
     assert not any(isinstance(value, TensorSpec) for value in inputs)
-    assert "no layer determines" in reason
+    assert "no layer determines them: use --input" in reason

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from snapviewer.model.graph import Graph, Node, TensorSpec, Unknown
-from snapviewer.model.torchscript import infer_inputs, read_torchscript
+from snapviewer.model.torchscript import read_torchscript
 from support.pth_writer import T
 from support.torchscript_writer import module, write_torchscript
 
@@ -251,7 +251,7 @@ def test_a_condition_on_values_takes_the_longer_way_and_says_so(tmp_path: Path) 
     assert macs(graph) == 2 * 4 * 64
     # The list has what the way that was kept put into it: no relu.
     assert [node.op for node in graph.nodes] == ["aten::sum", "aten::gt", "aten::linear"]
-    assert any("the way with more work" in note for note in graph.notes)
+    assert any("the branch with more work" in note for note in graph.notes)
 
 
 def test_a_loop_that_depends_on_values_counts_once_and_says_so(tmp_path: Path) -> None:
@@ -262,7 +262,7 @@ def test_a_loop_that_depends_on_values_counts_once_and_says_so(tmp_path: Path) -
     graph = read_torchscript(path, inputs=[TensorSpec((2, 4), "float32")])
 
     assert [node.op for node in graph.nodes].count("aten::linear") == 1
-    assert any("how often a loop" in note for note in graph.notes)
+    assert any("how often a loop runs depends on values" in note for note in graph.notes)
 
 
 @pytest.mark.parametrize(
@@ -283,7 +283,8 @@ def test_an_input_is_inferred_that_suits_the_layers(
     make, _ = _models()[name]
     path = saved(make(), kind, tmp_path / "m.pt", ())
 
-    inputs, why = infer_inputs(path)
+    graph = read_torchscript(path)
+    inputs, why = graph.inputs, " ".join(graph.notes)
 
     assert inputs[0] == expected
     assert reason in why
@@ -339,10 +340,11 @@ def test_an_input_is_mended_by_the_sizes_that_differ(
 
     path = saved(getattr(models, name)(), "frozen", tmp_path / "m.pt", ())
 
-    found, why = infer_inputs(path)
+    graph = read_torchscript(path)
+    found, why = graph.inputs, " ".join(graph.notes)
 
     assert found == (TensorSpec(expected, "float32"),)
-    assert "first size that suits" in why
+    assert "first size that fits" in why
 
 
 def test_quantized_models_are_followed(tmp_path: Path) -> None:
@@ -383,7 +385,7 @@ def test_an_archive_optimized_for_inference_says_what_it_lacks(tmp_path: Path) -
 
     graph = read_torchscript(tmp_path / "m.pt", inputs=[TensorSpec((1, 3, 8, 8), "float32")])
 
-    assert any("does not hold its packed weights" in note for note in graph.notes)
+    assert any("does not contain its packed weights" in note for note in graph.notes)
     convolution = next(node for node in graph.nodes if "convolution" in node.op)
     assert isinstance(convolution.outputs[0], Unknown)
 
@@ -432,7 +434,8 @@ def test_inputs_that_meet_different_layers_are_inferred_apart(tmp_path: Path) ->
     state = {"table": T("float32", (10, 4)), "weight": T("float16", (4, 6))}
     path = write_torchscript(tmp_path / "m.pt", code, state=state)
 
-    inputs, why = infer_inputs(path)
+    graph = read_torchscript(path)
+    inputs, why = graph.inputs, " ".join(graph.notes)
 
     assert inputs == (TensorSpec((1, 128), "int64"), TensorSpec((1, 6), "float16"), 3)
     assert "'tokens'" in why

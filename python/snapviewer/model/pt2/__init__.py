@@ -1,4 +1,4 @@
-"""The graph of a file that `torch.export.save` wrote, from its JSON: without torch or weights."""
+"""The graph of a file of `torch.export.save`, from its JSON, without torch and weights."""
 
 from snapviewer.model.pt2.program import read_pt2
 

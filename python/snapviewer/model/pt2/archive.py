@@ -14,8 +14,8 @@ from typing import Any
 
 from snapviewer._core import Checkpoint, SnapshotError
 
-# A thousand operations take 2 to 3 MB with some 100,000 values. What has far more values for its
-# length was made to take memory: each takes up to a hundred bytes.
+# A thousand operations take 2 to 3 MB with some 100,000 values. A file with far more values for its
+# length is hostile: each value takes up to a hundred bytes.
 MAX_BYTES = 128 << 20
 MAX_VALUES = 8_000_000
 
@@ -26,7 +26,7 @@ def read_description(checkpoint: Checkpoint) -> tuple[dict[str, Any], list[str]]
     """Return the JSON of the program, and notes.
 
     Raises:
-        SnapshotError: The file is no such archive, or its description cannot be read.
+        SnapshotError: The file is not such an archive, or its description cannot be read.
         OSError: The file cannot be read.
     """
     if checkpoint.format != "pt2":
@@ -34,7 +34,7 @@ def read_description(checkpoint: Checkpoint) -> tuple[dict[str, Any], list[str]]
     members = checkpoint.members
     found = _programs(members)
     if not found and any(name.startswith("data/aotinductor/") for name in members):
-        raise SnapshotError(f"the archive holds compiled code and no graph: {checkpoint.path}")
+        raise SnapshotError(f"the archive contains compiled code and no graph: {checkpoint.path}")
     if not found:
         raise SnapshotError(f"the archive has no program: {checkpoint.path}")
     name = found[0]

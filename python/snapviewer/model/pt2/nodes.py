@@ -1,7 +1,6 @@
-"""The operations of a program, blocks inside of it inlined.
+"""The operations of a program, with its blocks inlined.
 
-A block that runs under a condition counts if it is the larger one; a block that runs again and
-again counts as often as that is known.
+Of the blocks of a condition the larger one counts; a repeated block counts as often as is known.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from snapviewer.model.pt2.values import (
     text_in,
 )
 
-_DEEPEST = 64
-_MOST_NOTES = 50
+_MAX_DEPTH = 64
+_MAX_NOTES = 50
 _POSITIONAL = 1
 
-# Blocks that run once where they stand.
+# Blocks that run once, in place.
 _ONCE = {
     "wrap",
     "wrap_with_set_grad_enabled",
@@ -37,25 +36,25 @@ _ONCE = {
     "hints_wrapper",
     "run_const_graph",
 }
-# What `torch.vmap` leaves in a graph: it adds a dimension that the shapes do not show.
+# The operations of `torch.vmap` in a graph: it adds a dimension that the shapes do not have.
 _BATCHING = "torch::_functorch::predispatch::"
-# Blocks that run for each row of tensors, and which of their lists of tensors these are.
+# Blocks that run for each row of tensors, and the index of these among their lists of tensors.
 _FOR_EACH = {"map": 0, "map_impl": 0, "scan": 1}
 
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """A graph inside of an operation."""
+    """A graph inside an operation."""
 
     name: str
     graph: Mapping[str, Any]
 
 
-class Follower:
-    """Turns the JSON of graphs into nodes.
+class NodeReader:
+    """Converts the JSON of graphs into nodes.
 
     Args:
-        sizes: Works out sizes.
+        sizes: Evaluates sizes.
     """
 
     def __init__(self, sizes: Sizes) -> None:
@@ -70,9 +69,9 @@ class Follower:
 
         Args:
             graph: Its JSON.
-            names: The names of parameters and buffers by those that they have in the graph.
-            module: The way to the module that runs it and its type, if operations do not name it.
-            depth: How many blocks it is inside of.
+            names: The names of parameters and buffers by their names in the graph.
+            module: The path and type of the module, for operations without one.
+            depth: The number of enclosing blocks.
         """
         scope = Scope(graph, self._sizes)
         found: list[Node] = []
@@ -81,7 +80,7 @@ class Follower:
             here = _module(text_in(mapping_in(entry, "metadata"), "nn_module_stack")) or module
             op = _op(text_in(entry, "target"))
             if op.startswith(_BATCHING):
-                # Between these, shapes are those of one element of the batch.
+                # In between, shapes are those of one element of the batch.
                 self._nest(op, entry, scope, batches, here)
                 continue
             blocks = _blocks(entry)
@@ -92,7 +91,7 @@ class Follower:
                 found.extend(replace(node, times=node.times * times) for node in inlined)
                 continue
             if self._left == 0:
-                self._note(f"operations after the first {MAX_NODES:,} are left out")
+                self._note(f"operations after the first {MAX_NODES:,} are omitted")
                 break
             self._left -= 1
             node = replace(_node(op, entry, scope, names, here), times=prod(batches))
@@ -110,8 +109,8 @@ class Follower:
         module: tuple[str, str],
         depth: int,
     ) -> list[Node]:
-        if depth >= _DEEPEST:
-            self._note(f"blocks more than {_DEEPEST} deep are left out")
+        if depth >= _MAX_DEPTH:
+            self._note(f"blocks nested deeper than {_MAX_DEPTH} are omitted")
             return []
         inside = [
             self.nodes(block.graph, _inner_names(entry, block, names), module, depth=depth + 1)
@@ -120,20 +119,20 @@ class Follower:
         if kind == "cond":
             larger = max(range(len(inside)), key=lambda index: _touched(inside[index]))
             self._note(
-                "a condition is not known before a run: the larger of its branches counts "
+                "a condition is unknown before a run: the larger of its branches counts "
                 f"({blocks[larger].name[:60]}{_in(module)})"
             )
             return inside[larger]
         together = [node for nodes in inside for node in nodes]
         if kind == "while_loop":
             self._note(
-                "a loop runs as often as its condition says, which is not known before a run: "
+                "the number of iterations of a loop is unknown before a run: "
                 f"its body counts once ({blocks[-1].name[:60]}{_in(module)})"
             )
         if kind in _FOR_EACH:
             times = _rows(entry, scope, _FOR_EACH[kind])
             if times is None:
-                self._note(f"how often a block runs is not known: it counts once{_in(module)}")
+                self._note(f"how often a block runs is unknown: it counts once{_in(module)}")
                 times = 1
             return [replace(node, times=node.times * times) for node in together]
         return together
@@ -141,26 +140,24 @@ class Follower:
     def _nest(
         self, op: str, entry: Any, scope: Scope, batches: list[int], module: tuple[str, str]
     ) -> None:
-        """Keep how many elements the batches have that `torch.vmap` goes over."""
+        """Track the sizes of the batches of `torch.vmap`."""
         if op.endswith("_vmap_increment_nesting"):
             given = items_in(entry, "inputs")
             size = scope.value(mapping_in(given[0], "arg")) if given else None
             if not isinstance(size, int) or size < 0:
-                self._note(
-                    f"how large a batch of vmap is is not known: it counts as 1{_in(module)}"
-                )
+                self._note(f"the size of a batch of vmap is unknown: it counts as 1{_in(module)}")
                 size = 1
             batches.append(size)
         elif op.endswith("_vmap_decrement_nesting") and batches:
             batches.pop()
 
     def _note(self, sentence: str) -> None:
-        if sentence not in self.notes and len(self.notes) < _MOST_NOTES:
+        if sentence not in self.notes and len(self.notes) < _MAX_NOTES:
             self.notes.append(sentence)
 
 
 def flatten(values: Iterable[Value]) -> Iterator[Value]:
-    """Yield values, and those in lists instead of the lists."""
+    """Yield values, with lists flattened."""
     for value in values:
         if isinstance(value, tuple):
             yield from flatten(value)
@@ -177,7 +174,7 @@ def _node(
     for given in items_in(entry, "inputs"):
         argument = mapping_in(given, "arg")
         value = scope.value(argument)
-        # Older versions do not record what is positional; the name is enough then.
+        # Older versions do not mark positional arguments; the name is enough then.
         if isinstance(given, dict) and given.get("kind") == _POSITIONAL and not keywords:
             arguments.append(value)
         else:
@@ -185,12 +182,12 @@ def _node(
         parameters.update((names[name], None) for name in tensor_names(argument) if name in names)
     outputs = tuple(scope.value(output) for output in items_in(entry, "outputs"))
     if len(outputs) == 1 and isinstance(outputs[0], tuple):
-        outputs = outputs[0]  # a list is many outputs, as of a split
+        outputs = outputs[0]  # the list of a split, for example
     return Node(0, op, *module, tuple(arguments), tuple(keywords), outputs, tuple(parameters))
 
 
 def _is_bookkeeping(node: Node) -> bool:
-    """Return whether a node only works with sizes or checks them."""
+    """Tell whether a node only computes or checks sizes."""
     if node.op.startswith(("operator::", "math::")) or node.op.startswith("aten::sym_"):
         return True
     has_tensor = any(isinstance(value, TensorSpec | Unknown) for value in flatten(node.outputs))
@@ -211,24 +208,24 @@ def _op(target: str) -> str:
 
 
 def _module(stack: str) -> tuple[str, str] | None:
-    """Return the way to the innermost module and its type, from `key,way,type;…`.
+    """Return the path and type of the innermost module, from `key,path,type;…`.
 
     >>> _module("L__self__,,__main__.M;L__self__a.0@1,a.0,torch.nn.modules.linear.Linear")
     ('a.0', 'Linear')
     """
-    key_and_way, _, kind = stack.rpartition(";")[2].rpartition(",")
-    if not key_and_way or "_empty_nn_module_stack" in kind:
+    key_and_path, _, kind = stack.rpartition(";")[2].rpartition(",")
+    if not key_and_path or "_empty_nn_module_stack" in kind:
         return None
-    parts = key_and_way.split(",")
-    ways = [",".join(parts[index:]) for index in range(1, len(parts))]
-    # Names may have commas; the key then has them too.
-    way = next((way for way in ways if _has_way(key_and_way, way)), ways[0] if ways else "")
-    return way.removeprefix("L['self']").lstrip("."), kind.rpartition(".")[2]
+    parts = key_and_path.split(",")
+    paths = [",".join(parts[index:]) for index in range(1, len(parts))]
+    # Names may contain commas; the key then has them as well.
+    path = next((one for one in paths if _has_path(key_and_path, one)), paths[0] if paths else "")
+    return path.removeprefix("L['self']").lstrip("."), kind.rpartition(".")[2]
 
 
-def _has_way(key_and_way: str, way: str) -> bool:
-    key = key_and_way[: -len(way) - 1] if way else key_and_way[:-1]
-    return re.sub(r"@\d+$", "", key) == f"L__self__{way}"
+def _has_path(key_and_path: str, path: str) -> bool:
+    key = key_and_path[: -len(path) - 1] if path else key_and_path[:-1]
+    return re.sub(r"@\d+$", "", key) == f"L__self__{path}"
 
 
 def _blocks(entry: Any) -> list[_Block]:
@@ -241,7 +238,7 @@ def _blocks(entry: Any) -> list[_Block]:
 
 
 def _inner_names(entry: Any, block: _Block, names: Mapping[str, str]) -> dict[str, str]:
-    """Return the parameters' names inside of a block, whose inputs are the tensors after it."""
+    """Return the names of parameters inside a block, whose inputs are the tensors after it."""
     outside: list[str] = []
     for given in items_in(entry, "inputs"):
         argument = mapping_in(given, "arg")
@@ -254,7 +251,7 @@ def _inner_names(entry: Any, block: _Block, names: Mapping[str, str]) -> dict[st
 
 
 def _rows(entry: Any, scope: Scope, which: int) -> int | None:
-    """Return how many rows a list of tensors among the arguments has."""
+    """Return the number of rows of a list of tensors among the arguments."""
     lists = [
         scope.value(argument)
         for given in items_in(entry, "inputs")
@@ -266,7 +263,7 @@ def _rows(entry: Any, scope: Scope, which: int) -> int | None:
 
 
 def _touched(nodes: Iterable[Node]) -> int:
-    """Return how many elements the operations read and write, to find the larger of two blocks."""
+    """Return the number of elements that operations read and write, to compare blocks."""
     elements = 0
     for node in nodes:
         given = (*node.arguments, *(value for _, value in node.keywords), *node.outputs)

@@ -1,4 +1,4 @@
-"""From a `.pt2` file to its graph."""
+"""Reads the graph of a `.pt2` file."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from snapviewer._core import Checkpoint, SnapshotError, read_checkpoint
 from snapviewer.model.graph import Graph, TensorSpec, Value
 from snapviewer.model.pt2.archive import read_description
-from snapviewer.model.pt2.nodes import Follower
-from snapviewer.model.pt2.symbols import NotWorkedOutError, solved, symbol_of, worked_out
+from snapviewer.model.pt2.nodes import NodeReader
+from snapviewer.model.pt2.symbols import NotEvaluatedError, evaluate, solve, symbol_of
 from snapviewer.model.pt2.values import Scope, Sizes, items_in, mapping_in, text_in
 from snapviewer.text.units import format_shape
 
@@ -20,15 +20,15 @@ def read_pt2(
 ) -> Graph:
     """Read the graph of a file that `torch.export.save` wrote.
 
-    Sizes that the program lets vary are those of the sample input, unless others are asked for.
+    Dynamic sizes are those of the sample input, unless others are given.
 
     Args:
         file: The file, or what `read_checkpoint` returned for it.
-        inputs: The tensors that the model shall be given, in the order of its inputs; what the
-            program does not let vary must be as it is.
+        inputs: The tensors to give to the model, in the order of its inputs; sizes that are not
+            dynamic must be those of the program.
 
     Raises:
-        SnapshotError: The file is no such program, or does not take these inputs.
+        SnapshotError: The file is not such a program, or does not accept these inputs.
         OSError: The file cannot be read.
     """
     checkpoint = file if isinstance(file, Checkpoint) else read_checkpoint(file)
@@ -50,21 +50,21 @@ def _graph(
     sizes = Sizes()
     if inputs is not None:
         sizes = Sizes(_chosen(program, graph, signature, inputs, notes))
-    follower = Follower(sizes)
-    nodes = follower.nodes(graph, _names(signature), ("", _root_type(graph)))
+    reader = NodeReader(sizes)
+    nodes = reader.nodes(graph, _names(signature), ("", _root_type(graph)))
     values = _user_values(Scope(graph, sizes), signature)
     return Graph(
         source="pt2",
         nodes=tuple(nodes),
         inputs=values,
         input_source="sample" if inputs is None else "given",
-        notes=(*notes, *_notes_of(sizes, program), *follower.notes),
-        doubts=tuple(follower.notes),
+        notes=(*notes, *_notes_of(sizes, program), *reader.notes),
+        doubts=tuple(reader.notes),
     )
 
 
 def _names(signature: Sequence[Any]) -> dict[str, str]:
-    """Return the names of parameters and buffers by those that they have in the graph."""
+    """Return the names of parameters and buffers by their names in the graph."""
     names = {}
     for spec in signature:
         for kind in ("parameter", "buffer"):
@@ -85,7 +85,7 @@ def _root_type(graph: Mapping[str, Any]) -> str:
 
 
 def _user_arguments(signature: Sequence[Any]) -> list[Any]:
-    """Return what a person gives to the model: arguments of the JSON."""
+    """Return the arguments of the JSON that a user gives to the model."""
     given = []
     for spec in signature:
         if isinstance(spec, dict) and "user_input" in spec:
@@ -106,7 +106,7 @@ def _chosen(
     inputs: Sequence[TensorSpec],
     notes: list[str],
 ) -> dict[str, int]:
-    """Find the values of symbols for which the model takes these inputs.
+    """Find the values of symbols for which the model accepts these inputs.
 
     Raises:
         SnapshotError: There are none.
@@ -125,27 +125,27 @@ def _chosen(
         sample = scope.tensor(name)
         wanted = items_in(entry, "sizes")
         if not isinstance(sample, TensorSpec) or len(wanted) != len(spec.shape):
-            raise SnapshotError(f"{_told(name, sample)} cannot be {_shape(spec)}")
+            raise SnapshotError(f"{_describe(name, sample)} cannot be {_shape(spec)}")
         if spec.dtype and sample.dtype and spec.dtype != sample.dtype:
-            notes.append(f"{_told(name, sample)} stays {sample.dtype}, which cannot be chosen")
+            notes.append(f"{_describe(name, sample)} stays {sample.dtype}: types cannot be changed")
         for number, (size, value) in enumerate(zip(wanted, spec.shape, strict=True)):
-            where = f"dimension {number} of {_told(name, sample)}"
+            where = f"dimension {number} of {_describe(name, sample)}"
             if value is None:
                 raise SnapshotError(f"{where} is not given")
             expression = text_in(mapping_in(size, "as_expr"), "expr_str")
             if expression:
                 later.append((expression, value, where))
             elif size.get("as_int") != value if isinstance(size, dict) else True:
-                raise SnapshotError(f"{where} does not vary: it cannot be {value}")
-    # Plain symbols first, for others are made of them.
+                raise SnapshotError(f"{where} is not dynamic: it cannot be {value}")
+    # Plain symbols first, because others depend on them.
     for expression, value, where in sorted(later, key=lambda one: symbol_of(one[0]) is None):
-        found = solved(expression, value, chosen)
+        found = solve(expression, value, chosen)
         if found is not None:
             _check_range(program, found, where)
             chosen[found[0]] = found[1]
         try:
-            is_right = worked_out(expression, chosen) == value
-        except NotWorkedOutError:
+            is_right = evaluate(expression, chosen) == value
+        except NotEvaluatedError:
             is_right = False
         if not is_right:
             raise SnapshotError(f"{where} cannot be {value} together with the other sizes")
@@ -158,22 +158,22 @@ def _check_range(program: Mapping[str, Any], found: tuple[str, int], where: str)
     is_low = type(low) is int and found[1] < low
     if is_low or (type(high) is int and found[1] > high):
         raise SnapshotError(
-            f"{where} cannot be so: {_range_text(found[0], limits)}, not {found[1]}"
+            f"{where} is out of range: {_range_text(found[0], limits)}, not {found[1]}"
         )
 
 
 def _notes_of(sizes: Sizes, program: Mapping[str, Any]) -> list[str]:
-    """Say which sizes vary and which are not known."""
+    """Return notes on dynamic and unknown sizes."""
     notes = []
-    # Symbols of torch that begin with u stand for what is computed.
+    # Symbols of torch that begin with u are computed.
     varying = sorted(symbol for symbol in sizes.varying if not symbol.startswith("u"))[:20]
     if varying:
         ranges = mapping_in(program, "range_constraints")
         texts = ", ".join(_range_text(symbol, mapping_in(ranges, symbol)) for symbol in varying)
-        whose = "of the sample input" if sizes.chosen is None else "asked for"
-        notes.append(f"sizes that vary are those {whose} ({texts})")
+        whose = "of the sample input" if sizes.chosen is None else "of the given inputs"
+        notes.append(f"dynamic sizes are those {whose} ({texts})")
     if sizes.is_incomplete:
-        notes.append("some sizes depend on what is computed and are not known before a run")
+        notes.append("some sizes depend on computed values and are unknown before a run")
     return notes
 
 
@@ -185,7 +185,7 @@ def _range_text(symbol: str, limits: Mapping[str, Any]) -> str:
     return f"{symbol[:40]} is {' and '.join(parts)}" if parts else symbol[:40]
 
 
-def _told(name: str, sample: Value) -> str:
+def _describe(name: str, sample: Value) -> str:
     shape = f" ({_shape(sample)})" if isinstance(sample, TensorSpec) else ""
     return f"the input {name[:60]}{shape}"
 

@@ -1,4 +1,4 @@
-"""Sizes that vary: expressions in symbols, worked out for the sizes that somebody wants.
+"""Dynamic sizes: expressions in symbols, evaluated for given sizes.
 
 Expressions come as `Mul(Integer(2), Symbol('s77', positive=True, integer=True))`, from older
 versions of torch as `2*s0`. They are parsed as Python and never run.
@@ -10,23 +10,23 @@ import ast
 from collections.abc import Callable, Mapping
 from math import prod
 
-_MOST_CHARACTERS = 4096
-_MOST_BITS = 256
+_MAX_CHARACTERS = 4096
+_MAX_BITS = 256
 
 
-class NotWorkedOutError(Exception):
-    """An expression that we do not understand, or a symbol that has no value."""
+class NotEvaluatedError(Exception):
+    """An expression is not supported, or a symbol has no value."""
 
 
 def symbol_of(expression: str) -> str | None:
-    """Return the symbol that an expression consists of; None if it is more than a symbol.
+    """Return the symbol of an expression that is only a symbol, else None.
 
     >>> symbol_of("Symbol('s77', positive=True, integer=True)"), symbol_of("2*s0")
     ('s77', None)
     """
     try:
         tree = _parsed(expression)
-    except NotWorkedOutError:
+    except NotEvaluatedError:
         return None
     return _symbol(tree)
 
@@ -39,7 +39,7 @@ def symbols_of(expression: str) -> set[str]:
     """
     try:
         tree = _parsed(expression)
-    except NotWorkedOutError:
+    except NotEvaluatedError:
         return set()
     functions = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     return {
@@ -49,27 +49,27 @@ def symbols_of(expression: str) -> set[str]:
     }
 
 
-def worked_out(expression: str, values: Mapping[str, int]) -> int:
-    """Work out an expression.
+def evaluate(expression: str, values: Mapping[str, int]) -> int:
+    """Evaluate an expression.
 
     Raises:
-        NotWorkedOutError: It cannot be.
+        NotEvaluatedError: It cannot be evaluated.
 
-    >>> worked_out("Add(Mul(Integer(2), Symbol('s7', integer=True)), Integer(-1))", {"s7": 4})
+    >>> evaluate("Add(Mul(Integer(2), Symbol('s7', integer=True)), Integer(-1))", {"s7": 4})
     7
-    >>> worked_out("2*s0 + s1//3", {"s0": 4, "s1": 7})
+    >>> evaluate("2*s0 + s1//3", {"s0": 4, "s1": 7})
     10
     """
     try:
         return _value(_parsed(expression), values)
     except (RecursionError, ZeroDivisionError) as error:
-        raise NotWorkedOutError(str(error)) from None
+        raise NotEvaluatedError(str(error)) from None
 
 
-def solved(expression: str, value: int, values: Mapping[str, int]) -> tuple[str, int] | None:
-    """Find the one unknown symbol of an expression that is linear in it.
+def solve(expression: str, value: int, values: Mapping[str, int]) -> tuple[str, int] | None:
+    """Solve for the single unknown symbol of an expression that is linear in it.
 
-    >>> solved("2*s0 + 1", 9, {})
+    >>> solve("2*s0 + 1", 9, {})
     ('s0', 4)
     """
     unknown = symbols_of(expression) - set(values)
@@ -77,24 +77,24 @@ def solved(expression: str, value: int, values: Mapping[str, int]) -> tuple[str,
         return None
     (symbol,) = unknown
     try:
-        at_0 = worked_out(expression, {**values, symbol: 0})
-        slope = worked_out(expression, {**values, symbol: 1}) - at_0
+        at_0 = evaluate(expression, {**values, symbol: 0})
+        slope = evaluate(expression, {**values, symbol: 1}) - at_0
         if slope == 0:
             return None
         found = (value - at_0) // slope
-        is_right = worked_out(expression, {**values, symbol: found}) == value
-    except NotWorkedOutError:
+        is_right = evaluate(expression, {**values, symbol: found}) == value
+    except NotEvaluatedError:
         return None
     return (symbol, found) if is_right else None
 
 
 def _parsed(expression: str) -> ast.expr:
-    if len(expression) > _MOST_CHARACTERS:
-        raise NotWorkedOutError("the expression is too long")
+    if len(expression) > _MAX_CHARACTERS:
+        raise NotEvaluatedError("the expression is too long")
     try:
         return ast.parse(expression, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise NotWorkedOutError("the expression cannot be read") from None
+        raise NotEvaluatedError("the expression cannot be parsed") from None
 
 
 def _symbol(node: ast.AST) -> str | None:
@@ -112,7 +112,7 @@ def _value(node: ast.AST, values: Mapping[str, int]) -> int:
     symbol = _symbol(node)
     if symbol is not None:
         if symbol not in values:
-            raise NotWorkedOutError(f"{symbol} has no value")
+            raise NotEvaluatedError(f"{symbol} has no value")
         return values[symbol]
     if isinstance(node, ast.Constant) and type(node.value) is int:
         return _small(node.value)
@@ -126,19 +126,19 @@ def _value(node: ast.AST, values: Mapping[str, int]) -> int:
         if named is not None and node.args:
             arguments = [_value(argument, values) for argument in node.args]
             return _small(named(*arguments))
-    raise NotWorkedOutError("the expression has parts that are not known")
+    raise NotEvaluatedError("the expression has unsupported parts")
 
 
 def _small(value: int) -> int:
-    if value.bit_length() > _MOST_BITS:
-        raise NotWorkedOutError("the number is too large")
+    if value.bit_length() > _MAX_BITS:
+        raise NotEvaluatedError("the number is too large")
     return value
 
 
 def _power(base: int, exponent: int = 1, *_: int) -> int:
     if not 0 <= exponent <= 64:
-        raise NotWorkedOutError("the power is too high")
-    return int(base**exponent)  # by its type, a negative power is no int
+        raise NotEvaluatedError("the power is too high")
+    return int(base**exponent)  # for the type checker: the exponent is not negative
 
 
 def _quotient(numerator: int, divisor: int = 1, *_: int) -> int:
@@ -147,7 +147,7 @@ def _quotient(numerator: int, divisor: int = 1, *_: int) -> int:
 
 def _exact_quotient(numerator: int, divisor: int = 1, *_: int) -> int:
     if numerator % divisor:
-        raise NotWorkedOutError("the quotient is not whole")
+        raise NotEvaluatedError("the quotient is not an integer")
     return numerator // divisor
 
 
@@ -155,24 +155,8 @@ def _remainder(numerator: int, divisor: int = 1, *_: int) -> int:
     return numerator % divisor
 
 
-def _sum(*terms: int) -> int:
-    return sum(terms)
-
-
-def _product(*factors: int) -> int:
-    return prod(factors)
-
-
 def _first(value: int, *_: int) -> int:
     return value
-
-
-def _largest(*values: int) -> int:
-    return max(values)
-
-
-def _smallest(*values: int) -> int:
-    return min(values)
 
 
 _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
@@ -187,14 +171,14 @@ _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
 _FUNCTIONS: dict[str, Callable[..., int]] = {
     "Integer": _first,
     "Identity": _first,
-    "Add": _sum,
-    "Mul": _product,
+    "Add": lambda *terms: sum(terms),
+    "Mul": lambda *factors: prod(factors),
     "Pow": _power,
     "PowByNatural": _power,
     "FloorDiv": _quotient,
     "CleanDiv": _exact_quotient,
     "Mod": _remainder,
     "PythonMod": _remainder,
-    "Max": _largest,
-    "Min": _smallest,
+    "Max": lambda *values: max(values),
+    "Min": lambda *values: min(values),
 }

@@ -1,4 +1,4 @@
-"""The values of a program's JSON: tensors by name, sizes that vary, and all that stands there."""
+"""The values of a program's JSON: tensors by name, dynamic sizes, constants."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from snapviewer.model.graph import TensorSpec, Unknown, Value
-from snapviewer.model.pt2.symbols import NotWorkedOutError, symbols_of, worked_out
+from snapviewer.model.pt2.symbols import NotEvaluatedError, evaluate, symbols_of
 
-# The numbers that torch's schema of exported programs has for dtypes.
+# The numbers of dtypes in the schema of exported programs.
 _DTYPES = {
     1: "uint8",
     2: "int8",
@@ -34,35 +34,35 @@ _DTYPES = {
     35: "uint64",
 }
 
-_LONGEST_TEXT = 1000
-_MOST_DIMENSIONS = 64
+_MAX_TEXT = 1000
+_MAX_DIMENSIONS = 64
 
 
 @dataclass(slots=True)
 class Sizes:
-    """Works out sizes: those of the sample input, or those for `chosen` values of symbols."""
+    """Evaluates sizes: those of the sample input, or those for `chosen` values of symbols."""
 
     chosen: Mapping[str, int] | None = None
     varying: set[str] = field(default_factory=set)
-    """The symbols that were met."""
+    """The symbols that occurred."""
     is_incomplete: bool = False
-    """Whether a size was met that depends on what is computed."""
+    """Whether a size depends on computed values."""
     _known: dict[str, int | None] = field(default_factory=dict)
     _left_characters: int = 1_000_000
-    """How much of expressions is still read: what models have is far below."""
+    """The remaining limit for the length of all expressions; models are far below."""
 
     def size(self, entry: Any) -> int | None:
-        """Return a size, or None if it is not known before a run."""
+        """Return a size, or None if it is unknown before a run."""
         if type(whole := _get(entry, "as_int")) is int:
             return whole
         expression = _get(_get(entry, "as_expr"), "expr_str")
         if not isinstance(expression, str):
             return None
         if expression not in self._known:
-            self._known[expression] = self._worked_out(expression, _get(entry, "as_expr"))
+            self._known[expression] = self._evaluate(expression, _get(entry, "as_expr"))
         return self._known[expression]
 
-    def _worked_out(self, expression: str, entry: Any) -> int | None:
+    def _evaluate(self, expression: str, entry: Any) -> int | None:
         self._left_characters -= len(expression)
         if self._left_characters < 0:
             self.is_incomplete = True
@@ -75,8 +75,8 @@ class Sizes:
             size = hint if type(hint) is int else None
         else:
             try:
-                size = worked_out(expression, self.chosen)
-            except NotWorkedOutError:
+                size = evaluate(expression, self.chosen)
+            except NotEvaluatedError:
                 size = None
         self.is_incomplete |= size is None
         return size
@@ -87,7 +87,7 @@ class Scope:
 
     Args:
         graph: The JSON of the graph.
-        sizes: Works out sizes.
+        sizes: Evaluates sizes.
     """
 
     def __init__(self, graph: Any, sizes: Sizes) -> None:
@@ -103,7 +103,7 @@ class Scope:
     def tensor(self, name: Any) -> Value:
         """Return a tensor by its name."""
         if not isinstance(name, str):
-            return Unknown("the file does not describe this tensor")
+            return Unknown("the file does not name this tensor")
         if name not in self._known:
             self._known[name] = self._described(name)
         return self._known[name]
@@ -114,15 +114,15 @@ class Scope:
         if not isinstance(entry, dict):
             return Unknown("the file does not describe this tensor")
         sizes = items_in(entry, "sizes")
-        if len(sizes) > _MOST_DIMENSIONS:
+        if len(sizes) > _MAX_DIMENSIONS:
             return Unknown("the file gives this tensor too many dimensions")
         shape = tuple(self._sizes.size(size) for size in sizes)
         if any(size is not None and not 0 <= size < 2**63 for size in shape):
-            return Unknown("the file gives this tensor a size that none has")
+            return Unknown("the file gives this tensor an impossible size")
         return TensorSpec(shape, _DTYPES.get(_number(entry.get("dtype")), ""))
 
     def value(self, argument: Any) -> Value:
-        """Return what an argument of the JSON stands for: an object with one of its `as_…`."""
+        """Return the value of an argument of the JSON: an object with one of its `as_…`."""
         if not isinstance(argument, dict):
             return Unknown("the file does not describe this argument")
         for key, held in argument.items():
@@ -130,10 +130,10 @@ class Scope:
             if read is not None:
                 return read(self, held)
         kind = next(iter(argument), "nothing")
-        return Unknown(f"arguments of this kind are not followed: {str(kind)[:40]}")
+        return Unknown(f"arguments of this kind are not supported: {str(kind)[:40]}")
 
     def symbol(self, held: Any) -> Value:
-        """Return a number that may vary: a constant, or one with a name."""
+        """Return a dynamic number: a constant, or one with a name."""
         name = _get(held, "as_name")
         if name is not None:
             held = self._numbers.get(name) if isinstance(name, str) else None
@@ -144,7 +144,7 @@ class Scope:
             constant = _get(held, key)
             if isinstance(constant, bool | float):
                 return constant
-        return Unknown("a number that is not known before a run")
+        return Unknown("a number that is unknown before a run")
 
 
 def tensor_names(argument: Any) -> Iterator[str]:
@@ -164,21 +164,21 @@ def tensor_names(argument: Any) -> Iterator[str]:
 
 
 def mapping_in(holder: Any, key: str) -> dict[str, Any]:
-    """Return an object inside of an object; empty if it is not there."""
+    """Return an object inside an object; empty if missing."""
     held = _get(holder, key)
     return held if isinstance(held, dict) else {}
 
 
 def items_in(holder: Any, key: str) -> list[Any]:
-    """Return a list inside of an object; empty if it is not there."""
+    """Return a list inside an object; empty if missing."""
     held = _get(holder, key)
     return held if isinstance(held, list) else []
 
 
 def text_in(holder: Any, key: str) -> str:
-    """Return a text inside of an object, shortened; empty if it is not there."""
+    """Return a text inside an object, shortened; empty if missing."""
     held = _get(holder, key)
-    return held[:_LONGEST_TEXT] if isinstance(held, str) else ""
+    return held[:_MAX_TEXT] if isinstance(held, str) else ""
 
 
 def _get(holder: Any, key: str) -> Any:
@@ -195,9 +195,9 @@ def _is_plain(held: Any) -> bool:
 
 def _plain(_: Scope, held: Any) -> Value:
     if isinstance(held, str):
-        return held[:_LONGEST_TEXT]
+        return held[:_MAX_TEXT]
     if type(held) is int and not -(2**63) <= held < 2**63:
-        return Unknown("a number that torch does not have")
+        return Unknown("a number that torch does not support")
     return held if _is_plain(held) else Unknown("the file does not describe this argument")
 
 
@@ -207,7 +207,7 @@ def _float(_: Scope, held: Any) -> Value:
     try:
         return float(held) if _is_plain(held) else Unknown("the file does not describe this number")
     except OverflowError:  # an integer of hundreds of digits
-        return Unknown("a number that torch does not have")
+        return Unknown("a number that torch does not support")
 
 
 def _many(read: Callable[[Scope, Any], Value]) -> Callable[[Scope, Any], Value]:
@@ -236,7 +236,7 @@ def _nothing(_: Scope, __: Any) -> Value:
 
 
 def _dtype(_: Scope, held: Any) -> Value:
-    return _DTYPES.get(_number(held)) or Unknown("a dtype that is not known")
+    return _DTYPES.get(_number(held)) or Unknown("an unknown dtype")
 
 
 def _device(_: Scope, held: Any) -> Value:

@@ -1,5 +1,5 @@
-"""What a TorchScript archive computes: its code is followed, without torch, and not run."""
+"""The graph of a TorchScript archive, by abstract interpretation of its code without torch."""
 
-from snapviewer.model.torchscript.reading import MISFIT, infer_inputs, read_torchscript
+from snapviewer.model.torchscript.reader import MISFIT, read_torchscript
 
-__all__ = ["MISFIT", "infer_inputs", "read_torchscript"]
+__all__ = ["MISFIT", "read_torchscript"]

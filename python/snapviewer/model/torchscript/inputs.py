@@ -1,4 +1,4 @@
-"""What a model is called with: as given, as traced, or guessed from its first layers."""
+"""The inputs of a model: as traced, or inferred from its first layers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from snapviewer.text.units import format_shape
 
 _IMAGE_SIZES = (224, 32, 28, 64, 96, 128, 256, 299, 384, 512, 448, 518)
 _LENGTHS = (128, 64, 32, 16, 512, 8, 4)
-_SOUND = (16_000,)
+_AUDIO = (16_000,)
 _SPECTRUM = (1024, 128)
 _VIDEO = ((16, 112, 112), (32, 224, 224), (16, 64, 64), (64, 64, 64), (32, 32, 32))
 
@@ -43,14 +43,14 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """Shapes that may suit an input, the likeliest first, and why."""
+    """Shapes that may fit an input, the most likely first, and why."""
 
     candidates: tuple[TensorSpec, ...]
     reason: str
 
 
 def parameters_of(forward: ast.FunctionDef) -> tuple[Parameter, ...]:
-    """Return what `forward` takes beside the module itself."""
+    """Return the parameters of `forward` after the module itself."""
     arguments = forward.args.args[1:]
     defaults: list[ast.expr | None] = [None] * len(arguments)
     given = forward.args.defaults[-len(arguments) :] if arguments else []
@@ -73,7 +73,7 @@ def _kind(annotation: ast.expr | None) -> str:
 
 
 def traced_inputs(archive: Archive) -> list[Any] | None:
-    """Return what the model was traced with; None if it was not, or the file does not say."""
+    """Return the inputs that the model was traced with; None if unknown."""
     try:
         checkpoint = archive.traced_inputs()
     except (SnapshotError, OSError):
@@ -86,18 +86,18 @@ def traced_inputs(archive: Archive) -> list[Any] | None:
 
 
 def unknown_input(name: str) -> Unknown:
-    """Return what stands for an input while its shape is looked for."""
+    """Return the placeholder of an input while its shape is inferred."""
     return Unknown(f"the shape of the input {name[:100]!r}")
 
 
 def guess(nodes: Sequence[Node], name: str) -> Guess | None:
-    """Guess an input's shape from the first layer that it goes into."""
+    """Infer the shape of an input from its first layer."""
     mark = unknown_input(name)
     most = _positions(nodes)
     for node in nodes:
         found = _guess_from(node, mark, most)
         if found is not None:
-            # Attention is between the steps of a sequence: features alone would be too little.
+            # Attention is between the steps of a sequence, so features alone are not enough.
             is_sequence = any(node.op in _ATTENTION for node in nodes)
             if is_sequence and len(found.candidates[0].shape) == 2 and len(found.candidates) > 1:
                 features, *sequences = found.candidates
@@ -119,7 +119,7 @@ def _guess_from(node: Node, mark: Unknown, most: int | None) -> Guess | None:
         return None
     weight = arguments[1]
     if node.op.startswith("quantized::") and isinstance(weight, tuple) and weight:
-        # A packed weight is shown as what it was packed from.
+        # A packed weight appears as what it was packed from.
         packed, weight = weight, weight[0]
         if isinstance(weight, TensorSpec) and len(weight.shape) > 2 and len(packed) == 8:
             return _images_for(weight.shape, packed[5], packed[6] is True, "float32", where)
@@ -151,13 +151,13 @@ def _guess_from(node: Node, mark: Unknown, most: int | None) -> Guess | None:
     return None
 
 
-_FEWEST_POSITIONS = 8
+_MIN_POSITIONS = 8
 
 
 def _positions(nodes: Sequence[Node]) -> int | None:
-    """Return the rows of a table that is looked up by something else than an input: positions.
+    """Return the rows of an embedding of something else than an input: positions.
 
-    A table of very few rows distinguishes the parts of a text.
+    A table with very few rows distinguishes segments of a text.
     """
     rows = [
         table.shape[0] or 0
@@ -166,7 +166,7 @@ def _positions(nodes: Sequence[Node]) -> int | None:
         if isinstance(node.arguments[1], TensorSpec)
         if isinstance(table := node.arguments[0], TensorSpec) and len(table.shape) == 2
     ]
-    return max((count for count in rows if count >= _FEWEST_POSITIONS), default=None)
+    return max((count for count in rows if count >= _MIN_POSITIONS), default=None)
 
 
 def _tokens(where: str, most: int | None) -> Guess:
@@ -202,12 +202,12 @@ def _images_for(
     else:
         spaces = [(size,) * count for size in _IMAGE_SIZES]
         if count == 1:
-            # One channel is a sound: a second of it.
-            spaces = [_SOUND, *spaces] if channels == 1 else [*spaces, _SOUND]
+            # One channel is audio: one second of it.
+            spaces = [_AUDIO, *spaces] if channels == 1 else [*spaces, _AUDIO]
     specs = [TensorSpec((1, channels, *space), dtype) for space in spaces]
     if channels == 1:
-        # Models of sounds and of spectrograms may make the one channel by themselves.
-        bare = [(1, *_SOUND)] if count == 1 else [(1, *space) for space in (_SPECTRUM, spaces[0])]
+        # Models of audio and spectrograms may add the channel themselves.
+        bare = [(1, *_AUDIO)] if count == 1 else [(1, *space) for space in (_SPECTRUM, spaces[0])]
         specs[1:1] = [TensorSpec(shape, dtype) for shape in bare if len(shape) == count + 1]
     sizes = format_shape(spaces[0])
     return Guess(tuple(specs), f"{where} takes {channels} channels: a batch of 1, {sizes}")
@@ -219,14 +219,14 @@ def _features(features: int | None, dtype: str, reason: str) -> Guess:
     return Guess(tuple(specs), f"{reason}: a batch of 1")
 
 
-_LONGEST = 1 << 16
+_MAX_SIZE = 1 << 16
 _FRAMES = 8
 
 
 def adapted(spec: TensorSpec, differing: tuple[int, ...]) -> Iterator[TensorSpec]:
-    """Yield shapes by which two sizes in a model, which differ with this input, may agree.
+    """Yield shapes with which two sizes in a model, which differ with this input, may be equal.
 
-    A table of 50 positions that meets 197 patches wants an image a half as high and as wide.
+    A table of 50 positions for 197 patches needs an image half as high and as wide.
 
     >>> [spec.shape for spec in adapted(TensorSpec((1, 3, 224, 224), "float32"), (197, 50))][0]
     (1, 3, 112, 112)
@@ -237,14 +237,14 @@ def adapted(spec: TensorSpec, differing: tuple[int, ...]) -> Iterator[TensorSpec
     if len(differing) != 2 or len(shape) < 2 or None in shape:
         return
     if len(shape) in (4, 5) and {shape[1], shape[2]} == set(differing):
-        # What was taken for the channels was not: frames come first, or channels last.
+        # The assumed channels were not: frames come first, or channels last.
         _, channels, *sides = shape
         frames = (_FRAMES,) if len(shape) == 4 else (sides.pop(0),)
         yield TensorSpec((1, *frames, channels, *sides), spec.dtype)
         yield TensorSpec((1, *shape[2:], channels), spec.dtype)
     has_sides = len(shape) >= 4 and shape[-1] == shape[-2]
     if has_sides:
-        # Patches are as many as the square of a side; tokens for the class come beside them.
+        # The number of patches is the square of a side, plus tokens for the class.
         for power in (0.5, 1.0):
             for side in _scaled(shape[-1], differing, (1, 0, 2), power):
                 yield TensorSpec((*shape[:-2], side, side), spec.dtype)
@@ -258,17 +258,17 @@ def adapted(spec: TensorSpec, differing: tuple[int, ...]) -> Iterator[TensorSpec
 def _scaled(
     old: int | None, differing: tuple[int, ...], beside: Sequence[int], power: float
 ) -> Iterator[int]:
-    """Yield sizes in the proportion of two that differ, where that gives a whole number."""
+    """Yield sizes in the proportion of two that differ, if that gives an integer."""
     for apart in beside:
         for have, want in (differing, differing[::-1]):
             if old is None or min(have, want) <= apart:
                 continue
             rows, wanted = isqrt(have - apart), isqrt(want - apart)
             if power < 1 and rows**2 == have - apart and wanted**2 == want - apart:
-                # As many patches of the same size; the old size need not be a multiple of it.
-                yield min(old // rows * wanted, _LONGEST)
+                # As many patches of the same size; the old size may not be a multiple of it.
+                yield min(old // rows * wanted, _MAX_SIZE)
                 continue
             scaled = old * ((want - apart) / (have - apart)) ** power
             new = round(scaled)
-            if 0 < new <= _LONGEST and abs(scaled - new) < 1e-6 * new:
+            if 0 < new <= _MAX_SIZE and abs(scaled - new) < 1e-6 * new:
                 yield new

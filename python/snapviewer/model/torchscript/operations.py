@@ -1,6 +1,6 @@
-"""The operations of the code: what asks about a tensor, what works on plain values, what computes.
+"""The operations of the code: queries of tensors, operations on plain values, computations.
 
-Only what computes becomes a node. To ask a tensor for its size costs nothing.
+Only computations become nodes.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 from snapviewer.model.graph import Node, TensorSpec, Unknown, Value
 from snapviewer.model.shapes import ShapeError, UnknownNumber, is_known, outputs_of
 from snapviewer.model.torchscript import scalars
-from snapviewer.model.torchscript.numbers import with_elements
-from snapviewer.model.torchscript.questions import QUESTIONS
+from snapviewer.model.torchscript.elements import with_elements
+from snapviewer.model.torchscript.queries import QUERIES
 from snapviewer.model.torchscript.run import CodeRaisedError, Run
 from snapviewer.model.torchscript.values import (
     Instance,
@@ -24,27 +24,27 @@ from snapviewer.model.torchscript.values import (
     tensors_among,
 )
 
-# In-place operations that change the shape, too.
+# In-place operations that change the shape.
 _RESHAPING = ("unsqueeze_", "squeeze_", "transpose_", "t_", "swapaxes_", "swapdims_", "as_strided_")
 
 
 def apply(
     op: str, arguments: list[Any], keywords: dict[str, Any], module: tuple[str, str], run: Run
 ) -> Any:
-    """Do an operation of the code, such as `aten::conv2d`, and record it if it computes.
+    """Apply an operation of the code, such as `aten::conv2d`, and record it if it computes.
 
     Raises:
-        CodeRaisedError: It is the operation that raises.
-        StoppedError: It is too much.
+        CodeRaisedError: It raises an error.
+        StoppedError: A limit was reached.
     """
     run.spend(1)
     name = op.partition("::")[2]
     if name == "RaiseException":
         raise CodeRaisedError(str(arguments[0])[:200] if arguments else "an error")
-    question = QUESTIONS.get(name)
-    if question is not None:
+    query = QUERIES.get(name)
+    if query is not None:
         try:
-            answer = question(run, *arguments)
+            answer = query(run, *arguments)
         except TypeError:
             answer = NotImplemented  # more arguments than it takes
         if answer is not NotImplemented:
@@ -52,14 +52,14 @@ def apply(
     if op.startswith(("aten::", "prim::")) and _is_plain(name, arguments, keywords):
         try:
             return scalars.apply(name, arguments, keywords, run)
-        except scalars.NotThereError:
+        except scalars.NoOperationError:
             pass
     return _compute(op, name, arguments, keywords, module, run)
 
 
 def _is_plain(name: str, arguments: Sequence[Any], keywords: dict[str, Any]) -> bool:
-    """Whether an operation is one on plain values, for these arguments."""
-    if scalars.is_there(name) and not is_known(f"aten::{name}"):
+    """Whether an operation works on plain values, given these arguments."""
+    if scalars.is_operation(name) and not is_known(f"aten::{name}"):
         return True
     first = arguments[0] if arguments else None
     if isinstance(first, (list, dict, str)) and name in _LIST_OPERATIONS:
@@ -95,15 +95,15 @@ def _compute(
     try:
         result = outputs_of(op, specs, named)
         if isinstance(result, Unknown) and not is_known(op):
-            run.note(f"{op[:100]}: no rule for what comes out of it")
+            run.note(f"{op[:100]}: no shape function")
     except ShapeError as error:
         run.differing = run.differing or error.sizes
         where = f" in {module[0][:100]}" if module[0] else ""
         run.note(f"{op[:100]}{where}: {error}", is_misfit=bool(error.sizes))
         result = Unknown(f"{op[:100]}: {error}")
     except (IndexError, ValueError, TypeError, AttributeError, ArithmeticError):
-        run.note(f"{op[:100]}: arguments that it does not take")
-        result = Unknown(f"{op[:100]}: arguments that it does not take")
+        run.note(f"{op[:100]}: arguments that it does not accept")
+        result = Unknown(f"{op[:100]}: arguments that it does not accept")
     names = [tensor.name for tensor in tensors_among([*arguments, *keywords.values()], run.spend)]
     run.record(
         Node(
@@ -132,7 +132,7 @@ def _outputs(result: Any, run: Run) -> tuple[Value, ...]:
 
 
 def _changed(name: str, tensor: Tensor, result: Any, run: Run) -> Tensor:
-    """Return the tensor that was changed in place."""
+    """Return the tensor after an in-place operation."""
     run.touch(tensor)
     tensor.number, tensor.row = None, ()
     if name in _RESHAPING and isinstance(result, TensorSpec):
@@ -156,7 +156,7 @@ def member(value: Any, name: str) -> Any:
 
 
 def describes(value: Any, type_name: str) -> bool | None:
-    """Return whether a value is of a simple type; None if that is unknown."""
+    """Tell whether a value is of a simple type; None if unknown."""
     if isinstance(value, Unknown):
         return None
     if type_name == "Tensor":

@@ -1,12 +1,12 @@
 """The classes and functions of an archive's code, as syntax trees.
 
-The code of TorchScript is written in Python's syntax, so `ast` reads it. Nothing of it is compiled
-or run. A file is parsed when something in it is first asked for.
+The code of TorchScript has the syntax of Python, so `ast` parses it. Nothing of it is compiled
+or run. A file is parsed when something in it is first needed.
 
 # Cost
 
-A syntax tree takes up to 700 bytes a word or mark (measured on lists in lists), so these are
-counted first, and no more than `MOST_WORDS` are parsed.
+A syntax tree takes up to 700 bytes per word or mark (measured on nested lists), so these are
+counted first, and no more than `MAX_WORDS` are parsed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 from snapviewer._core import SnapshotError
 
-MOST_WORDS = 1_000_000  # a traced model of 1,400 operations has 75,000
+MAX_WORDS = 1_000_000  # a traced model of 1,400 operations has 75,000
 _WORD = re.compile(r"\w+|[^\w\s]")
 
 
@@ -29,7 +29,7 @@ class Class:
 
     name: str
     kind: str
-    """What it derives from: Module, NamedTuple, Enum, Interface, or nothing."""
+    """Its base class: Module, NamedTuple, Enum, Interface, or none."""
     methods: dict[str, ast.FunctionDef]
     fields: dict[str, ast.expr]
     """The annotated attributes and their types, in order."""
@@ -54,13 +54,13 @@ class Program:
         """Files that could not be read, and why."""
 
     def find_class(self, name: str) -> Class | None:
-        """Return a class, or None if the code has none of this name."""
+        """Return a class, or None if the code does not have it."""
         module, _, last = name.rpartition(".")
         file = self._file(module)
         return file.classes.get(last) if file else None
 
     def find_function(self, name: str) -> ast.FunctionDef | None:
-        """Return a function, or None if the code has none of this name."""
+        """Return a function, or None if the code does not have it."""
         module, _, last = name.rpartition(".")
         file = self._file(module)
         return file.functions.get(last) if file else None
@@ -73,8 +73,8 @@ class Program:
             try:
                 source = self._source(name)
                 self._words += sum(1 for _ in _WORD.finditer(source))
-                if self._words > MOST_WORDS:
-                    raise SnapshotError(f"the code is too large to follow, from {name[:200]} on")
+                if self._words > MAX_WORDS:
+                    raise SnapshotError(f"the code is too large, from {name[:200]} on")
                 self._files[name] = _parse(name, source)
             except SnapshotError as error:
                 self.problems[name] = str(error)
@@ -84,7 +84,7 @@ class Program:
 def _parse(name: str, source: str) -> _File:
     try:
         with warnings.catch_warnings():
-            # Invalid escapes in untrusted code do not concern the user.
+            # Warnings about escapes in untrusted strings do not concern the user.
             warnings.simplefilter("ignore")
             tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:

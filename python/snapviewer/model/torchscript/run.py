@@ -1,21 +1,22 @@
-"""The state of following a program: what was recorded, what it may still cost, what to undo.
+"""The state of an interpretation: recorded nodes, notes, the step limit, and an undo journal.
 
-Where a condition is not known, both ways are tried one after the other, so whatever the first way
-changed (lists, dictionaries, objects) must be put back. A journal keeps what they were.
+If a condition is unknown, both branches are tried one after the other, so what the first one
+changed (lists, dictionaries, objects) must be restored. A journal keeps the old states.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any, TypeAlias
 
-from snapviewer.model.graph import MAX_NODES, Node
+from snapviewer.model.graph import MAX_NODES, Node, TensorSpec
 from snapviewer.model.torchscript.values import Instance, Tensor
 
-MOST_STEPS = 3_000_000  # about ten seconds
-MOST_NOTES = 50
-_MOST_NOTE = 400  # characters
+MAX_STEPS = 3_000_000  # about ten seconds
+MAX_NOTES = 50
+_MAX_NOTE = 400  # characters
 
 Changeable: TypeAlias = "list[Any] | dict[Any, Any] | Instance | Tensor"
 
@@ -30,42 +31,42 @@ class CodeRaisedError(Exception):
 
 @dataclass(slots=True)
 class Run:
-    """What following a program has given so far."""
+    """What an interpretation has recorded so far."""
 
     nodes: list[Node] = field(default_factory=list)
     notes: dict[str, bool] = field(default_factory=dict)
-    """Sentences for the reader, and whether each is a reason why counts are not exact."""
+    """Sentences, and whether each is a reason why counts are not exact."""
     misfits: set[str] = field(default_factory=set)
-    """Notes on sizes that should have been the same; also of trials that were given up."""
+    """Notes on sizes that should have been equal, also those of discarded trials."""
     steps: int = 0
     notes_left_out: int = 0
     differing: tuple[int, ...] = ()
-    """The first two sizes that were met and should have been the same."""
+    """The first two sizes that should have been equal and were not."""
     grad_enabled: bool = True
     _journals: list[dict[int, tuple[Changeable, Any]]] = field(default_factory=list)
 
     def spend(self, steps: int) -> None:
-        """Count work.
+        """Count steps.
 
         Raises:
-            StoppedError: It is too much.
+            StoppedError: There are too many.
         """
         self.steps += steps
-        if self.steps > MOST_STEPS:
-            raise StoppedError(f"after {MOST_STEPS:,} steps")
+        if self.steps > MAX_STEPS:
+            raise StoppedError(f"after {MAX_STEPS:,} steps")
 
     def note(self, text: str, *, is_doubt: bool = False, is_misfit: bool = False) -> None:
-        """Keep a sentence for the reader, once."""
-        text = text[:_MOST_NOTE]
-        if is_misfit and len(self.misfits) < MOST_NOTES:
+        """Add a sentence, once."""
+        text = text[:_MAX_NOTE]
+        if is_misfit and len(self.misfits) < MAX_NOTES:
             self.misfits.add(text)
-        if len(self.notes) < MOST_NOTES:
+        if len(self.notes) < MAX_NOTES:
             self.notes[text] = is_doubt
         elif text not in self.notes:
             self.notes_left_out += 1
 
     def record(self, node: Node) -> None:
-        """Keep a node.
+        """Add a node.
 
         Raises:
             StoppedError: There are too many.
@@ -75,14 +76,14 @@ class Run:
         self.nodes.append(node)
 
     def touch(self, thing: Changeable) -> None:
-        """Remember what something is before it is changed."""
+        """Save the state of an object before it is changed."""
         if self._journals and id(thing) not in self._journals[-1]:
             state = _state(thing)
             self.spend(1 + (len(state) if isinstance(state, (list, dict)) else 0))
             self._journals[-1][id(thing)] = (thing, state)
 
-    def for_good(self, action: Callable[[], Any]) -> None:
-        """Do something that stays as it is even if the trial under way is given up; no nodes."""
+    def permanently(self, action: Callable[[], Any]) -> None:
+        """Do something that is not undone with the current trial; its nodes are dropped."""
         first, journals, self._journals = len(self.nodes), self._journals, []
         try:
             action()
@@ -91,7 +92,7 @@ class Run:
             del self.nodes[first:]
 
     def attempt(self, action: Callable[[], Any]) -> Attempt:
-        """Do something as a trial: its nodes and changes are taken out and handed back."""
+        """Do something as a trial: its nodes and changes are undone and returned."""
         first = len(self.nodes)
         notes, grad = dict(self.notes), self.grad_enabled
         self._journals.append({})
@@ -117,7 +118,7 @@ class Run:
         return attempt
 
     def accept(self, attempt: Attempt) -> None:
-        """Make a trial real."""
+        """Apply a trial."""
         for thing, state in attempt.changes:
             self.touch(thing)
             _restore(thing, state)
@@ -130,7 +131,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What a trial gave and changed."""
+    """The result and the changes of a trial."""
 
     result: Any
     raised: CodeRaisedError | None
@@ -160,3 +161,27 @@ def _restore(thing: Changeable, state: Any) -> None:
         thing.spec, thing.number, thing.row = state
     else:
         thing.attributes = dict(state)
+
+
+def rough_work(node: Node) -> int:
+    """Return about how many multiplications an operation takes, to compare branches.
+
+    Unknown sizes count as 1.
+
+    >>> x = TensorSpec((2, 3), "float32")
+    >>> rough_work(Node(0, "aten::relu", "", "", (x,), (), (x,), ()))
+    6
+    """
+    made = sum(_count(output) for output in node.outputs if isinstance(output, TensorSpec))
+    name = node.op.partition("::")[2]
+    tensors = [value for value in node.arguments if isinstance(value, TensorSpec)]
+    if "conv" in name and len(tensors) > 1:
+        return made * prod(size or 1 for size in tensors[1].shape[1:])
+    if name in ("linear", "matmul", "mm", "bmm", "addmm", "baddbmm") and tensors:
+        left = tensors[-2] if name in ("addmm", "baddbmm") and len(tensors) > 1 else tensors[0]
+        return made * (left.shape[-1] or 1) if left.shape else made
+    return made
+
+
+def _count(spec: TensorSpec) -> int:
+    return prod(1 if size is None else size for size in spec.shape)

@@ -1,6 +1,6 @@
 """The operations of the code on plain values: numbers, texts, lists and dictionaries.
 
-They have Python's meaning, within limits: a number has 64 bits, and nothing grows without end.
+They have the semantics of Python, within limits: integers have 64 bits, and sizes are bounded.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from snapviewer.model.shapes import UnknownNumber
 from snapviewer.model.torchscript.run import Run
 from snapviewer.model.torchscript.values import Tensor, has_unknown
 
-MOST_LENGTH = 1_000_000  # of a list or a text
+MAX_LENGTH = 1_000_000  # of a list or a text
 _LIMIT = 1 << 63
 
 
-class NotThereError(Exception):
+class NoOperationError(Exception):
     """There is no such operation on plain values."""
 
 
@@ -44,17 +44,17 @@ def _derive_index(index: int, start: int, step: int) -> int:
 
 
 def _format(text: str, *values: Any) -> str:
-    # Only the plain `{}` is filled in: the text is untrusted.
+    # Only the plain `{}` is replaced: the text is untrusted.
     parts = text.split("{}")
     shown = [str(value)[:1000] if isinstance(value, (int, str, float)) else "…" for value in values]
     shown += ["{}"] * (len(parts) - 1 - len(shown))
-    if len(text) + sum(map(len, shown)) > MOST_LENGTH:
+    if len(text) + sum(map(len, shown)) > MAX_LENGTH:
         raise OverflowError
     return "".join(part + value for part, value in zip(parts, [*shown, ""], strict=False))
 
 
 def _join(separator: str, items: list[str]) -> str:
-    if len(separator) * len(items) + sum(map(len, items)) > MOST_LENGTH:
+    if len(separator) * len(items) + sum(map(len, items)) > MAX_LENGTH:
         raise OverflowError
     return separator.join(items)
 
@@ -62,7 +62,7 @@ def _join(separator: str, items: list[str]) -> str:
 def _repeat(a: Any, b: Any) -> Any:
     if isinstance(a, (list, str)) or isinstance(b, (list, str)):
         items, times = (a, b) if isinstance(a, (list, str)) else (b, a)
-        if len(items) * max(times, 0) > MOST_LENGTH:
+        if len(items) * max(times, 0) > MAX_LENGTH:
             raise OverflowError
     return a * b
 
@@ -83,7 +83,7 @@ def _shift(a: int, b: int) -> int:
 
 
 def _replace(text: str, old: str, new: str, most: int = -1) -> str:
-    if (text.count(old) + 1) * len(new) + len(text) > MOST_LENGTH:
+    if (text.count(old) + 1) * len(new) + len(text) > MAX_LENGTH:
         raise OverflowError
     return text.replace(old, new, most)
 
@@ -186,7 +186,7 @@ def _key(value: Any) -> Any:
 
 
 def _short(count: int) -> int:
-    if count > MOST_LENGTH:
+    if count > MAX_LENGTH:
         raise OverflowError
     return count
 
@@ -218,28 +218,28 @@ _CHANGING: dict[str, Callable[..., Any]] = {
     "Delete": lambda items, key: items.pop(key),
     "__delitem__": lambda items, key: items.pop(key),
 }
-# They take no longer for a long list.
+# They take constant time.
 _QUICK = ("append", "len", "_set_item", "__getitem__", "TupleIndex", "__not__", "__derive_index")
-# They look at identity, or hand on what they are given, and so take what is not known too.
+# They return their argument, and so accept unknown values.
 _ANY: dict[str, Callable[..., Any]] = {
     "_unwrap_optional": lambda value: value,
     "unchecked_unwrap_optional": lambda value: value,
 }
-# They compare items with items, whose nesting may be far larger than it looks.
+# They compare items, whose nesting may be deep.
 _COMPARED = "eq ne lt le gt ge __contains__ index count remove sort sorted min max"
 _COMPARING = frozenset(_COMPARED.split())
 
 
-def is_there(name: str) -> bool:
+def is_operation(name: str) -> bool:
     """Whether there is an operation of this name on plain values."""
     return name in _PURE or name in _CHANGING or name in _ANY or name in ("__is__", "__isnot__")
 
 
 def apply(name: str, arguments: list[Any], keywords: dict[str, Any], run: Run) -> Any:
-    """Do an operation on plain values.
+    """Apply an operation on plain values.
 
     Raises:
-        NotThereError: It is none of theirs.
+        NoOperationError: There is none of this name.
     """
     if name in _ANY and len(arguments) == 1:
         return _ANY[name](*arguments)
@@ -247,15 +247,15 @@ def apply(name: str, arguments: list[Any], keywords: dict[str, Any], run: Run) -
         return _is_same(*arguments, wanted=name == "__is__")
     function = _PURE.get(name) or _CHANGING.get(name)
     if function is None:
-        raise NotThereError
+        raise NoOperationError
     if name in _CHANGING and arguments and isinstance(arguments[0], (list, dict)):
         run.touch(arguments[0])
-        if len(arguments[0]) >= MOST_LENGTH:
-            return Unknown("a list became too long to follow")
+        if len(arguments[0]) >= MAX_LENGTH:
+            return Unknown("a list became too long")
     elif any(isinstance(value, Unknown) for value in arguments):
         return _unknown_result(name, arguments)
     if name in _COMPARING and has_unknown(arguments, run.spend):
-        return UnknownNumber("how values compare that are not known")
+        return UnknownNumber("a comparison of unknown values")
     if any(isinstance(value, dict) for value in arguments) and any(
         isinstance(value, tuple) for value in arguments
     ):
@@ -266,7 +266,7 @@ def apply(name: str, arguments: list[Any], keywords: dict[str, Any], run: Run) -
         result = function(*arguments, **keywords)
         return result if name in _QUICK else _bounded(result, run)
     except (ArithmeticError, ValueError, TypeError, LookupError, AttributeError):
-        return UnknownNumber(f"{name} on values that it does not take")
+        return UnknownNumber(f"{name} on values that it does not accept")
 
 
 def _unknown_result(name: str, arguments: list[Any]) -> Unknown:
@@ -284,8 +284,8 @@ def _is_same(one: Any, other: Any, *, wanted: bool) -> Any:
         if known is None and isinstance(one if known is other else other, UnknownNumber):
             return not wanted
         return UnknownNumber("whether two values are the same")
-    # Texts and numbers have no identity in the code. Tuples have none either, but those that hold
-    # each other many times over would take forever to compare.
+    # Texts and numbers have no identity in the code. Tuples have none either, but nested ones could
+    # take forever to compare.
     if one is not other and isinstance(one, tuple) and isinstance(other, tuple):
         return UnknownNumber("whether two tuples are the same")
     same = one is other or (
@@ -300,8 +300,8 @@ def _bounded(value: Any, run: Run) -> Any:
     if isinstance(value, int) and not -_LIMIT <= value < _LIMIT:
         return UnknownNumber("a number of more than 64 bits")
     if isinstance(value, (list, str, dict)):
-        # A list may have a new object for each letter of a text.
+        # A list may have an object for each letter of a text.
         run.spend(len(value) // (8 if isinstance(value, str) else 2))
-        if len(value) > MOST_LENGTH:
-            return Unknown("a list or a text became too long to follow")
+        if len(value) > MAX_LENGTH:
+            return Unknown("a list or a text became too long")
     return value

@@ -8,7 +8,7 @@ from snapviewer._core import Checkpoint, SnapshotError
 from snapviewer._core import Value as FileValue
 from snapviewer.model.graph import TensorSpec, Unknown
 from snapviewer.model.shapes.dtypes import is_integral
-from snapviewer.model.torchscript.numbers import LONGEST_ROW
+from snapviewer.model.torchscript.elements import MAX_ROW
 from snapviewer.model.torchscript.values import Instance, Tensor, within_64_bits
 
 _MAX_ITEMS = 100_000
@@ -20,10 +20,10 @@ _PLAIN = ("int", "float", "bool", "str", "NoneType")
 
 
 class Tree:
-    """Turns the inert values of a file into what the code works on; the same one each time."""
+    """Converts the inert values of a file into values of the interpreter, each once."""
 
     def __init__(self, checkpoint: Checkpoint, *, is_bare: bool = False) -> None:
-        # What is bare are values for the model, without elements: their names are none of its own.
+        # Bare values are inputs of the model, without elements and names.
         self._checkpoint = checkpoint
         self._is_bare = is_bare
         self._tensors = checkpoint.tensors
@@ -59,7 +59,7 @@ class Tree:
         return owner.attributes[name]
 
     def value(self, value: FileValue, path: str, depth: int = 0) -> Any:
-        """Return a value of the file; what cannot be had is Unknown."""
+        """Return a value of the file; an unsupported one is Unknown."""
         if value.tensor is not None:
             return self._tensor(value.tensor)
         if value.type in _PLAIN:
@@ -129,7 +129,7 @@ class Tree:
             spec = TensorSpec(tensor.shape, tensor.dtype)
             name = "" if self._is_bare else tensor.name
             made = Tensor(spec, name=name, requires_grad=tensor.requires_grad)
-            is_short = len(tensor.shape) == 1 and 0 < tensor.shape[0] <= LONGEST_ROW
+            is_short = len(tensor.shape) == 1 and 0 < tensor.shape[0] <= MAX_ROW
             is_row = is_short and is_integral(tensor.dtype)
             if not self._is_bare and (is_row or not tensor.shape):
                 numbers = self._numbers(index)

@@ -1,4 +1,4 @@
-"""What the code works on while it is followed: tensors without elements, plain values, objects."""
+"""The values of the interpreter: tensors without elements, plain values, objects."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from snapviewer._core import Value as FileValue
 from snapviewer.model.graph import TensorSpec, Unknown, Value
 from snapviewer.model.shapes import UnknownNumber
 
-_MOST_ITEMS = 100_000
-_MOST_TEXT = 10_000  # characters of a string that goes into a node
-_MOST_DEPTH = 20
+_MAX_ITEMS = 100_000
+_MAX_TEXT = 10_000  # characters of a string that goes into a node
+_MAX_DEPTH = 20
 
 
 @dataclass(slots=True, eq=False)
 class Tensor:
-    """A tensor: what is known of it, its one element if that is known, its name in the file.
+    """A tensor: its spec, its single element if known, its name in the file.
 
-    `row` has the elements of a short list, where code makes a tensor of sizes to find the largest.
+    `row` has the elements of a short tensor, such as one of sizes from which code takes the
+    largest.
     """
 
     spec: TensorSpec
@@ -32,13 +33,13 @@ class Tensor:
 
 @dataclass(slots=True, eq=False)
 class Instance:
-    """An object of a class of the code. A module has a place in the tree, its path."""
+    """An object of a class of the code; `path` is that of a module in the tree."""
 
     class_name: str
     path: str
     attributes: dict[str, Any] = field(default_factory=dict)
     stored: dict[str, FileValue] = field(default_factory=dict)
-    """What the file holds and nobody has asked for yet."""
+    """Attributes in the file that were not needed yet."""
 
     @property
     def short_name(self) -> str:
@@ -54,7 +55,7 @@ class NamedValues(tuple[Any, ...]):
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of the code, by its full name, or one that is defined inside another."""
+    """A function of the code by its full name, or one defined inside another."""
 
     name: str
     node: ast.FunctionDef | None = None
@@ -69,9 +70,9 @@ class Member:
 
 
 def within_64_bits(value: Any) -> Any:
-    """Return a value that a file states, or that it is a number that the code cannot have.
+    """Return a value of a file, or an unknown one in place of an integer of more than 64 bits.
 
-    Of a million digits, say: to compute with them would take forever.
+    Computing with a million digits would take forever.
     """
     if isinstance(value, int) and value.bit_length() > 64:
         return UnknownNumber("a number of more than 64 bits")
@@ -79,7 +80,7 @@ def within_64_bits(value: Any) -> Any:
 
 
 def spec_of(value: object, spend: Callable[[int], None]) -> object:
-    """Return a value as the shape functions want it: tensors as specs, in lists too."""
+    """Return a value for shape functions: tensors as specs, also in lists."""
     spend(1)
     if isinstance(value, Tensor):
         return value.spec
@@ -89,7 +90,7 @@ def spec_of(value: object, spend: Callable[[int], None]) -> object:
 
 
 def plain(value: object, spend: Callable[[int], None], depth: int = 0) -> Value:
-    """Return a value as a node shows it; what has no such form is Unknown."""
+    """Return a value for a node; a value without such a form is Unknown."""
     spend(1)
     if value is None or isinstance(value, (bool, int, float, TensorSpec)):
         return value
@@ -98,13 +99,13 @@ def plain(value: object, spend: Callable[[int], None], depth: int = 0) -> Value:
     if isinstance(value, Tensor):
         return value.spec
     if isinstance(value, str):
-        return value if len(value) <= _MOST_TEXT else Unknown("a long text")
-    if isinstance(value, (list, tuple)) and depth < _MOST_DEPTH:
-        if len(value) > _MOST_ITEMS:
+        return value if len(value) <= _MAX_TEXT else Unknown("a long text")
+    if isinstance(value, (list, tuple)) and depth < _MAX_DEPTH:
+        if len(value) > _MAX_ITEMS:
             return Unknown(f"a list of {len(value)} values")
         return tuple(plain(item, spend, depth + 1) for item in value)
-    if isinstance(value, dict) and depth < _MOST_DEPTH:
-        items = list(value.items())[:_MOST_ITEMS]
+    if isinstance(value, dict) and depth < _MAX_DEPTH:
+        items = list(value.items())[:_MAX_ITEMS]
         return tuple(plain(item, spend, depth + 1) for item in items)
     if isinstance(value, Instance):
         return Unknown(f"an object of class {value.short_name[:100]}")
@@ -112,7 +113,7 @@ def plain(value: object, spend: Callable[[int], None], depth: int = 0) -> Value:
 
 
 def tensors_among(value: object, spend: Callable[[int], None]) -> list[Tensor]:
-    """Return the tensors of an argument, those in lists too."""
+    """Return the tensors of an argument, also in lists."""
     found: list[Tensor] = []
     pending = [value]
     while pending:
@@ -126,7 +127,7 @@ def tensors_among(value: object, spend: Callable[[int], None]) -> list[Tensor]:
 
 
 def has_unknown(value: object, spend: Callable[[int], None]) -> bool:
-    """Whether something in a value, or in its lists, is not known."""
+    """Whether something in a value, or in its lists, is unknown."""
     pending = [value]
     while pending:
         spend(1)
@@ -141,7 +142,7 @@ def has_unknown(value: object, spend: Callable[[int], None]) -> bool:
 
 
 def unknown_like(annotation: ast.expr | None, why: str) -> Unknown:
-    """Return what stands for a value of a type: a number that is not known, or anything."""
+    """Return an unknown value of a type: a number, or anything."""
     if isinstance(annotation, ast.Name) and annotation.id in ("int", "float", "bool", "number"):
         return UnknownNumber(why)
     return Unknown(why)

@@ -1,12 +1,12 @@
-"""Follows the code of a model, statement by statement, without its numbers.
+"""Abstract interpreter of the code of a model, statement by statement.
 
-Tensors are only shapes; plain values are what they are. Where a condition depends on what a tensor
-holds, both ways are followed and the one with more work is kept.
+Tensors are only shapes; plain values are themselves. If a condition depends on the values of a
+tensor, both branches are interpreted and the one with more work is kept.
 
 # Invariants
 
-Nothing of the code is run: every construct is looked up here, and what is not known gives an
-Unknown and a note. Time and memory are limited by `Run.spend`, whatever the code says.
+No code is run: every construct is handled here, and an unknown one gives an Unknown and a note.
+Time and memory are limited by `Run.spend`, whatever the code contains.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from typing import Any
 from snapviewer.model.graph import Unknown
 from snapviewer.model.shapes import UnknownNumber
 from snapviewer.model.torchscript import operations, scalars
-from snapviewer.model.torchscript.amount import amount_of
 from snapviewer.model.torchscript.program import Class, Program
-from snapviewer.model.torchscript.run import Attempt, CodeRaisedError, Run, StoppedError
+from snapviewer.model.torchscript.run import Attempt, CodeRaisedError, Run, StoppedError, rough_work
 from snapviewer.model.torchscript.tree import Tree
 from snapviewer.model.torchscript.values import (
     Function,
@@ -33,14 +32,14 @@ from snapviewer.model.torchscript.values import (
     within_64_bits,
 )
 
-_MOST_DEPTH = 60  # calls within calls
+_MAX_DEPTH = 60  # nested calls
 _NUMBERS = {"inf": float("inf"), "nan": float("nan"), "infj": Unknown("a complex number")}
 _ROOTS = ("torch", "ops", "__torch__", "CONSTANTS")
 
 
 @dataclass(slots=True)
 class _Frame:
-    """A call under way: its variables and the module whose code it is."""
+    """A call: its variables and the module whose code it is."""
 
     variables: dict[str, Any]
     module: tuple[str, str]
@@ -52,8 +51,8 @@ class _Returned:
     value: Any
 
 
-class Follower:
-    """Follows functions of a program."""
+class Interpreter:
+    """Interprets the functions of a program."""
 
     def __init__(self, program: Program, tree: Tree, run: Run) -> None:
         self._program = program
@@ -61,7 +60,7 @@ class Follower:
         self.run = run
 
     def method(self, owner: Instance, name: str, arguments: Sequence[Any]) -> Any:
-        """Follow a method of an object, from the top."""
+        """Interpret a method of an object."""
         top = _Frame({}, ("", ""), 0)
         return self._call_method(owner, name, list(arguments), {}, top)
 
@@ -98,8 +97,8 @@ class Follower:
         outer: dict[str, Any] | None = None,
     ) -> Any:
         self.run.spend(1)
-        if depth >= _MOST_DEPTH:
-            raise StoppedError(f"after {_MOST_DEPTH} calls within calls")
+        if depth >= _MAX_DEPTH:
+            raise StoppedError(f"after {_MAX_DEPTH} nested calls")
         inner = _Frame(dict(outer or {}), module, depth + 1)
         names = [argument.arg for argument in node.args.args]
         self.run.spend(len(inner.variables) + len(names))
@@ -119,17 +118,17 @@ class Follower:
         return result.value if isinstance(result, _Returned) else None
 
     def _restore(self, owner: Instance, found: Class | None) -> None:
-        """Let an object that was saved through `__getstate__` set its attributes from that."""
+        """Let an object that was saved with `__getstate__` restore its attributes."""
         if "state" not in owner.stored or found is None or "__setstate__" not in found.methods:
             return
         state = self._tree.attribute(owner, "state")
         del owner.stored["state"], owner.attributes["state"]
         node, module = found.methods["__setstate__"], (owner.path, owner.short_name)
-        # That is done when the model is loaded, and not each time that it is used.
-        self.run.for_good(lambda: self._call(node, [owner, state], {}, module, 0))
+        # That happens when the model is loaded, not each time it is used.
+        self.run.permanently(lambda: self._call(node, [owner, state], {}, module, 0))
 
     def _gap(self, text: str) -> Unknown:
-        self.run.note(f"{text}: it was not followed", is_doubt=True)
+        self.run.note(f"not supported: {text}", is_doubt=True)
         return Unknown(text)
 
     # Statements
@@ -191,7 +190,7 @@ class Follower:
     def _unpack(self, targets: Sequence[ast.expr], value: Any, frame: _Frame) -> None:
         if not isinstance(value, (list, tuple)) or len(value) != len(targets):
             if not isinstance(value, Unknown):
-                value = self._gap("several names for a value that has not as many parts")
+                value = self._gap("unpacking of a value with another number of parts")
             value = [value] * len(targets)
         for target, item in zip(targets, value, strict=True):
             self._assign(target, item, frame)
@@ -210,7 +209,7 @@ class Follower:
     # Conditions and loops
 
     def _truth(self, node: ast.expr, frame: _Frame) -> bool | None:
-        """Say whether a condition holds; None if that depends on what tensors hold."""
+        """Tell whether a condition holds; None if that depends on values of tensors."""
         value = self._value(node, frame)
         if isinstance(value, Tensor):
             value = value.number
@@ -232,12 +231,12 @@ class Follower:
         going = [pair for pair in attempts if pair[0].raised is None]
         if not going:
             raise attempts[0][0].raised or CodeRaisedError("an error")
-        amounts = [sum(amount_of(node) for node in attempt.nodes) for attempt, _ in going]
+        amounts = [sum(rough_work(node) for node in attempt.nodes) for attempt, _ in going]
         chosen, variables = going[amounts.index(max(amounts))]
         if len(going) > 1 and any(attempt.nodes for attempt, _ in going):
             where = f" in {frame.module[0][:100]}" if frame.module[0] else ""
             self.run.note(
-                f"a condition{where} depends on values: the way with more work was followed",
+                f"a condition{where} depends on values: the branch with more work is counted",
                 is_doubt=True,
             )
         self.run.accept(chosen)
@@ -265,11 +264,11 @@ class Follower:
             is_first = False
 
     def _for(self, node: ast.For, frame: _Frame) -> _Returned | None:
-        turns = self._turns(node.iter, frame)
-        if turns is None:
+        iterations = self._iterations(node.iter, frame)
+        if iterations is None:
             self._note_loop(frame)
-            turns = [UnknownNumber("the number of a turn")]
-        for item in turns:
+            iterations = [UnknownNumber("the index of an iteration")]
+        for item in iterations:
             self.run.spend(1)
             self._assign(node.target, item, frame)
             result = self._block(node.body, frame)
@@ -277,7 +276,7 @@ class Follower:
                 return result
         return None
 
-    def _turns(self, node: ast.expr, frame: _Frame) -> Sequence[Any] | None:
+    def _iterations(self, node: ast.expr, frame: _Frame) -> Sequence[Any] | None:
         if (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Name)
@@ -294,7 +293,7 @@ class Follower:
     def _note_loop(self, frame: _Frame) -> None:
         where = f" in {frame.module[0][:100]}" if frame.module[0] else ""
         self.run.note(
-            f"how often a loop{where} turns depends on values: its body was counted once",
+            f"how often a loop{where} runs depends on values: its body is counted once",
             is_doubt=True,
         )
 
@@ -308,7 +307,7 @@ class Follower:
             return self._expression_call(node, frame)
         if isinstance(node, ast.Constant):
             is_plain = node.value is None or isinstance(node.value, (bool, int, float, str))
-            return within_64_bits(node.value) if is_plain else Unknown("a constant of another kind")
+            return within_64_bits(node.value) if is_plain else Unknown("a constant of another type")
         if isinstance(node, ast.Attribute):
             return self._attribute(node, frame)
         if isinstance(node, ast.List):
@@ -333,7 +332,7 @@ class Follower:
             return frame.variables[name]
         if name in _NUMBERS:
             return _NUMBERS[name]
-        return self._gap(f"a name {name[:100]} that is not there")
+        return self._gap(f"a name {name[:100]} that does not exist")
 
     def _subscript(self, node: ast.Subscript, frame: _Frame) -> Any:
         items = self._value(node.value, frame)
@@ -363,7 +362,7 @@ class Follower:
         try:
             return operations.member(owner, name)
         except KeyError:
-            return self._gap(f"an attribute {name[:100]} that is not there")
+            return self._gap(f"an attribute {name[:100]} that does not exist")
 
     def _path(self, node: ast.expr, frame: _Frame) -> str | None:
         """Return a dotted name that starts at one of the roots, or None."""
@@ -402,7 +401,7 @@ class Follower:
             return self._call_method(owner, target.attr, arguments, keywords, frame)
         function = self._value(target, frame)
         if not isinstance(function, Function):
-            return self._gap("a call of something that is no function")
+            return self._gap("a call of something that is not a function")
         if function.node is not None:
             outer = frame.variables
             return self._call(function.node, arguments, keywords, frame.module, frame.depth, outer)
@@ -436,11 +435,11 @@ class Follower:
         if name in ("annotate", "unchecked_cast") and len(node.args) == 2:
             value = self._value(node.args[1], frame)
             if isinstance(value, Tensor) and _is_number(node.args[0]):
-                # Traced code hands on numbers as tensors.
+                # Traced code passes numbers as tensors.
                 return self._operation("prim::ScalarImplicit", [value], {}, frame)
             return value
         if name == "uninitialized":
-            return Unknown("a value that is never used")
+            return Unknown("an uninitialized value")
         if name == "isinstance" and len(node.args) == 2:
             return self._is_instance(self._value(node.args[0], frame), node.args[1])
         arguments = [self._value(argument, frame) for argument in node.args]
@@ -471,24 +470,24 @@ class Follower:
 
 
 def _merge(kept: dict[str, Any], other: dict[str, Any], before: dict[str, Any]) -> None:
-    """Forget answers on which two ways differ, so that what is asked later is tried both ways.
+    """Forget booleans and texts that differ between two branches, so that both are tried later.
 
-    Sizes and tensors stay those of the way that was kept.
+    Sizes and tensors are those of the branch that was kept.
     """
     for name, value in kept.items():
         if name not in other or before.get(name, kept) is value is other[name]:
             continue
         one_of = (value, other[name])
         if any(isinstance(v, bool) for v in one_of) and one_of[0] is not one_of[1]:
-            kept[name] = UnknownNumber("an answer that depends on values")
+            kept[name] = UnknownNumber("a result that depends on values")
         elif all(isinstance(v, str) for v in one_of) and one_of[0] != one_of[1]:
             kept[name] = Unknown("one of two texts")
 
 
 def _dotted(annotation: ast.expr) -> str:
-    """Return the name of a type; nothing if it is more than a name."""
+    """Return the dotted name of a type; empty if it is not one."""
     parts: list[str] = []
-    while isinstance(annotation, ast.Attribute) and len(parts) < _MOST_DEPTH:
+    while isinstance(annotation, ast.Attribute) and len(parts) < _MAX_DEPTH:
         parts.append(annotation.attr)
         annotation = annotation.value
     return ".".join([annotation.id, *reversed(parts)]) if isinstance(annotation, ast.Name) else ""

@@ -1,4 +1,4 @@
-"""Reads what a TorchScript archive computes."""
+"""Reads the graph of a TorchScript archive."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any, Literal
 from snapviewer._core import Checkpoint, SnapshotError, read_checkpoint
 from snapviewer.checkpoint.code import Archive, archive_of
 from snapviewer.model.graph import Graph, TensorSpec, Unknown, Value
-from snapviewer.model.torchscript.follow import Follower
 from snapviewer.model.torchscript.inputs import (
     Parameter,
     adapted,
@@ -20,8 +19,9 @@ from snapviewer.model.torchscript.inputs import (
     traced_inputs,
     unknown_input,
 )
+from snapviewer.model.torchscript.interpreter import Interpreter
 from snapviewer.model.torchscript.program import Program
-from snapviewer.model.torchscript.run import MOST_STEPS, CodeRaisedError, Run, StoppedError
+from snapviewer.model.torchscript.run import MAX_STEPS, CodeRaisedError, Run, StoppedError
 from snapviewer.model.torchscript.tree import Tree
 from snapviewer.model.torchscript.values import (
     Instance,
@@ -30,12 +30,12 @@ from snapviewer.model.torchscript.values import (
     unknown_like,
     within_64_bits,
 )
-from snapviewer.text.units import format_shape
+from snapviewer.text.units import count_of, format_shape
 
 MISFIT = "the input does not fit: "
 """How the first doubt begins if the given inputs do not fit the layers."""
 
-_MOST_TRIES = 24
+_MAX_TRIES = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,28 +45,26 @@ class _Model:
     parameters: tuple[Parameter, ...]
     method: str
 
-    def follow(self, arguments: Sequence[Any]) -> tuple[Run, bool]:
-        """Follow the model for some inputs; also say whether it came to its end."""
+    def interpret(self, arguments: Sequence[Any]) -> tuple[Run, bool]:
+        """Interpret the model with some inputs; also return whether it came to its end."""
         run = Run()
         tree = Tree(self.archive.checkpoint)
         root = tree.root()
         assert isinstance(root, Instance)
-        follower = Follower(self.program, tree, run)
+        interpreter = Interpreter(self.program, tree, run)
         try:
-            follower.method(root, self.method, arguments)
+            interpreter.method(root, self.method, arguments)
         except StoppedError as error:
             run.note(
-                f"the code was followed no further {error}: what comes after is not counted",
+                f"the code was interpreted up to a limit, {error}: the rest is not counted",
                 is_doubt=True,
             )
             return run, False
         except RecursionError:
-            run.note(
-                "the code is nested too deeply: what comes after is not counted", is_doubt=True
-            )
+            run.note("the code is nested too deeply: the rest is not counted", is_doubt=True)
             return run, False
         except CodeRaisedError as error:
-            run.note(f"the model refuses this input: {error}", is_doubt=True)
+            run.note(f"the model rejects this input: {error}", is_doubt=True)
             return run, False
         for problem in self.program.problems.values():
             run.note(problem)
@@ -76,15 +74,15 @@ class _Model:
 def read_torchscript(
     file: str | PathLike[str] | Checkpoint, *, inputs: Sequence[TensorSpec] | None = None
 ) -> Graph:
-    """Say what a TorchScript archive computes; its code is followed, and not run.
+    """Return the graph of a TorchScript archive, without running its code.
 
     Args:
         file: The file, scripted, traced or frozen, or what `read_checkpoint` returned for it.
-        inputs: The tensors that `forward` is called with. If left out, those that the model was
-            traced with, or else what its first layers suggest.
+        inputs: The tensors to call `forward` with. By default those that the model was traced with,
+            or what its first layers suggest.
 
     Raises:
-        SnapshotError: The file is no TorchScript archive, or has no code that can be followed.
+        SnapshotError: The file is not a TorchScript archive, or its code cannot be interpreted.
         OSError: The file cannot be read.
     """
     model = _open(file)
@@ -100,13 +98,13 @@ def read_torchscript(
         else:
             arguments, notes = _inferred(model)
             source = "inferred" if any(map(_has_tensor, arguments)) else "none"
-    run, _ = model.follow(arguments)
+    run, _ = model.interpret(arguments)
     misfit = next((note for note in run.notes if note in run.misfits), None)
     if source == "given" and misfit is not None:
         del run.notes[misfit]
         run.notes = {f"{MISFIT}{misfit}": True, **run.notes}
     if run.notes_left_out:
-        notes.append(f"{run.notes_left_out} more notes were left out")
+        notes.append(f"{run.notes_left_out} more notes were omitted")
     return Graph(
         source="torchscript",
         nodes=tuple(replace(node, number=number) for number, node in enumerate(run.nodes)),
@@ -115,18 +113,6 @@ def read_torchscript(
         notes=(*notes, *run.notes),
         doubts=tuple(note for note, is_doubt in run.notes.items() if is_doubt),
     )
-
-
-def infer_inputs(path: str | PathLike[str]) -> tuple[tuple[Value, ...], str]:
-    """Suggest what a model may be called with, from its first layers, and say why.
-
-    Raises:
-        SnapshotError: As for `read_torchscript`.
-        OSError: The file cannot be read.
-    """
-    model = _open(path)
-    arguments, notes = _inferred(model)
-    return _shown(arguments), " ".join(notes)
 
 
 def _has_tensor(value: Any) -> bool:
@@ -138,7 +124,7 @@ def _shown(arguments: Sequence[Any]) -> tuple[Value, ...]:
     try:
         return tuple(plain(argument, run.spend) for argument in arguments)
     except StoppedError:
-        return tuple(Unknown("a value that is too large to be shown") for _ in arguments)
+        return tuple(Unknown("a value that is too large to show") for _ in arguments)
 
 
 def _open(file: str | PathLike[str] | Checkpoint) -> _Model:
@@ -146,12 +132,12 @@ def _open(file: str | PathLike[str] | Checkpoint) -> _Model:
     program = Program(frozenset(archive.code), archive.source)
     root = Tree(archive.checkpoint).root()
     if not isinstance(root, Instance):
-        raise SnapshotError("the archive holds no module")
+        raise SnapshotError("the archive contains no module")
     found = program.find_class(root.class_name)
     if found is None:
         problem = next(iter(program.problems.values()), "it is not in the archive")
-        raise SnapshotError(f"the code of the model cannot be followed: {problem}")
-    # A module whose forward is exported in several forms has forward__0 and so on.
+        raise SnapshotError(f"the code of the model cannot be interpreted: {problem}")
+    # A module whose forward has several forms has forward__0 and so on.
     names = [name for name in found.methods if name == "forward" or name.startswith("forward__")]
     if not names:
         raise SnapshotError("the model has no method forward")
@@ -170,13 +156,13 @@ def _default(parameter: Parameter) -> Any:
 
 
 def _arranged(model: _Model, tensors: Sequence[Any]) -> list[Any]:
-    """Hand tensors to the parameters that take them, in order; the rest are as by default."""
+    """Assign tensors to the parameters that accept them, in order; others have their defaults."""
     places = [p for p, parameter in enumerate(model.parameters) if parameter.kind != "other"]
     if len(places) == 1 and model.parameters[places[0]].kind == "Tensors" and len(tensors) > 1:
         tensors = [list(tensors)]
     if len(tensors) > len(places):
         raise SnapshotError(
-            f"tensors that were given: {len(tensors)}, but the model takes {len(places)}"
+            f"{count_of(len(tensors), 'tensor')} given, but the model takes {len(places)}"
         )
     arguments = [_default(parameter) for parameter in model.parameters]
     for place, tensor in zip(places, tensors, strict=False):
@@ -191,21 +177,21 @@ def _arranged_traced(model: _Model, traced: Sequence[Any]) -> list[Any]:
 
 
 def _inferred(model: _Model) -> tuple[list[Any], list[str]]:
-    """Guess the inputs: follow the code with inputs not known, and see which layers they meet."""
+    """Infer the inputs: interpret the code with unknown ones, and find their first layers."""
     wanted = [p for p in model.parameters if p.kind != "other" and not _is_optional(p)]
     if not wanted:
         wanted = [p for p in model.parameters if p.kind != "other"][:1]
     blind = [unknown_input(parameter.name) for parameter in wanted]
-    run, _ = model.follow(_arranged(model, blind))
+    run, _ = model.interpret(_arranged(model, blind))
     guesses = [guess(run.nodes, parameter.name) for parameter in wanted]
     first = next((found for found in guesses if found is not None), None)
     if first is None:
-        text = "input shapes are unknown: no layer determines them; specify them to count"
+        text = "the shapes of the inputs are unknown, and no layer determines them: use --input"
         return _arranged(model, blind), [text]
     notes = [
         f"the input {parameter.name[:100]!r} was inferred: {found.reason}"
         if found is not None
-        else f"the input {parameter.name[:100]!r} was taken to be like the first one"
+        else f"the input {parameter.name[:100]!r} was assumed to be like the first one"
         for parameter, found in zip(wanted, guesses, strict=True)
     ]
     specs = [(g or first).candidates for g in guesses]
@@ -213,49 +199,49 @@ def _inferred(model: _Model) -> tuple[list[Any], list[str]]:
         [candidates[min(number, len(candidates) - 1)] for candidates in specs]
         for number in range(max(map(len, specs)))
     ]
-    best, suited = _suitable(model, wanted, tries)
+    best, suited = _fitting(model, wanted, tries)
     return best, [*notes, *suited]
 
 
-def _suitable(
+def _fitting(
     model: _Model, wanted: Sequence[Parameter], tries: list[list[TensorSpec]]
 ) -> tuple[list[Any], list[str]]:
-    """Follow the code with one set of inputs after the other until one suits, or suits best.
+    """Interpret the code with one set of inputs after the other until one fits, or fits best.
 
-    Where two sizes differ that should be the same, inputs that would mend it are tried next.
+    If two sizes differ that should be equal, inputs that would make them equal are tried next.
     """
     best: list[Any] = []
     suited: list[str] = []
     steps = 0
     fewest: tuple[bool, int] | None = None
     tried: list[list[TensorSpec]] = []
-    while tries and len(tried) < _MOST_TRIES and steps <= MOST_STEPS:
+    while tries and len(tried) < _MAX_TRIES and steps <= MAX_STEPS:
         chosen = tries.pop(0)
         if chosen in tried:
             continue
         tried.append(chosen)
-        # A list of tensors holds the samples one by one, without a batch dimension.
+        # A list of tensors has one sample each, without a batch dimension.
         given = [
             TensorSpec(spec.shape[1:], spec.dtype) if parameter.kind == "Tensors" else spec
             for spec, parameter in zip(chosen, wanted, strict=True)
         ]
         arguments = _arranged(model, [Tensor(spec) for spec in given])
-        run, is_whole = model.follow(arguments)
+        run, is_whole = model.interpret(arguments)
         score = (not is_whole, len(run.notes) + run.notes_left_out)
         if fewest is None or score < fewest:
             best, fewest = arguments, score
             shape = " and ".join(format_shape(spec.shape) for spec in given)
             is_first = len(tried) == 1
-            suited = [] if is_first else [f"{shape} is the first size that suits its layers"]
+            suited = [] if is_first else [f"{shape} is the first size that fits its layers"]
         steps += run.steps
         if score == (False, 0):
             break
-        tries[:0] = _mended(chosen, run.differing)
+        tries[:0] = _adapted_inputs(chosen, run.differing)
     return best, suited
 
 
-def _mended(chosen: list[TensorSpec], differing: tuple[int, ...]) -> list[list[TensorSpec]]:
-    """Return inputs of which one is changed so that two sizes may agree."""
+def _adapted_inputs(chosen: list[TensorSpec], differing: tuple[int, ...]) -> list[list[TensorSpec]]:
+    """Return inputs of which one is changed so that two sizes may be equal."""
     return [
         [*chosen[:place], better, *chosen[place + 1 :]]
         for place, spec in enumerate(chosen)

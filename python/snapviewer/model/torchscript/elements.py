@@ -1,8 +1,8 @@
-"""The elements of tiny tensors: traced code computes sizes with them.
+"""The elements of tiny tensors, with which traced code computes sizes.
 
-A tensor without dimensions has a number, a short list of numbers has a row; all else is only a
-shape. Elements are rounded as their types do, for a size that is one off changes every layer
-behind it.
+A tensor without dimensions has a number, a short one-dimensional tensor has a row; all others are
+only shapes. Elements are rounded to their types, because a size that is off by one changes every
+later layer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from snapviewer.model.graph import TensorSpec
 from snapviewer.model.shapes.dtypes import is_integral
 from snapviewer.model.torchscript.values import Tensor
 
-LONGEST_ROW = 16
+MAX_ROW = 16
 
 Row: TypeAlias = "tuple[float, ...]"
 _Elements: TypeAlias = "float | Row"
@@ -80,9 +80,9 @@ _ARITHMETIC: dict[str, Callable[..., Any]] = {
 def with_elements(
     name: str, arguments: list[Any], keywords: dict[str, Any], spec: TensorSpec
 ) -> Tensor:
-    """Return what an operation gives as a tensor, with its elements if they are known."""
+    """Return the result of an operation as a tensor, with its elements if known."""
     made = Tensor(spec)
-    if len(spec.shape) > 1 or (spec.shape and (spec.shape[0] or LONGEST_ROW + 1) > LONGEST_ROW):
+    if len(spec.shape) > 1 or (spec.shape and (spec.shape[0] or MAX_ROW + 1) > MAX_ROW):
         return made
     try:
         elements = _elements(name, arguments, keywords)
@@ -101,7 +101,7 @@ def with_elements(
 
 
 def _elements(name: str, arguments: list[Any], keywords: dict[str, Any]) -> Any:
-    """Work out the elements of a result; None among them, or an error, if they are not known."""
+    """Compute the elements of a result; None among them, or an error, if they are unknown."""
     if name in ("tensor", "as_tensor", "stack", "cat", "concat") and isinstance(arguments[0], list):
         return tuple(number for value in arguments[0] for number in _row_of(value))
     first = _given(arguments[0])
@@ -155,7 +155,7 @@ def _given(value: Any) -> _Elements:
     """Return the elements of an argument.
 
     Raises:
-        TypeError: They are not known.
+        TypeError: They are unknown.
     """
     if isinstance(value, (int, float)):
         return value
@@ -167,7 +167,7 @@ def _given(value: Any) -> _Elements:
 
 
 def _each(function: Callable[..., Any], *operands: _Elements) -> Any:
-    """Apply a function to each element; one number goes with all of a row."""
+    """Apply a function to each element; a number is broadcast over a row."""
     length = max((len(one) for one in operands if isinstance(one, tuple)), default=None)
     if length is None:
         return function(*operands)
@@ -176,7 +176,7 @@ def _each(function: Callable[..., Any], *operands: _Elements) -> Any:
 
 
 def _stored_as(number: Any, dtype: str) -> float | None:
-    """Round a number as its type does: sizes are computed with it."""
+    """Round a number to its type."""
     if not isinstance(number, (int, float)) or not abs(number) < 2**63:
         return None
     try:

@@ -1,4 +1,4 @@
-"""What code asks about a tensor: its sizes, its type, its one element. Asking computes nothing."""
+"""Queries of a tensor: its sizes, its type, its single element. They compute nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _sizes(run: Run, tensor: Any, dim: Any = None) -> Any:
             return shape
         if isinstance(dim, int) and -len(shape) <= dim < len(shape):
             return shape[dim]
-        return UnknownNumber("the size of a dimension that is not there")
+        return UnknownNumber("the size of a dimension that does not exist")
     if isinstance(tensor, Unknown):
         return Unknown(tensor.why) if dim is None else UnknownNumber(tensor.why)
     return NotImplemented
@@ -33,21 +33,21 @@ def _device(run: Run, value: Any = None, *rest: Any) -> Any:
 
 
 def _always(answer: Any) -> Callable[..., Any]:
-    """What is taken to be the same for every tensor, known or not."""
+    """Return a query with the same answer for every tensor, known or not."""
 
-    def ask(run: Run, tensor: Any = None, *rest: Any) -> Any:
+    def query(run: Run, tensor: Any = None, *rest: Any) -> Any:
         return answer if isinstance(tensor, (Tensor, Unknown)) else NotImplemented
 
-    return ask
+    return query
 
 
-def _asks(answer: Callable[[TensorSpec], Any]) -> Callable[..., Any]:
-    def ask(run: Run, tensor: Any = None, *rest: Any) -> Any:
+def _of_spec(answer: Callable[[TensorSpec], Any]) -> Callable[..., Any]:
+    def query(run: Run, tensor: Any = None, *rest: Any) -> Any:
         if isinstance(tensor, Tensor):
             return answer(tensor.spec)
         return UnknownNumber(tensor.why) if isinstance(tensor, Unknown) else NotImplemented
 
-    return ask
+    return query
 
 
 def _count(spec: TensorSpec) -> Any:
@@ -69,12 +69,12 @@ def _strides(spec: TensorSpec) -> Any:
 
 
 def _number_of(convert: Callable[[Any], Any]) -> Callable[..., Any]:
-    """int(x), float(x), bool(x) and x.item() of a tensor."""
+    """Return the query int(x), float(x), bool(x) or x.item() of a tensor."""
 
-    def ask(run: Run, value: Any = None, *rest: Any) -> Any:
+    def query(run: Run, value: Any = None, *rest: Any) -> Any:
         if isinstance(value, Tensor):
             if value.number is None:
-                return UnknownNumber("a value that is computed")
+                return UnknownNumber("a computed value")
             try:
                 return convert(value.number)
             except (ValueError, OverflowError):
@@ -83,7 +83,7 @@ def _number_of(convert: Callable[[Any], Any]) -> Callable[..., Any]:
             return UnknownNumber(value.why)
         return NotImplemented
 
-    return ask
+    return query
 
 
 def _to_tensor(run: Run, value: Any = None, *rest: Any) -> Any:
@@ -112,27 +112,27 @@ def _length(run: Run, value: Any = None) -> Any:
     return NotImplemented
 
 
-def _listed(run: Run, value: Any = None, *rest: Any) -> Any:
+def _to_list(run: Run, value: Any = None, *rest: Any) -> Any:
     if isinstance(value, (Unknown, Tensor)):
-        return Unknown("a list of values that are computed")
+        return Unknown("a list of computed values")
     return NotImplemented
 
 
-def _lost(run: Run, *rest: Any) -> Any:
+def _missing_weight(run: Run, *rest: Any) -> Any:
     run.note(
-        "the archive was optimized for inference, and such a file does not hold its packed weights:"
-        " what they are used for is not known",
+        "the archive was optimized for inference, and such a file does not contain its packed "
+        "weights: how they are used is unknown",
         is_doubt=True,
     )
     return Unknown("a weight that is not in the file")
 
 
-def _handed_on(run: Run, value: Any = None, *rest: Any) -> Any:
+def _unchanged(run: Run, value: Any = None, *rest: Any) -> Any:
     return value
 
 
 def _pack(run: Run, weight: Any = None, bias: Any = None, *rest: Any) -> Any:
-    """A weight that is packed is shown as what it was packed from."""
+    """Return what a weight was packed from."""
     if not rest:
         return (weight, bias)
     if len(rest) == 4:
@@ -144,25 +144,25 @@ def _pack(run: Run, weight: Any = None, bias: Any = None, *rest: Any) -> Any:
     return NotImplemented
 
 
-QUESTIONS: dict[str, Callable[..., Any]] = {
+QUERIES: dict[str, Callable[..., Any]] = {
     "size": _sizes,
     "shape": _sizes,
     "sym_size": _sizes,
-    "dim": _asks(lambda spec: len(spec.shape)),
-    "ndim": _asks(lambda spec: len(spec.shape)),
-    "ndimension": _asks(lambda spec: len(spec.shape)),
-    "numel": _asks(_count),
-    "dtype": _asks(lambda spec: NUMBERS.get(spec.dtype, UnknownNumber("a type"))),
+    "dim": _of_spec(lambda spec: len(spec.shape)),
+    "ndim": _of_spec(lambda spec: len(spec.shape)),
+    "ndimension": _of_spec(lambda spec: len(spec.shape)),
+    "numel": _of_spec(_count),
+    "dtype": _of_spec(lambda spec: NUMBERS.get(spec.dtype, UnknownNumber("a type"))),
     "device": _device,
     "layout": _always(0),
-    "is_floating_point": _asks(lambda spec: is_real(spec.dtype)),
-    "is_complex": _asks(lambda spec: is_complex(spec.dtype)),
+    "is_floating_point": _of_spec(lambda spec: is_real(spec.dtype)),
+    "is_complex": _of_spec(lambda spec: is_complex(spec.dtype)),
     "is_nested": _always(False),
     "is_cuda": _always(False),
     "is_cpu": _always(True),
     "is_mkldnn": _always(False),
     "is_sparse": _always(False),
-    "is_quantized": _asks(lambda spec: spec.dtype.startswith(("q", "quint"))),
+    "is_quantized": _of_spec(lambda spec: spec.dtype.startswith(("q", "quint"))),
     "is_contiguous": _always(True),
     "is_same_size": lambda run, a=None, b=None: (
         a.spec.shape == b.spec.shape
@@ -195,19 +195,19 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "is_nonzero": _number_of(bool),
     "NumToTensor": _to_tensor,
     "len": _length,
-    "tolist": _listed,
-    "_nested_tensor_from_mask_left_aligned": _asks(lambda spec: UnknownNumber("a mask")),
+    "tolist": _to_list,
+    "_nested_tensor_from_mask_left_aligned": _of_spec(lambda spec: UnknownNumber("a mask")),
     "equal": lambda run, *rest: UnknownNumber("whether tensors are equal"),
     "allclose": lambda run, *rest: UnknownNumber("whether tensors are equal"),
-    "ConstantMKLDNNTensor": _lost,
-    "BroadcastMKLDNNTensors": _lost,
+    "ConstantMKLDNNTensor": _missing_weight,
+    "BroadcastMKLDNNTensors": _missing_weight,
     "type": lambda run, value=None, *rest: value if isinstance(value, str) else NotImplemented,
-    "unchecked_cast": _handed_on,
+    "unchecked_cast": _unchanged,
     "linear_prepack": _pack,
     **{f"conv{n}d_prepack": _pack for n in (1, 2, 3)},
     **{f"conv_transpose{n}d_prepack": _pack for n in (1, 2, 3)},
     "conv_prepack": _pack,
-    "wait": _handed_on,
+    "wait": _unchanged,
     "grad": lambda run, *rest: None,
     "is_set": lambda run, *rest: UnknownNumber("a setting"),
 }
