@@ -419,7 +419,8 @@ def test_a_model_is_a_screenful_unless_everything_is_asked_for(program: Program)
     brief, full = program("model", "a.pth"), program("model", "a.pth", "--full")
 
     assert len(brief.out.splitlines()) <= 24
-    assert "(torch zip; no code was run)" in brief.out
+    # A long path may break the line.
+    assert "(torch zip; no code was run)" in " ".join(brief.out.split())
     assert "Recommendations" in brief.out
     assert "[PARAMETER ANALYSIS]" not in brief.out
     assert "[PARAMETER ANALYSIS]" in full.out
