@@ -142,7 +142,7 @@ python-lint: $(VENV)/.tools
 	@$(PY) -m ruff check --quiet .
 	@$(PY) -m ruff format --quiet --check .
 	@echo '== import-linter'
-	@$(VENV)/bin/lint-imports --no-cache > $(VENV)/imports.log || { cat $(VENV)/imports.log; exit 1; }
+	@PYTHONPATH=python $(VENV)/bin/lint-imports --no-cache > $(VENV)/imports.log || { cat $(VENV)/imports.log; exit 1; }
 
 python-types: $(VENV)/.tools build
 	@echo '== mypy'
