@@ -42,6 +42,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     path = tmp_path_factory.mktemp("cache") / "snapviewer"
     monkeypatch.setenv("SNAPVIEWER_CACHE", str(path))
     monkeypatch.delenv("SNAPVIEWER_CACHE_BYTES", raising=False)
+    monkeypatch.setenv("COLUMNS", "")  # readline sets it behind Python's back
     return path
 
 
