@@ -711,7 +711,7 @@ def test_tables_are_shown_and_a_double_click_writes_a_name(
     assert not sql.tables.winfo_ismapped()
     sql.tables_button.invoke()
     _until(root, sql.tables.winfo_ismapped)
-    item = sql.tables.get_children()[0]
+    item = "allocations"
     _settled(root)
     x, y, _, height = cast("tuple[int, int, int, int]", sql.tables.bbox(item, "#0"))
 
