@@ -235,8 +235,8 @@ def test_a_tip_tells_name_and_duration(strip: Strip, tmp_path: Path) -> None:
     strip.canvas.event_generate("<Leave>")
 
     assert tips == [
-        "step 1\n400 µs · 41 events\nclick to zoom in",
-        "open\nat least 190 µs · 20 events\nclick to zoom in",
+        "step 1\n400 µs · 41 events\nClick to zoom in.",
+        "open\nat least 190 µs · 20 events\nClick to zoom in.",
     ]
     assert strip.lanes._tip.text == ""
 
@@ -275,7 +275,7 @@ def test_very_many_are_told_as_a_number(strip: Strip, tmp_path: Path) -> None:
 
     assert len(strip.lanes._boxes) == 1
     assert strip.texts() == ["49,550 spans"]
-    assert strip.lanes._tip.text == "49,550 spans\nclick to zoom in"
+    assert strip.lanes._tip.text == "49,550 spans\nClick to zoom in."
 
 
 @pytest.mark.gui

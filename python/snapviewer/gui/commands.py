@@ -180,7 +180,7 @@ def _looks(state: State) -> tuple[Command, ...]:
     return (
         Command(
             look,
-            "Next x axis",
+            "Change x axis",
             ("<x>",),
             "X",
             lambda: state.set_look(
@@ -189,14 +189,14 @@ def _looks(state: State) -> tuple[Command, ...]:
         ),
         Command(
             look,
-            "Next colour by",
+            "Change colour by",
             ("<c>",),
             "C",
             lambda: state.set_look(color=_next(get_args(Coloring), state.look.color)),
         ),
         Command(
             look,
-            "Next stacking order",
+            "Change stacking order",
             ("<v>",),
             "V",
             lambda: state.set_look(order=_next(get_args(Order), state.look.order)),

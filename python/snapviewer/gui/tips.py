@@ -108,17 +108,20 @@ class Bubble:
 
 
 class Tooltip:
-    """Explains a widget. The text may be a function, for what changes."""
+    """Explains a widget, below it or at the pointer. The text may be a function."""
 
-    def __init__(self, widget: tk.Misc, text: str | Callable[[], str]) -> None:
-        self._widget, self._text = widget, text
+    def __init__(
+        self, widget: tk.Misc, text: str | Callable[[], str], *, at_pointer: bool = False
+    ) -> None:
+        self._widget, self._text, self._at_pointer = widget, text, at_pointer
         self._due: str | None = None
         self._bubble = Bubble(widget)
-        widget.bind("<Enter>", self._enter, add=True)
+        widget.bind("<Enter>", self.restart, add=True)
         for event in ("<Leave>", "<ButtonPress>", "<Destroy>"):
             widget.bind(event, self._leave, add=True)
 
-    def _enter(self, _: tk.Event[tk.Misc]) -> None:
+    def restart(self, _: tk.Event[tk.Misc] | None = None) -> None:
+        """Hide it, and show it again if the pointer rests."""
         self._leave()
         self._due = self._widget.after(_TOOLTIP_DELAY_MS, self._show)
 
@@ -133,6 +136,9 @@ class Tooltip:
         text = self._text if isinstance(self._text, str) else self._text()
         if text:
             widget, gap = self._widget, px(self._widget, 4)
-            top = widget.winfo_rooty()
+            left, top = widget.winfo_rootx(), widget.winfo_rooty()
             bottom = top + widget.winfo_height()
-            self._bubble.show(text, widget.winfo_rootx(), bottom + gap, above=top - gap)
+            if self._at_pointer:
+                left, top = widget.winfo_pointerxy()
+                left, bottom = left + px(widget, 12), top + px(widget, 12)
+            self._bubble.show(text, left, bottom + gap, above=top - gap)

@@ -32,7 +32,8 @@ _LARGEST_COLUMNS = (
     Column("Line", "model.py:77 attention", grows=True),
     Column("Lifetime", "123,456 – 123,456"),
 )
-_NOTHING = "Click the background of the timeline, or right-click anywhere, to move the cursor."
+_NO_FILE = "Open a file to list its live allocations."
+_NO_CURSOR = "Click the background of the timeline, or right-click anywhere, to move the cursor."
 
 
 class AtCursor(ttk.Frame):
@@ -79,6 +80,7 @@ class AtCursor(ttk.Frame):
         self.bind("<Configure>", self._wrap)
         state.on("alive", self._show)
         state.on("cursor", self._show_title)
+        state.on("device", self._show_title)
         state.on("selection", self._mark)
         state.on("look", self._recolor)
         self._show()
@@ -119,7 +121,7 @@ class AtCursor(ttk.Frame):
         if alive is None or trace is None or device is None:
             self._panes.pack_forget()
             self.title.configure(text="")
-            self.subtitle.configure(text=_NOTHING)
+            self.subtitle.configure(text=_NO_FILE if trace is None else _NO_CURSOR)
             return
         self._panes.pack(fill="both", expand=True)
         held = f"{format_bytes(alive.total_bytes)} in {count_of(alive.count, 'allocation')}"

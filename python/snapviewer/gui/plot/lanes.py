@@ -313,12 +313,12 @@ class Lanes(ttk.Frame):
     def tip_of(self, box: SpanBox) -> str:
         """Describe a box."""
         if box.last - box.first > 1:
-            return f"{self._label_of(box)}\nclick to zoom in"
+            return f"{self._label_of(box)}\nClick to zoom in."
         span = self._span_of(box)
         least = "at least " if span.is_open_start or span.is_open_end else ""
         return (
             f"{_name(span)}\n{least}{format_duration(span.end_us - span.start_us)}"
-            f" · {count_of(span.end_event - span.start_event, 'event')}\nclick to zoom in"
+            f" · {count_of(span.end_event - span.start_event, 'event')}\nClick to zoom in."
         )
 
     def _span_of(self, box: SpanBox) -> Span:

@@ -22,6 +22,7 @@ from snapviewer.report.picture.legend import (
     legend_of,
     visible_in,
 )
+from snapviewer.text.sanitize import shorten_middle
 
 _REST_MS = 150
 _MAX_ENTRIES = 16
@@ -44,7 +45,9 @@ class Legend(tk.Canvas):
         self._font = tkfont.nametofont(SMALL, self)
         self.configure(highlightthickness=px(self, 1))
         self.bind("<Button-1>", self._click)
-        Tooltip(self, self._tip)
+        self._tooltip = Tooltip(self, self._tip, at_pointer=True)
+        self._hovered: Entry | None = None
+        self.bind("<Motion>", self._move)
         state.on("panes", self._changed)
         state.on("picture", self._forget_corner)
         state.on("device", self._changed)
@@ -56,7 +59,7 @@ class Legend(tk.Canvas):
         return self._entries if self._state.settings.show_legend else ()
 
     def refresh_soon(self) -> None:
-        """Compute the lines anew once nothing has been drawn for a moment."""
+        """Compute the lines again once nothing has been drawn for a moment."""
         if self._due is not None:
             self.after_cancel(self._due)
         self._due = self.after(_REST_MS, self._refresh)
@@ -171,15 +174,11 @@ class Legend(tk.Canvas):
         return x + self._font.measure(text)
 
     def _fitting(self, text: str) -> str:
-        """Cut a text in its middle: its end often says most."""
-        room = px(self, _MAX_TEXT_PX)
-        if self._font.measure(text) <= room:
-            return text
-        for keep in range(min(len(text), 100) - 1, 1, -1):
-            cut = f"{text[: keep // 2]}…{text[-(keep - keep // 2) :]}"
-            if self._font.measure(cut) <= room:
-                return cut
-        return text[:1]
+        """Shorten a text in its middle so that it fits."""
+        room, chars = px(self, _MAX_TEXT_PX), min(len(text), 100)
+        while chars > 1 and self._font.measure(shorten_middle(text, chars)) > room:
+            chars -= 1
+        return shorten_middle(text, chars)
 
     @property
     def _line_px(self) -> int:
@@ -191,6 +190,12 @@ class Legend(tk.Canvas):
         """Return the line at a height; None on the title."""
         row = (y - px(self, 1)) // self._line_px - 1
         return self.entries[row] if 0 <= row < len(self.entries) else None
+
+    def _move(self, event: tk.Event[tk.Misc]) -> None:
+        entry = self._entry_at(event.y)
+        if entry is not self._hovered:
+            self._hovered = entry
+            self._tooltip.restart()
 
     def _click(self, event: tk.Event[tk.Misc]) -> None:
         state, entry = self._state, self._entry_at(event.y)
