@@ -53,6 +53,9 @@ class Driver:
     def take_keyboard(self) -> None:
         """Have what is typed, as no window manager gives it to anybody here."""
         self.until(self.root.winfo_viewable)
+        # If it has it only because the pointer is over it, Tk gives it up when the pointer leaves.
+        move(self.root.winfo_screenwidth() - 1, self.root.winfo_screenheight() - 1)
+        self.settle()
         while not self.root.tk.call("focus", "-displayof", "."):
             self.root.focus_force()
             self.settle()
@@ -77,7 +80,13 @@ class Driver:
     def done(self) -> None:
         """Let the window work until nothing goes on aside, but for the preparing of queries."""
         self.settle()
-        self.until(lambda: all(job.name == "convert" for job in self.state.jobs.running()))
+        legend = self.window.area.legend
+        self.until(
+            lambda: (
+                legend._due is None
+                and all(job.name == "convert" for job in self.state.jobs.running())
+            )
+        )
 
     # Where it begins
 
@@ -99,8 +108,8 @@ class Driver:
         state.show_tab("cursor")
         self.window.side.sql.write("")
         self.bugs.clear()
-        self.away()
         self.take_keyboard()
+        self.away()
         self.plot.widget.focus_set()
         state.close_notice()
         if self._opened is None or self._opened.document.path != path:

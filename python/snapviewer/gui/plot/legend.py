@@ -121,7 +121,7 @@ class Legend(tk.Canvas):
     def _draw(self) -> None:
         state = self._state
         self.delete("all")
-        if state.trace is None:
+        if state.trace is None or self._is_left is None:
             self.place_forget()
             return
         colors = palette_of(state.look.theme)
@@ -135,12 +135,12 @@ class Legend(tk.Canvas):
             self.move(item, width, 0)
         height = line * (1 + len(self.entries))
         self.configure(width=width + pad, height=height + (px(self, 3) if self.entries else 0))
-        is_left, edge = self._is_left is not False, px(self, 10)
+        edge = px(self, 10)
         self.place(
-            relx=0.0 if is_left else 1.0,
-            x=edge if is_left else -edge,
+            relx=0.0 if self._is_left else 1.0,
+            x=edge if self._is_left else -edge,
             y=self._top_px,
-            anchor="nw" if is_left else "ne",
+            anchor="nw" if self._is_left else "ne",
         )
 
     def _draw_entry(self, entry: Entry, y: int) -> int:
