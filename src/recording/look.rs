@@ -21,7 +21,7 @@ pub enum Subset {
 /// How a picture looks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Look {
-    /// What colours stand for.
+    /// The property that colours show.
     pub by: ColorBy,
     /// Light or dark.
     pub theme: Theme,

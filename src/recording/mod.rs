@@ -5,6 +5,7 @@
 
 mod convert;
 mod look;
+mod replayed;
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -19,10 +20,11 @@ use crate::progress::Progress;
 use crate::snapshot::event_text::{self, EventText};
 use crate::snapshot::stack_text::StackTexts;
 use crate::snapshot::{Action, Snapshot};
-use crate::store::{AnnotationRow, Chosen, Limits, Store, Table};
+use crate::store::{Active, AnnotationRow, Query, Store, Table};
 
 pub use convert::{convert, is_bundle, read};
 pub use look::{Look, Subset};
+pub use replayed::Replayed;
 
 /// An opened input.
 #[derive(Debug)]
@@ -36,6 +38,8 @@ pub struct Recording {
     path: PathBuf,
     content: Content,
     stack_texts: OnceLock<StackTexts>,
+    /// The replay of each device.
+    replays: Vec<OnceLock<Arc<Replayed>>>,
 }
 
 #[derive(Debug)]
@@ -72,6 +76,7 @@ impl Recording {
         }
         let (snapshot, devices, format) = read(path, progress)?;
         Ok(Self {
+            replays: devices.iter().map(|_| OnceLock::new()).collect(),
             format,
             devices: devices.into_iter().map(Arc::new).collect(),
             warnings: snapshot.oddities.sentences(),
@@ -83,7 +88,8 @@ impl Recording {
 
     fn from_bundle(path: &Path, mut bundle: Bundle) -> Self {
         Self {
-            format: format!("bundle of {}", bundle.format),
+            replays: bundle.devices.iter().map(|_| OnceLock::new()).collect(),
+            format: format!("bundle of {}", bundle.origin.format),
             devices: std::mem::take(&mut bundle.devices).into_iter().map(Arc::new).collect(),
             warnings: bundle.warnings.clone(),
             path: path.to_owned(),
@@ -120,7 +126,7 @@ impl Recording {
         }
     }
 
-    /// Every stack as text, made when first asked for.
+    /// Every stack as text, made at the first use.
     pub fn stack_texts(&self) -> Result<&StackTexts> {
         if let Some(texts) = self.stack_texts.get() {
             return Ok(texts);
@@ -132,7 +138,7 @@ impl Recording {
         Ok(self.stack_texts.get_or_init(|| texts))
     }
 
-    /// Which of a device's allocations a filter lets through.
+    /// Which of a device's allocations a filter matches.
     pub fn mask(&self, which: usize, filter: &Filter) -> Result<Vec<bool>> {
         let times = if filter.needs_times() { self.times(which) } else { Cow::default() };
         filter.mask(&self.devices[which], self.stack_texts()?, &times)
@@ -194,8 +200,8 @@ impl Recording {
         }
     }
 
-    /// What the allocator set aside for an allocation: the size of its block at the end. None if it
-    /// does not live so long, or the segments do not have it.
+    /// The size of the block that holds an allocation at the end. None if it is freed before, or is
+    /// not in the segments.
     pub fn rounded_size(&self, which: usize, allocation: usize) -> Result<Option<u64>> {
         let lives = &self.devices[which];
         let one = lives.allocations.get(allocation);
@@ -224,33 +230,25 @@ impl Recording {
         }
     }
 
-    /// The snapshot, if this was made of one just now.
-    #[must_use]
-    pub fn snapshot(&self) -> Option<&Snapshot> {
+    /// Further top-level entries of the file, such as `predicted`.
+    pub fn metadata(&self) -> Result<Vec<(String, serde_json::Value)>> {
         match &self.content {
-            Content::Snapshot(snapshot) => Some(snapshot),
-            Content::Bundle(_) => None,
+            Content::Snapshot(snapshot) => Ok(snapshot.metadata.clone()),
+            Content::Bundle(_) => self.with_store(Store::entries),
         }
     }
 
-    /// Asks the bundle's database something; fails for a snapshot, which has none.
+    /// Looks something up in the bundle's database; fails for a snapshot, which has none.
     pub fn with_store<T>(&self, ask: impl FnOnce(&Store) -> Result<T>) -> Result<T> {
         self.ask(|stored| &stored.lookups, ask)
     }
 
-    /// Runs what a person asks of a bundle's database, with some allocations as further tables.
-    pub fn query(
-        &self,
-        tables: &[Chosen],
-        sql: &str,
-        limits: &Limits,
-        cancel: &dyn Fn() -> bool,
-    ) -> Result<Table> {
-        let ask = |store: &Store| store.query_with(tables, sql, limits, cancel);
-        self.ask(|stored| &stored.queries, ask)
+    /// Runs a user's query on a bundle's database.
+    pub fn query(&self, query: &Query<'_>, cancel: &dyn Fn() -> bool) -> Result<Table> {
+        self.ask(|stored| &stored.queries, |store| store.query(query, cancel))
     }
 
-    /// Asks one of the databases, which is opened when first asked.
+    /// Uses one of the databases, which is opened at the first use.
     fn ask<T>(
         &self,
         which: impl Fn(&Stored) -> &OnceLock<Store>,
@@ -260,12 +258,14 @@ impl Recording {
             Content::Snapshot(_) => {
                 Err(Error::bundle("only a bundle can be queried; convert the snapshot first"))
             }
-            Content::Bundle(stored) => match which(stored).get() {
-                Some(store) => ask(store),
-                None => {
-                    stored.bundle.store().and_then(|new| ask(which(stored).get_or_init(|| new)))
-                }
-            },
+            Content::Bundle(stored) => {
+                Active::new().and_then(|_active| match which(stored).get() {
+                    Some(store) => ask(store),
+                    None => {
+                        stored.bundle.store().and_then(|new| ask(which(stored).get_or_init(|| new)))
+                    }
+                })
+            }
         };
         asked.map_err(|error| error.in_file(&self.path))
     }

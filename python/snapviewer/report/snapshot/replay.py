@@ -1,0 +1,155 @@
+"""How far the allocator's rules explain a trace, and why requests failed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from snapviewer import Allocator, Device, Oom, SnapshotError
+from snapviewer.text.units import format_bytes
+
+
+def replayed(device: Device) -> Allocator | None:
+    """Return the replay of a device; None if the file does not contain its segments."""
+    try:
+        return device.allocator
+    except SnapshotError:
+        return None
+
+
+def replay_json(device: Device) -> dict[str, Any] | None:
+    """Return how far the allocator's rules explain the trace."""
+    allocator = replayed(device)
+    if allocator is None:
+        return None
+    return {
+        "placements": allocator.placements,
+        "as_recorded": allocator.as_recorded,
+        "contradictions": allocator.contradictions,
+        "first_contradiction": allocator.first_contradiction,
+        "settings": allocator.settings,
+    }
+
+
+def replay_check(device: Device) -> str:
+    """Return how far the allocator's rules explain the trace, in words."""
+    allocator = device.allocator
+    if allocator.exact:
+        if not allocator.placements:
+            return "no allocations to replay"
+        return f"replay: all {allocator.placements:,} placements as recorded"
+    if not allocator.placements:
+        return "replay: not possible, the file does not contain the segments of its allocations"
+    worst = max(allocator.contradictions.items(), key=lambda item: item[1])
+    first = allocator.first_contradiction
+    since = "" if first is None else f", from event {first:,} on"
+    return (
+        f"replay: {allocator.as_recorded:,} of {allocator.placements:,} placements as recorded; "
+        f"{worst[1]:,} {worst[0]}{since}"
+    )
+
+
+def ooms_json(device: Device) -> list[dict[str, Any]] | None:
+    """Return why each failed request failed; None if the file does not contain the segments."""
+    if not device.oom_events:
+        return []
+    if replayed(device) is None:
+        return None
+    return [
+        {
+            "event": oom.event,
+            "requested_bytes": oom.requested_bytes,
+            "device_free_bytes": oom.device_free_bytes,
+            "live_bytes": oom.live_bytes,
+            "reserved_bytes": oom.reserved_bytes,
+            "free_bytes": oom.free_bytes,
+            "largest_free_bytes": oom.largest_free_bytes,
+            "released_bytes": oom.released_bytes,
+            "verdict": oom.verdict,
+            "short_by_bytes": oom.short_by_bytes,
+            "sentence": oom_sentence(oom),
+        }
+        for oom in device.ooms
+    ]
+
+
+def oom_sentences(device: Device) -> dict[int, str]:
+    """Return why each failed request failed, in words, by its event."""
+    if not device.oom_events or replayed(device) is None:
+        return {}
+    return {oom.event: oom_sentence(oom) for oom in device.ooms}
+
+
+def oom_sentence(oom: Oom) -> str:
+    """Return why a request failed, with the numbers."""
+    sentence = f"{oom.verdict}: {_REASONS[oom.verdict](oom)}"
+    if oom.is_limited:
+        free = format_bytes(oom.device_free_bytes)
+        sentence += f"; the device had {free} free, so a limit of the program refused"
+    return sentence if oom.exact else f"{sentence} (uncertain: the file contradicts itself before)"
+
+
+def _demand(oom: Oom) -> str:
+    live, request = format_bytes(oom.live_bytes), format_bytes(oom.requested_bytes)
+    wanted = format_bytes(oom.live_bytes + oom.requested_bytes)
+    return (
+        f"{live} in use + {request} requested = {wanted}, {_capacity(oom)}: "
+        f"{format_bytes(oom.short_by_bytes)} too much for any setting of the allocator"
+    )
+
+
+def _fragmentation(oom: Oom) -> str:
+    if oom.active_bytes + oom.requested_bytes > oom.capacity_bytes:
+        lost = format_bytes(oom.active_bytes - oom.live_bytes)
+        return f"{_missing(oom)}; {lost} are lost to the rounding of blocks"
+    return (
+        f"{_missing(oom)}; {format_bytes(oom.domain_free_bytes)} were cached for such requests, "
+        f"in pieces of at most {format_bytes(oom.largest_free_bytes)} between blocks in use"
+    )
+
+
+def _isolation(oom: Oom) -> str:
+    if not oom.needed_bytes:
+        return (
+            f"a free block of {format_bytes(oom.largest_free_bytes)} would have done, but it was "
+            "waiting for another stream when the allocator searched"
+        )
+    return (
+        f"{_missing(oom)}; {format_bytes(oom.free_bytes)} were cached, but only "
+        f"{format_bytes(oom.domain_free_bytes)} of it for the stream and pool that asked"
+    )
+
+
+def _outside(oom: Oom) -> str:
+    taken = format_bytes(oom.capacity_seen_bytes - oom.capacity_bytes)
+    return (
+        f"{format_bytes(oom.short_by_bytes)} were missing for {format_bytes(oom.requested_bytes)}; "
+        f"PyTorch could have {format_bytes(oom.capacity_seen_bytes)} before and "
+        f"{format_bytes(oom.capacity_bytes)} then, so {taken} went to something else on the device"
+    )
+
+
+_REASONS = {
+    "demand": _demand,
+    "fragmentation": _fragmentation,
+    "isolation": _isolation,
+    "outside": _outside,
+}
+
+
+def _capacity(oom: Oom) -> str:
+    capacity, reserved = format_bytes(oom.capacity_bytes), format_bytes(oom.reserved_bytes)
+    if oom.is_limited:
+        return f"of at most {capacity}"
+    free = format_bytes(oom.device_free_bytes)
+    return f"of {capacity} ({reserved} reserved + {free} free on the device)"
+
+
+def _missing(oom: Oom) -> str:
+    needed, request = format_bytes(oom.needed_bytes), format_bytes(oom.requested_bytes)
+    free = format_bytes(min(oom.device_free_bytes, oom.needed_bytes))
+    if oom.is_limited:
+        return f"{request} needed {needed} more from the device"
+    return (
+        f"{request} needed {needed} from the device, which had {free}: "
+        f"{format_bytes(oom.short_by_bytes)} too little"
+    )
