@@ -1,4 +1,4 @@
-"""Makes the fuzzers' first inputs: small snapshots and checkpoints, in every encoding.
+"""Makes the fuzzers' first inputs: small snapshots, checkpoints, logs and code, in every encoding.
 
 `python fuzz/make_seeds.py DIR` fills a folder of DIR for each target; what is there already stays.
 """
@@ -14,6 +14,7 @@ import pickle
 import random
 import sys
 import tempfile
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from snapviewer.demo import DemoOptions, dump, snapshot
 from support import pth_writer
+from support.events_sample import SAMPLE, rich_log
 from support.pth_writer import Call, G, Obj, S, T
+from support.torchscript_writer import module
 
 MAX_BYTES = 65_536
 MAX_FRAMES = 3
@@ -164,11 +167,37 @@ def _by_torch(path: Path) -> Iterator[tuple[str, bytes]]:
     yield "torch-export", exported.read_bytes()
 
 
+def _logs() -> Iterator[tuple[str, bytes]]:
+    """Logs of memory events, as arrays and as lines."""
+    for name, entries in {"sample": list(SAMPLE), "rich": rich_log()}.items():
+        yield f"{name}-array", json.dumps(entries).encode()
+        yield f"{name}-lines", "".join(f"{json.dumps(entry)}\n" for entry in entries).encode()
+    yield "torn", b'{"event": "init", "peak_memory": 5}\n{"event": "step_0", "incre'
+
+
+def _code(checkpoints: dict[str, bytes]) -> Iterator[tuple[str, bytes]]:
+    """The code of TorchScript: by hand, and what torch writes."""
+    bodies = {
+        "relu": "return torch.relu(x)",
+        "loop": "for i in range(3):\n  x = torch.add(x, i)\nreturn x",
+        "branch": "if torch.gt(torch.size(x, 0), 1):\n  y = torch.neg(x)\nelse:\n  y = x\nreturn y",
+        "list": "a = [x, x]\n_0 = torch.append(a, x)\nreturn torch.cat(a, 0)",
+        "while": "i = 0\nwhile torch.lt(i, 4):\n  i = torch.add(i, 1)\nreturn x",
+        "format": 'a = torch.format("{} {}", 1, "b")\nreturn torch.view(x, [-1, 8])',
+    }
+    for name, body in bodies.items():
+        yield name, module(body).encode()
+    if found := checkpoints.get("torch-script"):
+        with zipfile.ZipFile(io.BytesIO(found)) as archive:
+            for member in archive.namelist():
+                if member.endswith(".py"):
+                    yield member.replace("/", "-"), archive.read(member)
+
+
 def main(into: Path) -> None:
     """Write all seeds."""
-    folders = {
-        name: into / name for name in ("reader", "pickle", "checkpoint", "checkpoint_pickle")
-    }
+    targets = ("reader", "pickle", "checkpoint", "checkpoint_pickle", "events", "torchscript")
+    folders = {name: into / name for name in targets}
     for folder in folders.values():
         folder.mkdir(parents=True, exist_ok=True)
     for name, options in OPTIONS.items():
@@ -181,9 +210,14 @@ def main(into: Path) -> None:
     for seed in range(64):
         content = random.Random(seed).randbytes(32 << seed % 8)
         (folders["pickle"] / f"random-{seed}").write_bytes(content)
-    for name, content in _checkpoints():
+    checkpoints = dict(_checkpoints())
+    for name, content in checkpoints.items():
         if len(content) <= MAX_BYTES:
             (folders["checkpoint"] / name).write_bytes(content)
+    for name, content in _logs():
+        (folders["events"] / name).write_bytes(content)
+    for name, content in _code(checkpoints):
+        (folders["torchscript"] / name).write_bytes(content)
     # The first byte is for the target, which adds the protocol and the STOP itself.
     for name, value in _values().items():
         for protocol in (0, 2, 4):

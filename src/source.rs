@@ -1,15 +1,16 @@
-//! Opens any input by what its bytes say, never by its name.
+//! Opens any input; the format is detected from the bytes, never from the name.
 //!
 //! A pickle or JSON is mapped, not read; what is packed (gzip) or embedded (a `memory_viz` page) is
 //! unpacked into memory, within limits.
 
-use std::fs::File;
-use std::io::Read;
+use std::fs::{self, File, Metadata};
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use base64::Engine;
 
 use crate::error::{Error, Result};
+use crate::mapped::Mapped;
 use crate::progress::Progress;
 
 /// The bytes of a snapshot, unpacked.
@@ -22,11 +23,11 @@ pub struct Source {
 
 #[derive(Debug)]
 enum Bytes {
-    Mapped(memmap2::Mmap),
+    Mapped(Mapped),
     Owned(Vec<u8>),
 }
 
-/// What the first bytes of an input say.
+/// The format that the first bytes of an input show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A pickle of protocol 2 or later.
@@ -46,7 +47,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Looks at the first bytes.
+    /// Detects the format from the first bytes.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
@@ -93,9 +94,17 @@ impl Source {
         for from in (0..map.len()).step_by(WINDOW) {
             let length = WINDOW.min(map.len() - from);
             // Kernels before 5.14 do not know it, and the reader does it all itself.
-            if map.advise_range(memmap2::Advice::PopulateRead, from, length).is_err() {
+            if map.map().advise_range(memmap2::Advice::PopulateRead, from, length).is_err() {
                 return;
             }
+        }
+    }
+
+    /// Why what was read is worthless, if the file was written to or cut short meanwhile.
+    pub(crate) fn check_unchanged(&self, path: &Path) -> Result<()> {
+        match &self.bytes {
+            Bytes::Mapped(map) if map.has_changed() => Err(Error::io(path, changed())),
+            _ => Ok(()),
         }
     }
 
@@ -147,25 +156,36 @@ fn fail<T>(reason: &'static str) -> Result<T> {
     Err(Error::malformed(reason, 0))
 }
 
-/// Opens a file for reading.
+/// Opens a regular file for reading, or a link to one. Anything else is refused before it is opened:
+/// a pipe would wait for a writer, and a device may never end.
 pub(crate) fn open_file(path: &Path) -> Result<File> {
     let failed = |source| Error::io(path, source);
-    let file = File::open(path).map_err(failed)?;
-    if file.metadata().map_err(failed)?.is_dir() {
-        return Err(failed(std::io::Error::from(std::io::ErrorKind::IsADirectory)));
-    }
+    let check = |metadata: Metadata| {
+        if metadata.is_dir() {
+            return Err(failed(ErrorKind::IsADirectory.into()));
+        }
+        let odd = "not a regular file; save it as one first";
+        if metadata.is_file() { Ok(()) } else { Err(failed(std::io::Error::other(odd))) }
+    };
+    check(fs::metadata(path).map_err(failed)?)?;
+    let mut options = File::options();
+    options.read(true);
+    // Should it have become a pipe meanwhile.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
+    let file = options.open(path).map_err(failed)?;
+    check(file.metadata().map_err(failed)?)?;
     Ok(file)
 }
 
 /// Maps a file into memory.
-#[allow(unsafe_code)]
-pub(crate) fn map(file: &File, path: &Path) -> Result<memmap2::Mmap> {
-    // SAFETY: the map is read-only and private. If another process cuts the file short meanwhile, the
-    // system ends ours; no viewer that maps files can prevent that, and reading a gigabyte into
-    // memory first is what we are here to avoid.
-    // (Advice to the system was tried: sequential access costs 10 %, the rest changes nothing.)
-    let mapped = unsafe { memmap2::MmapOptions::new().map_copy_read_only(file) };
-    mapped.map_err(|source| Error::io(path, source))
+pub(crate) fn map(file: &File, path: &Path) -> Result<Mapped> {
+    Mapped::new(file).map_err(|source| Error::io(path, source))
+}
+
+/// Why a file was not read.
+pub(crate) fn changed() -> std::io::Error {
+    std::io::Error::other("the file changed while it was being read; try again when it is complete")
 }
 
 fn gunzip(packed: &[u8], progress: &Progress<'_>) -> Result<Vec<u8>> {

@@ -1,4 +1,4 @@
-//! Bundles: what was written comes back, nothing is seen half-written, damage is told in a sentence.
+//! Bundles: what was written comes back, nothing is seen half-written, damage is reported in a sentence.
 
 mod common;
 
@@ -9,15 +9,25 @@ use std::path::Path;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use snapviewer::bundle;
+use snapviewer::digest::FileDigest;
 use snapviewer::error::{Error, Result};
 use snapviewer::lifetimes::{self, Lifetimes};
 use snapviewer::progress::Progress;
 use snapviewer::recording::Recording;
 use snapviewer::snapshot::Snapshot;
-use snapviewer::store::{Chosen, Limits};
+use snapviewer::store::{Chosen, Query};
 
 fn write(from: &(Snapshot, Vec<Lifetimes>), output: &Path, force: bool) -> Result<()> {
-    bundle::write(&from.0, &from.1, "json", output, force, &Progress::none())
+    bundle::write(&from.0, &from.1, &common::origin(), output, force, &Progress::none())
+}
+
+/// A rich snapshot, written as bundles of these names in a directory.
+fn written(names: &[&str]) -> ((Snapshot, Vec<Lifetimes>), tempfile::TempDir) {
+    let (from, directory) = (common::read(&common::rich()), tempfile::tempdir().unwrap());
+    for name in names {
+        write(&from, &directory.path().join(name), false).unwrap();
+    }
+    (from, directory)
 }
 
 fn open(path: &Path) -> Result<bundle::Bundle> {
@@ -73,7 +83,7 @@ proptest! {
                 prop_assert_eq!(times, if is_empty { &[][..] } else { &expected[..] });
             }
             prop_assert_eq!(&bundle.warnings, &from.0.oddities.sentences());
-            let rows = bundle.store().unwrap().query("select * from allocs", &Limits::default(), &|| false).unwrap().rows;
+            let rows = bundle.store().unwrap().query(&Query::new("select * from allocs"), &|| false).unwrap().rows;
             prop_assert_eq!(rows.len(), from.1.iter().map(|one| one.allocations.len()).sum::<usize>());
         }
     }
@@ -81,10 +91,8 @@ proptest! {
 
 #[test]
 fn a_rich_snapshot_comes_back_from_a_zip_and_what_is_unpacked_from_it() {
-    let from = common::read(&common::rich());
-    let directory = tempfile::tempdir().unwrap();
+    let (from, directory) = written(&["out.ZIP"]);
     let zip = directory.path().join("out.ZIP");
-    write(&from, &zip, false).unwrap();
     let unpacked = directory.path().join("unpacked");
     zip::ZipArchive::new(fs::File::open(&zip).unwrap()).unwrap().extract(&unpacked).unwrap();
 
@@ -93,7 +101,7 @@ fn a_rich_snapshot_comes_back_from_a_zip_and_what_is_unpacked_from_it() {
     for path in [zip, unpacked] {
         let bundle = open(&path).unwrap();
         assert_eq!(bundle.devices, from.1);
-        assert_eq!(bundle.format, "json");
+        assert_eq!(bundle.origin, common::origin());
         assert_eq!(bundle.stacks as usize, from.0.stacks.len());
         assert_eq!(bundle.store().unwrap().frames(1).unwrap().len(), 2);
     }
@@ -166,8 +174,14 @@ fn whenever_it_is_cancelled_nothing_is_left() {
         for calls in 0.. {
             let left = Cell::new(calls);
             let report = |_, _| left.replace(left.get().max(1) - 1) > 0;
-            let written =
-                bundle::write(&from.0, &from.1, "json", &output, false, &Progress::new(&report));
+            let written = bundle::write(
+                &from.0,
+                &from.1,
+                &common::origin(),
+                &output,
+                false,
+                &Progress::new(&report),
+            );
             if written.is_ok() {
                 assert!(calls > 4, "there were {calls} moments to cancel");
                 break;
@@ -220,18 +234,115 @@ fn an_output_with_a_long_or_strange_name_is_fine() {
     assert!(matches!(write(&from, &nowhere, false), Err(Error::Io { .. })));
 }
 
-/// A directory with this `allocations.json`.
+/// A directory with this `allocations.json`, and an `elements.db` of as many bytes as it names.
 fn with_document(text: &str) -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join(bundle::DOCUMENT), text).unwrap();
+    let document: Value = serde_json::from_str(text).unwrap_or_default();
+    let elements = fs::File::create(directory.path().join(bundle::ELEMENTS)).unwrap();
+    elements.set_len(document["elements"]["bytes"].as_u64().unwrap_or(0)).unwrap();
     directory
 }
 
-#[test]
-fn what_is_no_bundle_of_this_version_is_told_in_a_sentence() {
-    let told = |text: &str| open(with_document(text).path()).unwrap_err().to_string();
+/// The same, with the right digest of what it contains.
+fn with_sealed(document: &Value) -> tempfile::TempDir {
+    with_document(&common::sealed(document))
+}
 
-    let older = told(r#" [{"timesteps": [0, 1], "offsets": [0], "size": 5}]"#);
+#[test]
+fn a_bundle_of_each_older_version_is_refused_with_what_to_do() {
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/bundles");
+    for version in 2..snapviewer::store::FORMAT_VERSION {
+        let sample = samples.join(format!("version-{version}.zip"));
+
+        let refused = open(&sample).unwrap_err().to_string();
+
+        let expected = format!(
+            "made by a snapviewer that is too old (format {version}, this one reads 3); open the \
+             original snapshot, or convert it again: {}",
+            sample.display()
+        );
+        assert_eq!(refused, expected);
+    }
+}
+
+#[test]
+fn a_database_of_another_bundle_or_an_edited_one_is_refused() {
+    let (from, directory) = written(&["out", "out.zip"]);
+    let other = directory.path().join("other");
+    let mut changed = common::rich();
+    changed["device_traces"][0][0]["frames"][0]["name"] = "outer".into();
+    write(&common::read(&changed), &other, false).unwrap();
+    let of = |name: &str| directory.path().join(name).join(bundle::ELEMENTS);
+    let good = fs::read(of("out")).unwrap();
+    let others = fs::read(of("other")).unwrap();
+    // The name of a function, as a text in the file.
+    let at = good.windows(5).position(|part| part == b"inner").unwrap();
+    let mut edited = good.clone();
+    edited[at..at + 5].copy_from_slice(b"evil!");
+
+    for bytes in [others, edited] {
+        let same_length = bytes.len() == good.len();
+        fs::write(of("out"), bytes).unwrap();
+        let refused = match open(&directory.path().join("out")) {
+            Err(error) => error,
+            Ok(bundle) if same_length => bundle.store().unwrap_err(),
+            Ok(_) => panic!("the length differs"),
+        };
+        assert!(
+            refused.to_string().starts_with("elements.db is of another bundle, or"),
+            "{refused}"
+        );
+    }
+    fs::write(of("out"), good).unwrap();
+    for name in ["out", "out.zip"] {
+        let bundle = open(&directory.path().join(name)).unwrap();
+        assert!(bundle.store().unwrap().stack_texts(from.0.stacks.len()).is_ok(), "{name}");
+    }
+}
+
+#[test]
+fn counts_that_the_files_cannot_hold_are_refused_before_anything_is_unpacked() {
+    use base64::Engine;
+    let (_, directory) = written(&["out"]);
+    let document = directory.path().join("out").join(bundle::DOCUMENT);
+    let good: Value = serde_json::from_slice(&fs::read(document).unwrap()).unwrap();
+    // A zlib stream of zeros: a thousand numbers a byte.
+    let zeros = |count: usize| {
+        let packer = flate2::write::ZlibEncoder::new(vec![0, 0, 1], flate2::Compression::best());
+        let mut packer = packer;
+        std::io::Write::write_all(&mut packer, &vec![0; count]).unwrap();
+        base64::engine::general_purpose::STANDARD.encode(packer.finish().unwrap())
+    };
+    let count = 50_000_000;
+
+    for (key, columns) in [("allocations", &["address"][..]), ("events", &["time_us"])] {
+        let mut changed = good.clone();
+        changed["devices"][0][key] = count.into();
+        for column in columns {
+            changed["devices"][0]["columns"][column] = zeros(count).into();
+        }
+        let refused = open(with_sealed(&changed).path()).unwrap_err().to_string();
+        assert!(refused.contains("it cannot have that many allocations or events"), "{refused}");
+    }
+}
+
+#[test]
+fn many_events_without_allocations_and_times_come_back() {
+    let event = json!({"action": "segment_map", "addr": 0, "size": 0, "stream": 0, "frames": []});
+    let from = common::read(&json!({"device_traces": [vec![event; 1_100_000]]}));
+    let directory = tempfile::tempdir().unwrap();
+
+    write(&from, &directory.path().join("out"), false).unwrap();
+
+    assert_eq!(open(&directory.path().join("out")).unwrap().devices, from.1);
+}
+
+#[test]
+fn what_is_no_bundle_of_this_version_is_refused_with_a_sentence() {
+    let refusal = |text: &str| open(with_document(text).path()).unwrap_err().to_string();
+
+    let older = refusal(r#" [{"timesteps": [0, 1], "offsets": [0], "size": 5}]"#);
     assert!(
         older.starts_with(
             "made by the older Snapviewer, whose files this one does not read; open the original \
@@ -239,20 +350,20 @@ fn what_is_no_bundle_of_this_version_is_told_in_a_sentence() {
         ),
         "{older}"
     );
-    let newer = told(r#"{"format": "snapviewer", "version": 3, "devices": 7}"#);
+    let newer = refusal(r#"{"format": "snapviewer", "version": 4, "devices": 7}"#);
     assert!(
         newer.starts_with(
-            "made by a newer snapviewer (format 3, this one reads 2); update snapviewer, or open \
+            "made by a newer snapviewer (format 4, this one reads 3); update snapviewer, or open \
              the original snapshot"
         ),
         "{newer}"
     );
-    let first = told(r#"{"format": "snapviewer", "version": 1, "devices": 7}"#);
+    let first = refusal(r#"{"format": "snapviewer", "version": 1, "devices": 7}"#);
     assert!(first.starts_with("made by a snapviewer that is too old (format 1, this"), "{first}");
-    let damaged = told(r#"{"format": "snapviewer", "version": 2, "devices": 7}"#);
+    let damaged = refusal(r#"{"format": "snapviewer", "version": 3, "devices": 7}"#);
     assert!(damaged.starts_with("allocations.json is damaged"), "{damaged}");
     for text in ["", "{}", "null", r#"{"format": "other", "version": 1}"#, "{\"format\": \"snapv"] {
-        let none = told(text);
+        let none = refusal(text);
         assert!(none.starts_with("not a snapviewer bundle"), "{text}: {none}");
     }
     let directory = tempfile::tempdir().unwrap();
@@ -266,22 +377,37 @@ fn what_is_no_bundle_of_this_version_is_told_in_a_sentence() {
 
 #[test]
 fn figures_that_disagree_are_refused() {
-    let from = common::read(&common::rich());
-    let directory = tempfile::tempdir().unwrap();
-    let output = directory.path().join("out");
-    write(&from, &output, false).unwrap();
-    let good: Value =
-        serde_json::from_slice(&fs::read(output.join(bundle::DOCUMENT)).unwrap()).unwrap();
+    let (_, directory) = written(&["out"]);
+    let document = directory.path().join("out").join(bundle::DOCUMENT);
+    let good: Value = serde_json::from_slice(&fs::read(document).unwrap()).unwrap();
     let is_refused = |change: &dyn Fn(&mut Value)| {
         let mut changed = good.clone();
         change(&mut changed);
-        let opened = open(with_document(&changed.to_string()).path());
+        let opened = open(with_sealed(&changed).path());
         let error = opened.expect_err("it was changed").to_string();
         error.starts_with("allocations.json is damaged")
     };
     let device = |value: &mut Value, key: &str, to: Value| value["devices"][0][key] = to;
 
-    assert!(open(with_document(&good.to_string()).path()).is_ok());
+    assert!(open(with_sealed(&good).path()).is_ok());
+    let unsealed = open(with_document(&good.to_string()).path()).unwrap_err().to_string();
+    assert!(unsealed.contains("it was changed or cut off since it was written"), "{unsealed}");
+    for (key, to) in good["devices"][0]["check"].as_object().unwrap() {
+        // What only the segments and the events show cannot be computed from the allocations.
+        let is_computed = ![
+            "has_segments",
+            "expected_final_bytes",
+            "size_mismatches",
+            "snapshots",
+            "snapshots_below",
+            "is_reserved_negative",
+        ]
+        .contains(&&**key);
+        if is_computed {
+            let to = json!(to.as_u64().unwrap() + 1);
+            assert!(is_refused(&|value| value["devices"][0]["check"][key] = to.clone()), "{key}");
+        }
+    }
     for key in ["events", "allocations", "initial_bytes", "peak_bytes", "peak_event", "final_bytes"]
     {
         for to in
@@ -294,7 +420,9 @@ fn figures_that_disagree_are_refused() {
     }
     assert!(is_refused(&|value| value["stacks"] = json!(1)), "a stack is beyond the last");
     assert!(is_refused(&|value| value["stacks"] = json!(0)));
-    assert!(is_refused(&|value| device(value, "oom_events", json!([9]))));
+    for events in [json!([9]), json!([6, 6]), json!([6, 5])] {
+        assert!(is_refused(&|value| device(value, "oom_events", events.clone())), "{events}");
+    }
     for pools in [json!([]), json!([[0, 1], [0, 0]]), json!([[0, 1], [0, 1]]), json!([[0]])] {
         assert!(is_refused(&|value| device(value, "pools", pools.clone())), "{pools}");
     }
@@ -311,7 +439,7 @@ fn figures_that_disagree_are_refused() {
         // Swapping columns either shows, or gives a bundle that is as good as any.
         let mut changed = good.clone();
         changed["devices"][0]["columns"][one] = good["devices"][0]["columns"][other].clone();
-        let _ = open(with_document(&changed.to_string()).path());
+        let _ = open(with_sealed(&changed).path());
     }
 }
 
@@ -325,7 +453,7 @@ fn use_all(path: &Path) {
         "select * from segments",
         "select * from frames",
     ] {
-        let _ = store.query(sql, &Limits::default(), &|| false);
+        let _ = store.query(&Query::new(sql), &|| false);
     }
     for stack in 0..10 {
         let _ = store.frames(stack);
@@ -335,7 +463,7 @@ fn use_all(path: &Path) {
     let _ = recording.annotations();
     let chosen = Chosen::new("some", (-2..9).collect()).unwrap();
     let sql = "select * from some order by idx";
-    let _ = recording.query(&[chosen], sql, &Limits::default(), &|| false);
+    let _ = recording.query(&Query { tables: vec![chosen], ..Query::new(sql) }, &|| false);
     for which in 0..recording.devices.len() {
         let _ = recording.event_texts(which, 0..100);
         let _ = recording.events_of(which, "oom");
@@ -345,13 +473,24 @@ fn use_all(path: &Path) {
     }
 }
 
+/// Puts the digests of a directory's files right, if there is anything to put right, as who edits a
+/// bundle on purpose would.
+fn reseal(directory: &Path) {
+    let file = directory.join(bundle::DOCUMENT);
+    let elements = FileDigest::of(&fs::read(directory.join(bundle::ELEMENTS)).unwrap());
+    let document = serde_json::from_slice::<Value>(&fs::read(&file).unwrap());
+    if let Ok(mut document) = document
+        && document.is_object()
+    {
+        document["elements"] = serde_json::to_value(elements).unwrap();
+        fs::write(file, common::sealed(&document)).unwrap();
+    }
+}
+
 #[test]
 fn damaged_bundles_never_panic() {
-    let from = common::read(&common::rich());
-    let directory = tempfile::tempdir().unwrap();
+    let (from, directory) = written(&["out.zip", "out"]);
     let (zip, output) = (directory.path().join("out.zip"), directory.path().join("out"));
-    write(&from, &zip, false).unwrap();
-    write(&from, &output, false).unwrap();
     let mut seed = 1_u64;
     let mut random = move |below: usize| {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -377,6 +516,9 @@ fn damaged_bundles_never_panic() {
                 }
             }
             fs::write(&file, bad).unwrap();
+            if bundle == &output {
+                reseal(&output);
+            }
             use_all(bundle);
         }
         fs::write(&file, good).unwrap();

@@ -9,24 +9,25 @@ use snapviewer::bundle;
 use snapviewer::error::Error;
 use snapviewer::progress::Progress;
 use snapviewer::snapshot::{Action, Snapshot};
-use snapviewer::store::{Cell, Limits, Store, Table};
+use snapviewer::store::{Cell, Query, Store, Table};
 
 /// A snapshot, its store, and the directory that keeps it.
 fn stored(snapshot: &serde_json::Value) -> (Snapshot, Store, tempfile::TempDir) {
     let (snapshot, lifetimes) = common::read(snapshot);
     let directory = tempfile::tempdir().unwrap();
     let output = directory.path().join("out");
-    bundle::write(&snapshot, &lifetimes, "json", &output, false, &Progress::none()).unwrap();
+    bundle::write(&snapshot, &lifetimes, &common::origin(), &output, false, &Progress::none())
+        .unwrap();
     let store = bundle::open(&output, &Progress::none()).unwrap().store().unwrap();
     (snapshot, store, directory)
 }
 
 fn ask(store: &Store, sql: &str) -> Table {
-    store.query(sql, &Limits::default(), &|| false).unwrap()
+    store.query(&Query::new(sql), &|| false).unwrap()
 }
 
 fn refusal(store: &Store, sql: &str) -> String {
-    match store.query(sql, &Limits::default(), &|| false) {
+    match store.query(&Query::new(sql), &|| false) {
         Err(Error::Query { reason }) => reason,
         other => panic!("{sql}: {other:?}"),
     }
@@ -70,8 +71,11 @@ fn every_stack_comes_at_once_if_there_are_as_many_as_expected() {
             stack.iter().map(|&frame| texts.frames()[frame as usize].as_str()).collect();
         assert_eq!(frames, expected);
     }
-    let told = store.stack_texts(count + 1).unwrap_err().to_string();
-    assert!(told.starts_with("elements.db is damaged (it has another number of stacks)"), "{told}");
+    let reason = store.stack_texts(count + 1).unwrap_err().to_string();
+    assert!(
+        reason.starts_with("elements.db is damaged (it has another number of stacks)"),
+        "{reason}"
+    );
 }
 
 #[test]
@@ -131,12 +135,11 @@ fn the_events_table_has_every_event() {
     // More than one chunk, so that the seams show.
     for snapshot in [common::rich(), common::long(70_000)] {
         let (snapshot, store, _directory) = stored(&snapshot);
-        let limits = Limits { rows: 100_000, ..Limits::default() };
         let columns =
             "device, event, action, coalesce(address, device_free), size, stream, time_us, stack";
 
-        let table =
-            store.query(&format!("select {columns} from events"), &limits, &|| false).unwrap();
+        let sql = format!("select {columns} from events");
+        let table = store.query(&Query { rows: 100_000, ..Query::new(&sql) }, &|| false).unwrap();
 
         let mut rows = table.rows.into_iter();
         for trace in &snapshot.traces {
@@ -279,7 +282,7 @@ fn what_is_no_single_query_is_refused_in_a_sentence() {
     assert!(refusal(&store, "select ?1").contains("parameters"));
     let unknown = refusal(&store, "select nonsense from allocs");
     assert!(unknown.contains("no such column: nonsense"), "{unknown}");
-    assert!(refusal(&store, "select zeroblob(1000000000)").contains("too long"));
+    assert!(refusal(&store, "select zeroblob(1000000000)").contains("longer than 1 MiB"));
     assert!(!refusal(&store, "select 'a\0b'").is_empty());
     assert_eq!(ask(&store, "select 1 -- one\n;").rows, [[Cell::Int(1)]]);
     assert_eq!(ask(&store, "select name from pragma_table_info('allocs')").rows.len(), 5);
@@ -290,14 +293,15 @@ fn what_is_no_single_query_is_refused_in_a_sentence() {
 fn rows_and_bytes_and_time_are_limited() {
     const ENDLESS: &str = "with recursive n(i) as (select 1 union all select i + 1 from n)";
     let (_, store, _directory) = stored(&common::rich());
-    let limits = Limits { rows: 3, time: Duration::from_millis(50) };
-    let never = || false;
+    let limited = |sql: &str| {
+        let query = Query { rows: 3, time: Duration::from_millis(50), ..Query::new(sql) };
+        store.query(&query, &|| false)
+    };
 
-    let cut = store.query(&format!("{ENDLESS} select i from n"), &limits, &never).unwrap();
-    let whole = store.query("select 1 union select 2 union select 3", &limits, &never).unwrap();
-    let slow =
-        store.query(&format!("{ENDLESS} select max(i) from n"), &limits, &never).unwrap_err();
-    let large = refusal(&store, &format!("{ENDLESS} select zeroblob(16000000) from n"));
+    let cut = limited(&format!("{ENDLESS} select i from n")).unwrap();
+    let whole = limited("select 1 union select 2 union select 3").unwrap();
+    let slow = limited(&format!("{ENDLESS} select max(i) from n")).unwrap_err();
+    let large = refusal(&store, &format!("{ENDLESS} select zeroblob(1000000) from n"));
 
     assert_eq!((cut.rows.len(), cut.is_truncated), (3, true));
     assert_eq!((whole.rows.len(), whole.is_truncated), (3, false));
@@ -306,13 +310,147 @@ fn rows_and_bytes_and_time_are_limited() {
     assert_eq!(ask(&store, "select 1").rows.len(), 1, "and it answers again");
 }
 
+/// Single calls, and texts of a query, that would take minutes or all memory.
+const WORST: &[&str] = &[
+    "select instr(zeroblob(1000000), zeroblob(500000) || x'01')",
+    "select instr(printf('%.*c', 1000000, 'a'), printf('%.*c', 500000, 'a') || 'b')",
+    "select printf('%.*c', 1000000, 'a') like '%' || printf('%.*c', 500000, '_') || 'b'",
+    "select printf('%.*c', 1000000, 'a') like '%' || replace(printf('%.*c', 300000, 'a'), 'a', 'a%') || 'b'",
+    "select printf('%.*c', 1000000, 'a') like printf('%.*c', 500000, '%') || 'b' escape '!'",
+    "select printf('%.*c', 1000000, 'a') glob '*' || printf('%.*c', 500000, 'a') || 'b'",
+    "select printf('%.*c', 1000000, 'a') glob '*[' || printf('%.*c', 500000, 'b') || ']'",
+    "select length(replace(printf('%.*c', 1000000, 'a'), printf('%.*c', 500000, 'a') || 'b', 'c'))",
+    "select length(replace(printf('%.*c', 1000, 'a'), 'a', printf('%.*c', 1000000, 'b')))",
+    "select length(trim(printf('%.*c', 900000, 'a'), printf('%.*c', 900000, 'b') || 'a'))",
+    "select length(hex(zeroblob(500000))), length(quote(zeroblob(500000)))",
+    "select length(printf('%*d', 1000000, 1)), length(printf('%.900000f', 1e300))",
+    "select json_valid(printf('%.*c', 1000000, '['))",
+    "select json_extract('[' || replace(printf('%.*c', 400000, '1'), '1', '1,') || '1]', '$[#-1]',
+        '$[#-2]', '$[#-3]', '$[#-4]', '$[#-5]', '$[#-6]', '$[#-7]', '$[#-8]', '$[#-9]', '$[#-10]')",
+    "select length(json_array(zeroblob(9), printf('%.*c', 900000, '\"')))",
+    "select json_pretty('[[1]]', printf('%.*c', 1000000, ' '))",
+    "select json_patch('{}', '{}')",
+    "with recursive n(i) as (select 1 union all select i + 1 from n)
+        select length(json_group_array(printf('%.*c', 1000000, 'a'))) from n",
+    "with recursive n(i) as (select 1 union all select i + 1 from n)
+        select length(group_concat(printf('%.*c', 1000, 'a'))) from n",
+    "with recursive n(i, t) as (select 1, 'a' union all select i + 1, t || t from n) select max(i) from n",
+    "with recursive n(i) as (select 1 union all select i + 1 from n)
+        select printf('%.*c', 1000000, 'a') || i from n order by 1",
+    "select strftime(replace(printf('%.*c', 100000, 'a'), 'a', '%J'), 'now')",
+    "select count(*) from allocations a, allocations b, allocations c, allocations d, allocations e,
+        allocations f, allocations g, allocations h, allocations i, allocations j, allocations k, allocations l",
+];
+
+#[test]
+fn the_worst_calls_end_when_they_are_told_to() {
+    let (_, store, _directory) = stored(&common::rich());
+    let tables = (1..60).map(|number| {
+        let before = number - 1;
+        format!(", t{number} as (select a.x from t{before} a, t{before} b)")
+    });
+    let tables = tables.collect::<String>();
+    let nested = format!("with t0 as (select 1 as x){tables} select count(*) from t59");
+    let few = format!(
+        "with t0 as (select 1 as x){} select count(*) from t20",
+        tables.split_inclusive(')').take(20).collect::<String>()
+    );
+    let joined = format!(
+        "select 1 from {} where {}",
+        (0..60).map(|number| format!("allocations t{number}")).collect::<Vec<_>>().join(", "),
+        (0..59)
+            .map(|number| format!("(t{number}.idx = t{}.idx or t{number}.size = 1)", number + 1))
+            .collect::<Vec<_>>()
+            .join(" and ")
+    );
+    for sql in WORST.iter().copied().chain([&*nested, &*few, &*joined]) {
+        let query = Query { time: Duration::from_millis(100), ..Query::new(sql) };
+
+        // The answer, or a refusal. This test is over soon only if each ends soon.
+        match store.query(&query, &|| false) {
+            Ok(_) | Err(Error::Query { .. }) => {}
+            Err(other) => panic!("{sql}: {other}"),
+        }
+    }
+    assert_eq!(ask(&store, "select 1").rows.len(), 1, "and it answers again");
+    assert_eq!(
+        refusal(&store, "select json_patch('{}', '{}')"),
+        "the function json_patch is not available"
+    );
+}
+
+#[test]
+fn functions_of_our_own_answer_as_those_of_sqlite() {
+    let (_, store, _directory) = stored(&common::rich());
+    let plain = rusqlite::Connection::open_in_memory().unwrap();
+    let texts = [
+        "null",
+        "''",
+        "'a'",
+        "'aaa'",
+        "'aXbxc'",
+        "'äöü'",
+        "'100%'",
+        "'a_b'",
+        "'[a]'",
+        "x'00ff61'",
+        "x'61'",
+        "12",
+        "-1.5",
+        "1e20",
+        "0.1",
+        "1e-7",
+        "123456789.0",
+        "'%'",
+        "'_'",
+        "'%b%'",
+        "'A%'",
+        "'_%_'",
+        "'%ü'",
+        "'a!%'",
+        "'*'",
+        "'a*c'",
+        "'?[b-x]*'",
+        "'[^a]*'",
+        "'[]a]*'",
+        "'[a'",
+        "'*[ö-ü]'",
+        "'**?'",
+        "' a '",
+    ];
+    let shown = |value: rusqlite::types::ValueRef<'_>| match value {
+        rusqlite::types::ValueRef::Null => Cell::Null,
+        rusqlite::types::ValueRef::Integer(value) => Cell::Int(value),
+        rusqlite::types::ValueRef::Real(value) => Cell::Real(value),
+        rusqlite::types::ValueRef::Text(value) => text(&String::from_utf8_lossy(value)),
+        rusqlite::types::ValueRef::Blob(value) => Cell::Blob(value.to_owned()),
+    };
+    for one in texts {
+        for other in texts {
+            let sql = format!(
+                "select instr({one}, {other}), {one} like {other}, {one} like {other} escape '!',
+                    {one} glob {other}, replace({one}, {other}, 'zz'), trim({one}, {other}),
+                    ltrim({one}, {other}), rtrim({one}, {other}), trim({one})"
+            );
+            let found = ask(&store, &sql).rows.remove(0);
+            let expected: Vec<Cell> = plain
+                .query_row(&sql, [], |row| (0..9).map(|at| row.get_ref(at).map(shown)).collect())
+                .unwrap();
+            // SQLite ends a text at its first NUL here, and we do not.
+            if !one.contains("00") && !other.contains("00") {
+                assert_eq!(found, expected, "{sql}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_query_can_be_cancelled() {
     let (_, store, _directory) = stored(&common::rich());
     let sql =
         "with recursive n(i) as (select 1 union all select i + 1 from n) select max(i) from n";
 
-    let answer = store.query(sql, &Limits::default(), &|| true);
+    let answer = store.query(&Query::new(sql), &|| true);
 
     assert!(matches!(answer, Err(Error::Cancelled)), "{answer:?}");
 }

@@ -7,20 +7,9 @@
 
 use arbitrary::{Result, Unstructured};
 use snapviewer::pickle::op;
+use snapviewer::snapshot::Action;
 
-const ACTIONS: [&str; 11] = [
-    "alloc",
-    "free_requested",
-    "free_completed",
-    "segment_alloc",
-    "segment_free",
-    "segment_map",
-    "segment_unmap",
-    "snapshot",
-    "oom",
-    "annotate",
-    "unheard_of",
-];
+const UNKNOWN_ACTIONS: [&str; 2] = ["annotate", "unheard_of"];
 
 const EVENT_KEYS: [&str; 14] = [
     "action",
@@ -217,7 +206,7 @@ impl<'a> Writer<'a> {
         }
         match key {
             "action" => {
-                let action = *self.from.choose(&ACTIONS)?;
+                let action = *self.from.choose(&[&Action::NAMES[..], &UNKNOWN_ACTIONS].concat())?;
                 self.text(action);
             }
             "frames" => self.stack(shape)?,

@@ -36,7 +36,7 @@ impl AtomicWrite {
         remove_litter(parent, &prefix);
         let random = RandomState::new().build_hasher().finish();
         let path = parent.join(format!("{prefix}{}.{random:016x}{SUFFIX}", std::process::id()));
-        fs::create_dir(&path).map_err(|error| Error::io(parent, error))?;
+        fs::create_dir(&path).map_err(|error| Error::io(output, error))?;
         Ok(Self { path })
     }
 
@@ -110,7 +110,7 @@ fn prefix(output: &Path) -> Result<String> {
 }
 
 fn remove_litter(parent: &Path, prefix: &str) {
-    // Litter is a nuisance, not a reason to fail.
+    // What cannot be removed is no reason to fail.
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let Some(middle) =
@@ -217,7 +217,7 @@ fn sync_parent(output: &Path) {
     sync_directory(parent(output));
 }
 
-/// So that the names are on the disk too. Not every system can; then it does so by itself.
+/// Flushes the names to disk. Systems that cannot do so for a directory do it by themselves.
 fn sync_directory(path: &Path) {
     let _ = File::open(path).and_then(|directory| directory.sync_all());
 }

@@ -4,9 +4,12 @@
 //! columns ([`crate::store::pack`]) in base64: 0.4 bytes an event, and 0.8 for the events' times.
 //! Totals are not stored: they follow from the allocations.
 //!
+//! The last two entries are added when the rest is known: the digest of `elements.db`, and the digest of
+//! all bytes of this file before. A file that was changed, or is beside another's database, is refused.
+//!
 //! # Invariants
 //!
-//! What [`read`] returns is what [`write()`] was given.
+//! [`read`] returns what [`write()`] and [`seal`] were given.
 
 use std::borrow::Cow;
 
@@ -15,13 +18,14 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
 use crate::bundle::restore;
+use crate::digest::{self, FileDigest, Origin};
 use crate::error::{Error, Result};
 use crate::lifetimes::{BEFORE, Check, Lifetimes, NO_STACK};
 use crate::snapshot::Snapshot;
 use crate::store::FORMAT_VERSION;
 use crate::store::pack::{self, Form, zigzag};
 
-/// What the file's `format` says.
+/// The value of `format` in the file.
 const FORMAT: &str = "snapviewer";
 
 #[derive(Serialize, Deserialize)]
@@ -31,11 +35,16 @@ struct Document<'a> {
     version: u64,
     snapviewer_version: Cow<'a, str>,
     source_format: String,
+    /// The file that was converted.
+    source: FileDigest,
     warnings: Vec<String>,
     /// How many stacks `elements.db` has.
     stacks: u64,
     #[serde(borrow)]
     devices: Vec<Device<'a>>,
+    /// `elements.db`. Written by [`seal`].
+    #[serde(skip_serializing)]
+    elements: Option<FileDigest>,
 }
 
 /// Enough to explain why a file is not a bundle of this version.
@@ -101,28 +110,30 @@ pub(super) struct Columns<'a> {
     pub time_us: Cow<'a, str>,
 }
 
-/// What the file says.
+/// The content of the file.
 #[derive(Debug)]
 pub(super) struct Read {
     pub devices: Vec<Lifetimes>,
     pub times: Vec<Vec<u64>>,
-    pub source_format: String,
+    pub origin: Origin,
     pub warnings: Vec<String>,
     pub stacks: u32,
+    pub elements: FileDigest,
 }
 
-/// Makes the file's bytes.
+/// Makes the file's bytes, which are to be sealed.
 pub(super) fn write(
     snapshot: &Snapshot,
     lifetimes: &[Lifetimes],
-    source_format: &str,
+    origin: &Origin,
 ) -> Result<Vec<u8>> {
     let traces = snapshot.traces.iter().zip(lifetimes);
     let document = Document {
         format: FORMAT.into(),
         version: FORMAT_VERSION,
         snapviewer_version: env!("CARGO_PKG_VERSION").into(),
-        source_format: source_format.to_owned(),
+        source_format: origin.format.clone(),
+        source: origin.file.clone(),
         warnings: snapshot.oddities.sentences(),
         stacks: snapshot.stacks.len() as u64,
         devices: traces
@@ -130,8 +141,32 @@ pub(super) fn write(
                 device(one, trace.rows.clone().map(|row| snapshot.events.time_us(row)))
             })
             .collect(),
+        elements: None,
     };
     serde_json::to_vec(&document).map_err(|error| Error::bundle(error.to_string()))
+}
+
+/// Adds the digests of `elements.db` and of the file itself.
+pub(super) fn seal(mut bytes: Vec<u8>, elements: &FileDigest) -> Vec<u8> {
+    bytes.pop();
+    let FileDigest { bytes: length, blake3 } = elements;
+    let ends = format!(r#","elements":{{"bytes":{length},"blake3":"{blake3}"}}"#);
+    bytes.extend_from_slice(ends.as_bytes());
+    let seal = seal_of(&bytes);
+    bytes.extend_from_slice(seal.as_bytes());
+    bytes
+}
+
+/// How the file ends after these bytes.
+fn seal_of(bytes: &[u8]) -> String {
+    format!(r#","digest":"{}"}}"#, digest::hex(bytes))
+}
+
+/// Whether the file ends with the digest of what is before.
+fn is_sealed(bytes: &[u8]) -> bool {
+    let length = seal_of(&[]).len();
+    let parts = bytes.len().checked_sub(length).map(|at| bytes.split_at(at));
+    parts.is_some_and(|(content, seal)| seal_of(content).as_bytes() == seal)
 }
 
 fn device(one: &Lifetimes, times: impl Iterator<Item = u64> + Clone) -> Device<'static> {
@@ -172,33 +207,56 @@ fn device(one: &Lifetimes, times: impl Iterator<Item = u64> + Clone) -> Device<'
             flags: column(all.flags.iter().map(|&flags| u64::from(flags)), Form::Plain),
             pool: column(all.pool.iter().map(|&pool| u64::from(pool)), Form::Plain),
             category: column(all.category.iter().map(|&one| u64::from(one)), Form::Plain),
-            time_us: column(times, Form::Delta),
+            time_us: column_of_times(times, restore::most_events(all.len(), 0)),
         },
     }
+}
+
+/// Times, which few bytes may stand for only if there are not many more events than allocations: see
+/// [`restore::most_events`].
+fn column_of_times(
+    times: impl Iterator<Item = u64> + Clone,
+    most_packed: usize,
+) -> Cow<'static, str> {
+    let packed = pack::pack(times.clone(), Form::Delta);
+    let is_plausible = times.clone().count() <= most_packed.saturating_add(packed.len());
+    let packed = if is_plausible { packed } else { pack::pack_loosely(times, Form::Delta) };
+    STANDARD.encode(packed).into()
 }
 
 fn column(values: impl Iterator<Item = u64> + Clone, form: Form) -> Cow<'static, str> {
     STANDARD.encode(pack::pack(values, form)).into()
 }
 
-/// Reads the file's bytes.
-pub(super) fn read(bytes: &[u8]) -> Result<Read> {
+/// Reads the file's bytes; `elements.db` is this long.
+pub(super) fn read(bytes: &[u8], elements_bytes: u64) -> Result<Read> {
+    if !is_sealed(bytes) {
+        return Err(why_not(bytes, "it was changed or cut off since it was written"));
+    }
     let document: Document<'_> = match serde_json::from_slice(bytes) {
         Ok(document) => document,
-        Err(error) => return Err(why_not(bytes, &error)),
+        Err(error) => return Err(why_not(bytes, &error.to_string())),
     };
     if document.format != FORMAT || document.version != FORMAT_VERSION {
         return Err(wrong(&document.format, document.version));
     }
+    let Some(elements) = document.elements else {
+        return Err(damaged("it has no digest of elements.db"));
+    };
+    if elements.bytes != elements_bytes {
+        return Err(Error::bundle(OTHER_ELEMENTS));
+    }
+    restore::check_counts(&document.devices, elements_bytes)?;
     let stacks =
         u32::try_from(document.stacks).ok().filter(|&stacks| stacks > 0 && stacks < NO_STACK);
     let stacks = stacks.ok_or_else(|| damaged("it has no stacks"))?;
     let mut result = Read {
         devices: Vec::new(),
         times: Vec::new(),
-        source_format: document.source_format,
+        origin: Origin { format: document.source_format, file: document.source },
         warnings: document.warnings,
         stacks,
+        elements,
     };
     for stored in document.devices {
         if result.devices.iter().any(|other| other.device == stored.device) {
@@ -212,7 +270,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Read> {
 }
 
 /// Why bytes are no document: another version, the older program's, or something else.
-fn why_not(bytes: &[u8], error: &serde_json::Error) -> Error {
+fn why_not(bytes: &[u8], reason: &str) -> Error {
     if bytes.trim_ascii_start().starts_with(b"[") {
         return Error::bundle(
             "made by the older Snapviewer, whose files this one does not read; open the original \
@@ -221,7 +279,7 @@ fn why_not(bytes: &[u8], error: &serde_json::Error) -> Error {
     }
     match serde_json::from_slice::<Header<'_>>(bytes) {
         Ok(header) if header.format == FORMAT && header.version == FORMAT_VERSION => {
-            damaged(&format!("{error}"))
+            damaged(reason)
         }
         Ok(header) => wrong(&header.format, header.version),
         Err(_) => Error::bundle(
@@ -229,6 +287,10 @@ fn why_not(bytes: &[u8], error: &serde_json::Error) -> Error {
         ),
     }
 }
+
+/// Why a database is refused.
+pub(super) const OTHER_ELEMENTS: &str = "elements.db is of another bundle, or was changed since it \
+    was written; convert the snapshot again";
 
 fn wrong(format: &str, version: u64) -> Error {
     if format != FORMAT {

@@ -1,7 +1,8 @@
 //! A converted snapshot: `allocations.json` and `elements.db`, in a directory or a zip.
 //!
 //! The first is what drawing needs ([`document`]), the second answers queries ([`crate::store`]).
-//! Unpacking a zip gives the directory.
+//! Unpacking a zip gives the directory. The first has the digest of the second, which is compared before
+//! the second is used, and of the snapshot that both were made of.
 //!
 //! # Cost
 //!
@@ -11,22 +12,28 @@
 
 mod atomic_write;
 mod document;
+mod first_error;
 mod restore;
 
+use std::cell::Cell;
 use std::fs::{self, File};
-use std::io::{BufWriter, Read, Write};
+use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
+use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
+use crate::digest::{FileDigest, Hashing, Origin};
 use crate::error::{Error, Result};
 use crate::lifetimes::Lifetimes;
 use crate::progress::Progress;
 use crate::snapshot::Snapshot;
-use crate::store::{self, Store, columns};
+use crate::source::open_file;
+use crate::store::{self, Active, Store, columns};
 use atomic_write::AtomicWrite;
+use first_error::FirstError;
 
 /// The file that drawing needs.
 pub const DOCUMENT: &str = "allocations.json";
@@ -46,8 +53,8 @@ pub struct Bundle {
     pub devices: Vec<Lifetimes>,
     /// For each device, the time of each event in Unix microseconds; empty if none was recorded.
     pub times: Vec<Vec<u64>>,
-    /// What the snapshot was: "pickle", "gzip pickle", "json", ….
-    pub format: String,
+    /// What it was made of.
+    pub origin: Origin,
     /// What was not as expected in the snapshot.
     pub warnings: Vec<String>,
     /// How many stacks there are; every stack's id is below.
@@ -55,6 +62,7 @@ pub struct Bundle {
     /// Whether it is a zip rather than a directory.
     pub is_zip: bool,
     path: PathBuf,
+    elements: FileDigest,
 }
 
 /// Whether a bundle of this name is a zip.
@@ -70,7 +78,7 @@ pub fn is_zip_name(output: &Path) -> bool {
 pub fn write(
     snapshot: &Snapshot,
     lifetimes: &[Lifetimes],
-    source_format: &str,
+    origin: &Origin,
     output: &Path,
     force: bool,
     progress: &Progress<'_>,
@@ -85,8 +93,9 @@ pub fn write(
     let is_link = there.is_ok_and(|there| there.is_symlink());
     let target = if is_link { fs::canonicalize(output).ok() } else { None };
     let output = target.as_deref().unwrap_or(output);
+    let _active = Active::new()?;
     let staged = AtomicWrite::new(output)?;
-    let filled = fill(&staged, snapshot, lifetimes, source_format, is_zip, progress);
+    let filled = fill(&staged, snapshot, lifetimes, origin, is_zip, progress);
     filled.map_err(|error| match error {
         // The temporary files mean nothing to the caller.
         Error::Io { source, .. } => Error::io(output, source),
@@ -100,7 +109,7 @@ fn fill(
     staged: &AtomicWrite,
     snapshot: &Snapshot,
     lifetimes: &[Lifetimes],
-    source_format: &str,
+    origin: &Origin,
     is_zip: bool,
     progress: &Progress<'_>,
 ) -> Result<()> {
@@ -110,13 +119,16 @@ fn fill(
         let packing = scope.spawn(move || {
             columns::pack_events(snapshot, lifetimes, &sender);
             drop(sender);
-            document::write(snapshot, lifetimes, source_format)
+            document::write(snapshot, lifetimes, origin)
         });
         let storing = &progress.part(0.0, 0.9);
-        store::write::write(&elements, snapshot, lifetimes, source_format, &chunks, storing)?;
+        store::write::write(&elements, snapshot, lifetimes, origin, &chunks, storing)?;
         drop(chunks);
         packing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })?;
+    let hashed = open_file(&elements)
+        .and_then(|file| FileDigest::of_file(&file).map_err(|error| Error::io(&elements, error)))?;
+    let document = document::seal(document, &hashed);
     progress.at(9, 10)?;
     if is_zip {
         return archive(&staged.file(ARCHIVE), &document, &elements, &progress.part(0.9, 1.0));
@@ -128,7 +140,7 @@ fn fill(
 
 fn archive(path: &Path, document: &[u8], elements: &Path, progress: &Progress<'_>) -> Result<()> {
     let failed = |error| Error::io(path, error);
-    let zip_failed = |error: zip::result::ZipError| Error::io(path, error.into());
+    let zip_failed = |error: ZipError| Error::io(path, error.into());
     let mut from = File::open(elements).map_err(failed)?;
     let total = from.metadata().map_err(failed)?.len();
     let options = |method, size: u64| {
@@ -137,8 +149,9 @@ fn archive(path: &Path, document: &[u8], elements: &Path, progress: &Progress<'_
             .compression_level((method == CompressionMethod::Deflated).then_some(1))
             .large_file(size >= u64::from(u32::MAX))
     };
-    let file = File::create(path).map_err(failed)?;
-    let mut zip = ZipWriter::new(BufWriter::with_capacity(1 << 20, file));
+    let file = BufWriter::with_capacity(1 << 20, File::create(path).map_err(failed)?);
+    let first_error = Cell::new(None);
+    let mut zip = ZipWriter::new(FirstError::new(file, &first_error));
     // Takes back what base64 adds to the packed columns.
     let deflated = options(CompressionMethod::Deflated, document.len() as u64);
     zip.start_file(DOCUMENT, deflated).map_err(zip_failed)?;
@@ -156,88 +169,127 @@ fn archive(path: &Path, document: &[u8], elements: &Path, progress: &Progress<'_
         done += count as u64;
         progress.at(done, total)?;
     }
-    zip.finish().map_err(zip_failed)?.flush().map_err(failed)
+    zip.finish().map_err(zip_failed)?.flush().map_err(failed)?;
+    first_error.take().map_or(Ok(()), |error| Err(failed(error)))
 }
 
 /// Opens a bundle: a directory or a zip.
 pub fn open(path: &Path, progress: &Progress<'_>) -> Result<Bundle> {
     let is_zip = !fs::metadata(path).map_err(|error| Error::io(path, error))?.is_dir();
     progress.at(0, 2)?;
-    let bytes = if is_zip { read_member(path, DOCUMENT) } else { read_file(path) };
-    let bytes = bytes.map_err(|error| error.in_file(path))?;
+    let read = if is_zip { read_members(path) } else { read_files(path) };
+    let (bytes, elements_bytes) = read.map_err(|error| error.in_file(path))?;
     progress.at(1, 2)?;
-    let read = document::read(&bytes).map_err(|error| error.in_file(path))?;
+    let read = document::read(&bytes, elements_bytes).map_err(|error| error.in_file(path))?;
     progress.at(2, 2)?;
     Ok(Bundle {
         devices: read.devices,
         times: read.times,
-        format: read.source_format,
+        origin: read.origin,
         warnings: read.warnings,
         stacks: read.stacks,
         is_zip,
         path: path.to_owned(),
+        elements: read.elements,
     })
 }
 
 impl Bundle {
-    /// Opens the database for queries.
+    /// Opens the database for queries, if it is the one that was written with the bundle.
     pub fn store(&self) -> Result<Store> {
-        if !self.is_zip {
-            return Store::open(&self.path.join(ELEMENTS));
-        }
-        let opened = member(&self.path, ELEMENTS, |mut file, size| {
-            let store = Store::read(&mut file, size)?;
-            finish(file)?;
-            Ok(store)
-        });
+        let compare = |digest: &FileDigest| {
+            let is_same = *digest == self.elements;
+            is_same.then_some(()).ok_or_else(|| Error::bundle(document::OTHER_ELEMENTS))
+        };
+        let opened = if self.is_zip {
+            open_zip(&self.path).and_then(|mut zip| {
+                member(&mut zip, ELEMENTS, |file, size| {
+                    let mut hashing = Hashing::new(file);
+                    Store::read(&mut hashing, size, |hashing| compare(&hashing.digest()))
+                })
+            })
+        } else {
+            let path = self.path.join(ELEMENTS);
+            open_member(&path).and_then(|file| {
+                let digest = FileDigest::of_file(&file).map_err(|error| Error::io(&path, error));
+                digest.and_then(|digest| compare(&digest))?;
+                Store::open(&path, self.elements.bytes)
+            })
+        };
         opened.map_err(|error| error.in_file(&self.path))
     }
 }
 
-fn read_file(directory: &Path) -> Result<Vec<u8>> {
-    let path = directory.join(DOCUMENT);
-    fs::read(&path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => no_bundle(),
-        _ => Error::io(&path, error),
+/// The content of `allocations.json` and the length of `elements.db` in a directory.
+fn read_files(directory: &Path) -> Result<(Vec<u8>, u64)> {
+    let (path, elements) = (directory.join(DOCUMENT), directory.join(ELEMENTS));
+    let mut bytes = Vec::new();
+    let read = open_member(&path)?.read_to_end(&mut bytes);
+    read.map_err(|error| Error::io(&path, error))?;
+    let metadata = open_member(&elements)?.metadata();
+    Ok((bytes, metadata.map_err(|error| Error::io(&elements, error))?.len()))
+}
+
+/// Opens a file in a bundle's directory.
+fn open_member(path: &Path) -> Result<File> {
+    open_file(path).map_err(|error| match error {
+        Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => no_bundle(),
+        error => error,
     })
 }
 
-fn read_member(path: &Path, name: &str) -> Result<Vec<u8>> {
-    member(path, name, |file, size| {
+/// The same of a zip.
+fn read_members(path: &Path) -> Result<(Vec<u8>, u64)> {
+    let mut zip = open_zip(path)?;
+    let bytes = member(&mut zip, DOCUMENT, |file, size| {
         let mut bytes = Vec::new();
         let count = file.take(size as u64).read_to_end(&mut bytes);
         if count.map_err(|error| damaged_zip(&error))? < size {
             return Err(damaged_zip(&"it is shorter than it says"));
         }
-        finish(file)?;
         Ok(bytes)
-    })
+    })?;
+    let elements = zip.0.by_name(ELEMENTS).map_err(|error| without(&error))?;
+    Ok((bytes, elements.size()))
 }
 
-/// Opens a member of a zip, whose size is one that its packed bytes could have.
+/// An open zip, and how long it is.
+type Zip = (ZipArchive<BufReader<File>>, u64);
+
+fn open_zip(path: &Path) -> Result<Zip> {
+    let file = open_file(path)?;
+    let length = file.metadata().map_err(|error| Error::io(path, error))?.len();
+    // The central directory is read in pieces of a few bytes.
+    let zip = ZipArchive::new(BufReader::new(file)).map_err(|error| damaged_zip(&error))?;
+    Ok((zip, length))
+}
+
+/// Opens a member of a zip, whose size is one that its packed bytes could have, and reads it all.
 fn member<T>(
-    path: &Path,
+    (zip, length): &mut Zip,
     name: &str,
     read: impl FnOnce(&mut dyn Read, usize) -> Result<T>,
 ) -> Result<T> {
-    let file = File::open(path).map_err(|error| Error::io(path, error))?;
-    let length = file.metadata().map_err(|error| Error::io(path, error))?.len();
-    let mut zip = ZipArchive::new(file).map_err(|error| damaged_zip(&error))?;
-    let mut member = match zip.by_name(name) {
-        Ok(member) => member,
-        Err(zip::result::ZipError::FileNotFound) => return Err(no_bundle()),
-        Err(error) => return Err(damaged_zip(&error)),
-    };
+    let mut member = zip.by_name(name).map_err(|error| without(&error))?;
     let ratio = match member.compression() {
         CompressionMethod::Stored => 1,
         _ => MAX_RATIO,
     };
     let (size, packed) = (member.size(), member.compressed_size());
-    if packed > length || size > packed.saturating_mul(ratio) {
+    if packed > *length || size > packed.saturating_mul(ratio) {
         return Err(damaged_zip(&"a size in it is wrong"));
     }
     let size = usize::try_from(size).map_err(|error| damaged_zip(&error))?;
-    read(&mut member, size)
+    let content = read(&mut member, size)?;
+    finish(&mut member)?;
+    Ok(content)
+}
+
+fn without(error: &ZipError) -> Error {
+    match error {
+        ZipError::FileNotFound => no_bundle(),
+        error => damaged_zip(error),
+    }
 }
 
 /// Nothing must follow; that also compares the checksum.

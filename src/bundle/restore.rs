@@ -1,7 +1,9 @@
-//! From the columns of `allocations.json` back to the lives of allocations.
+//! Restores the lifetimes of allocations from the columns of `allocations.json`.
 //!
 //! All that comes from a file is checked before it is used, so that everything after may trust it:
-//! every event, stack and order.
+//! every event, stack and order. Counts come first: a few bytes of a deflated column can stand for a
+//! thousand times as many numbers, so the allocations must be as many as `elements.db`, where they are
+//! not deflated, can have rows, and the events must have some relation to them ([`most_events`]).
 //!
 //! # Cost
 //!
@@ -12,15 +14,40 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::bundle::document::{Device, damaged};
 use crate::error::Result;
-use crate::lifetimes::{Allocations, BEFORE, CATEGORIES, Lifetimes, NO_STACK, are_pools, peak_of};
-use crate::store::pack::{self, MAX_RATIO, unzigzag};
+use crate::lifetimes::{
+    Allocations, BEFORE, CATEGORIES, Check, Lifetimes, NO_STACK, are_pools, flag, peak_of,
+};
+use crate::store::pack::{self, unzigzag};
+
+/// Bytes that a row of the table `allocations` takes at least: its length, key, header and ten columns.
+const ROW_BYTES: u64 = 12;
+
+/// The most events of a device: allocations have up to three each, other events are few or have times,
+/// which differ. The writer keeps to it ([`super::document`]).
+pub(super) fn most_events(allocations: usize, time_bytes: usize) -> usize {
+    (1_usize << 20)
+        .saturating_add(allocations.saturating_mul(8))
+        .saturating_add(time_bytes.saturating_mul(4))
+}
+
+/// Refuses counts that the files cannot hold, before anything is unpacked.
+pub(super) fn check_counts(devices: &[Device<'_>], elements_bytes: u64) -> Result<()> {
+    let allocations = devices.iter().fold(0, |sum: usize, one| sum.saturating_add(one.allocations));
+    let is_plausible = |one: &Device<'_>| {
+        // Base64: four letters for three bytes.
+        one.events <= most_events(one.allocations, one.columns.time_us.len() / 4 * 3)
+            && one.oom_events.len() <= one.events
+    };
+    if allocations as u64 > elements_bytes / ROW_BYTES || !devices.iter().all(is_plausible) {
+        return Err(damaged("it cannot have that many allocations or events"));
+    }
+    Ok(())
+}
 
 /// The times of the events (none if none was recorded), and all else.
 pub(super) fn lifetimes(stored: &Device<'_>, stacks: u32) -> Result<(Vec<u64>, Lifetimes)> {
-    // Columns prove that their count is not made up; here nothing has been unpacked yet.
-    let most_events = stored.columns.time_us.len().saturating_mul(MAX_RATIO);
-    if stored.allocations >= NO_STACK as usize || stored.events > most_events {
-        return Err(damaged("it cannot have that many allocations or events"));
+    if stored.allocations >= NO_STACK as usize {
+        return Err(damaged("it has too many allocations"));
     }
     if !are_pools(&stored.pools) {
         return Err(damaged("its memory pools are not in order"));
@@ -32,10 +59,9 @@ pub(super) fn lifetimes(stored: &Device<'_>, stacks: u32) -> Result<(Vec<u64>, L
     });
     let (times, places) = places?;
     let ((initial_bytes, totals), lives) = lives?;
-    let highest = (!totals.is_empty()).then(|| {
-        let event = usize::try_from(stored.peak_event).unwrap_or(0).min(totals.len() - 1);
-        (event, totals[event])
-    });
+    // The first of the highest.
+    let most = totals.iter().copied().max();
+    let highest = most.and_then(|most| Some((totals.iter().position(|&one| one == most)?, most)));
     let (peak_event, peak_bytes) = peak_of(initial_bytes, highest);
     let result = Lifetimes {
         device: stored.device,
@@ -60,29 +86,39 @@ pub(super) fn lifetimes(stored: &Device<'_>, stacks: u32) -> Result<(Vec<u64>, L
     Ok((times, result))
 }
 
-/// Compares the figures with what the allocations say.
+/// Compares the figures with those of the allocations.
 fn check(stored: &Device<'_>, result: &Lifetimes) -> Result<()> {
-    if stored.oom_events.iter().any(|&event| event >= stored.events as u64) {
-        return Err(damaged("an event is out of range"));
+    let is_ascending = stored.oom_events.is_sorted_by(|one, next| one < next);
+    if !is_ascending || stored.oom_events.last().is_some_and(|&last| last >= stored.events as u64) {
+        return Err(damaged("its OOM events are out of range or order"));
     }
-    let initial = result.initial_bytes;
-    let at_peak = match usize::try_from(stored.peak_event) {
-        Ok(event) => result.totals.get(event).copied(),
-        Err(_) => Some(initial),
-    };
-    // Bundles of before did not count the state before the first event.
-    let highest = result.totals.iter().copied().max().unwrap_or(initial);
-    if stored.initial_bytes != initial
-        || stored.final_bytes != result.final_bytes()
-        || at_peak != Some(stored.peak_bytes)
-        || stored.peak_bytes < highest
-    {
+    let figures = (stored.initial_bytes, stored.peak_bytes, stored.peak_event, stored.final_bytes);
+    let computed =
+        (result.initial_bytes, result.peak_bytes, result.peak_event, result.final_bytes());
+    if figures != computed || stored.check != recomputed(stored, result) {
         return Err(damaged("its figures do not follow from its allocations"));
     }
     Ok(())
 }
 
-/// Unpacks a column and makes something of each number.
+/// The check as the allocations have it; what only the snapshot's segments and events show stays.
+fn recomputed(stored: &Device<'_>, result: &Lifetimes) -> Check {
+    let all = &result.allocations;
+    let count = |mask| all.flags.iter().filter(|&&flags| flags & mask != 0).count() as u64;
+    let older = all.alloc_event.iter().filter(|&&event| event == BEFORE).count() as u64;
+    Check {
+        initial_bytes: result.initial_bytes,
+        peak_bytes: result.peak_bytes,
+        final_bytes: result.final_bytes(),
+        reserved_peak_bytes: stored.reserved_peak_bytes,
+        implicit_frees: count(flag::IMPLICIT_FREE),
+        missing_blocks: count(flag::MISSING_BLOCK),
+        unknown_frees: older.saturating_sub(count(flag::ONLY_IN_SEGMENTS)),
+        ..stored.check.clone()
+    }
+}
+
+/// Unpacks a column and converts each number.
 fn decode<T>(
     text: &str,
     count: usize,
@@ -93,7 +129,7 @@ fn decode<T>(
     pack::unpack_as(&packed, count, reason, one).map_err(damaged)
 }
 
-/// The times of the events, and of the allocations: where, on which stream, and by whom.
+/// The times of the events, and the address, stream, stacks, pool and category of the allocations.
 fn places(stored: &Device<'_>, stacks: u32) -> Result<(Vec<u64>, Allocations)> {
     let (count, columns) = (stored.allocations, &stored.columns);
     let no_stack = "a stack is out of range";
@@ -118,7 +154,7 @@ fn places(stored: &Device<'_>, stacks: u32) -> Result<(Vec<u64>, Allocations)> {
     Ok((if has_times { times } else { Vec::new() }, allocations))
 }
 
-/// Of the allocations: how large, and from when to when.
+/// The sizes and the lifetimes of the allocations.
 fn lives(stored: &Device<'_>) -> Result<Allocations> {
     let (count, columns) = (stored.allocations, &stored.columns);
     let events = i64::try_from(stored.events).map_err(|_| damaged("it has too many events"))?;

@@ -1,12 +1,13 @@
-//! What the program asks of the database: frames, events, blocks, annotations.
+//! The program's own lookups in the database: frames, events, blocks, annotations.
 
 use std::ops::Range;
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 
 use crate::error::Result;
 use crate::snapshot::event_text::EventText;
 use crate::snapshot::stack_text::StackTexts;
+use crate::store::limits::Reader;
 use crate::store::packed::Packed;
 use crate::store::{Store, damaged, frame_ids, inconsistent};
 
@@ -24,22 +25,32 @@ impl Store {
 
     fn frames_of(&self, stack: u32) -> rusqlite::Result<Vec<StackLine>> {
         let db = self.lock();
-        let mut find = db.prepare_cached("select frames from stacks where stack = ?")?;
-        let ids: Option<String> = find.query_row([stack], |row| row.get(0)).optional()?;
-        let mut find =
-            db.prepare_cached("select name, filename, line from frames where frame = ?")?;
-        let line =
-            |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get::<_, i64>(2)? as u64));
-        frame_ids(&ids.unwrap_or_default()).map(|id| find.query_row([id as i64], line)).collect()
+        let reader = self.limits.reader(&db)?;
+        let ids: Vec<String> =
+            reader.all("select frames from stacks where stack = ?", [stack], |row| row.get(0))?;
+        let find = "select name, filename, line from frames where frame = ?";
+        let mut lines = Vec::new();
+        for id in ids.first().into_iter().flat_map(|ids| frame_ids(ids)) {
+            let found = lines.len();
+            reader.each(find, [id as i64], |row| {
+                lines.push((row.get(0)?, row.get(1)?, row.get::<_, i64>(2)? as u64));
+                Ok(())
+            })?;
+            if lines.len() != found + 1 {
+                return Err(inconsistent("a stack has a frame that is missing"));
+            }
+        }
+        Ok(lines)
     }
 
     /// Every stack, of which there must be this many.
     pub fn stack_texts(&self, count: usize) -> Result<StackTexts> {
         let read = || {
             let db = self.lock();
+            let reader = self.limits.reader(&db)?;
             let mut texts = StackTexts::default();
-            read_frames(&db, &mut texts)?;
-            read_stacks(&db, &mut texts)?;
+            read_frames(&reader, &mut texts)?;
+            read_stacks(&reader, &mut texts)?;
             if texts.len() != count {
                 return Err(inconsistent("it has another number of stacks"));
             }
@@ -52,12 +63,29 @@ impl Store {
     pub fn annotations(&self) -> Result<Vec<AnnotationRow>> {
         let read = || {
             let db = self.lock();
-            let mut all = db.prepare(
+            self.limits.reader(&db)?.all(
                 "select coalesce(name, ''), coalesce(stage, ''), device, time_us
                  from annotations order by rowid",
+                [],
+                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get::<_, i64>(3)? as u64)),
+            )
+        };
+        read().map_err(|error| damaged(&error))
+    }
+
+    /// Further top-level entries of the snapshot.
+    pub fn entries(&self) -> Result<Vec<(String, serde_json::Value)>> {
+        let read = || {
+            let db = self.lock();
+            let mut all = db.prepare(
+                "select substr(key, 7), value from metadata where key like 'entry:%' order by rowid",
             )?;
             let rows = all.query_map([], |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get::<_, i64>(3)? as u64))
+                let value: String = row.get(1)?;
+                // A bundle is anyone's: what is no JSON stays a text.
+                let parsed =
+                    serde_json::from_str(&value).unwrap_or(serde_json::Value::String(value));
+                Ok((row.get(0)?, parsed))
             })?;
             rows.collect::<rusqlite::Result<Vec<_>>>()
         };
@@ -68,15 +96,15 @@ impl Store {
     pub fn block_size(&self, device: i32, address: u64) -> Result<Option<u64>> {
         let read = || {
             let db = self.lock();
-            let mut find = db.prepare_cached(
+            self.limits.reader(&db)?.all(
                 "select b.size from blocks b join segments s on s.segment = b.segment
                  where b.address = ? and s.device = ? and b.state <> 'inactive'
                  order by b.block limit 1",
-            )?;
-            let size = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
-            find.query_row(params![address as i64, device], size).optional()
+                params![address as i64, device],
+                |row| row.get::<_, i64>(0),
+            )
         };
-        match read().map_err(|error| damaged(&error))?.map(u64::try_from) {
+        match read().map_err(|error| damaged(&error))?.first().map(|&size| u64::try_from(size)) {
             Some(Err(_)) => Err(damaged(&inconsistent("a block has no size"))),
             Some(Ok(size)) => Ok(Some(size)),
             None => Ok(None),
@@ -113,28 +141,28 @@ impl Store {
     }
 
     pub(super) fn load_events(&self, db: &Connection) -> &std::result::Result<Packed, String> {
-        self.events.get_or_init(|| Packed::load(db).map_err(std::borrow::Cow::into_owned))
+        self.events.get_or_init(|| {
+            let reader = self.limits.reader(db).map_err(|error| error.to_string())?;
+            Packed::load(&reader).map_err(std::borrow::Cow::into_owned)
+        })
     }
 }
 
-fn read_frames(db: &Connection, texts: &mut StackTexts) -> rusqlite::Result<()> {
-    let mut all = db.prepare("select frame, name, filename, line from frames order by frame")?;
-    let mut rows = all.query([])?;
-    while let Some(row) = rows.next()? {
+fn read_frames(reader: &Reader<'_>, texts: &mut StackTexts) -> rusqlite::Result<()> {
+    let all = "select frame, name, filename, line from frames order by frame";
+    reader.each(all, [], |row| {
         if row.get::<_, i64>(0)? != texts.frames().len() as i64 {
             return Err(inconsistent("a frame is missing"));
         }
         let text = |column| row.get_ref(column)?.as_str().map_err(rusqlite::Error::from);
         texts.add_frame(text(1)?, text(2)?, row.get::<_, i64>(3)? as u64);
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
-fn read_stacks(db: &Connection, texts: &mut StackTexts) -> rusqlite::Result<()> {
-    let mut all = db.prepare("select stack, frames from stacks order by stack")?;
-    let mut rows = all.query([])?;
+fn read_stacks(reader: &Reader<'_>, texts: &mut StackTexts) -> rusqlite::Result<()> {
     let mut ids = Vec::new();
-    while let Some(row) = rows.next()? {
+    reader.each("select stack, frames from stacks order by stack", [], |row| {
         if row.get::<_, i64>(0)? != texts.len() as i64 {
             return Err(inconsistent("a stack is missing"));
         }
@@ -146,6 +174,6 @@ fn read_stacks(db: &Connection, texts: &mut StackTexts) -> rusqlite::Result<()> 
             ids.push(id as u32);
         }
         texts.add_stack(&ids);
-    }
-    Ok(())
+        Ok(())
+    })
 }

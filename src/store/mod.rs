@@ -4,6 +4,9 @@
 //! users' queries, which see the packed events ([`packed`]) as a table ([`events`]) and may add
 //! tables ([`chosen`]). Nothing else in the program knows SQL.
 //!
+//! A file may come from a stranger. Its tables must be exactly ours ([`schema::check`]), and nothing that
+//! is read from it, by us ([`limits`]) or by a query ([`functions`]), takes more than it should.
+//!
 //! # Cost
 //!
 //! Writing: 0.4 µs an allocation, and 0.1 µs an event on a second thread. Opening: under a
@@ -12,9 +15,13 @@
 mod chosen;
 pub(crate) mod columns;
 mod events;
+mod forked;
+mod functions;
+mod limits;
 mod lookup;
 pub(crate) mod pack;
 mod packed;
+mod pattern;
 mod query;
 mod schema;
 pub(crate) mod write;
@@ -27,14 +34,16 @@ use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, MAIN_DB, OpenFlags};
 
 pub use chosen::Chosen;
+pub(crate) use forked::Active;
 pub use lookup::{AnnotationRow, StackLine};
-pub use query::{Cell, Limits, Table};
+pub use query::{Cell, Query, Table};
 pub use schema::described;
 
 use crate::error::{Error, Result};
+use limits::{InMemory, Limits, Reader};
 
 /// The version of the bundle's format, and so of this database's.
-pub const FORMAT_VERSION: u64 = 2;
+pub const FORMAT_VERSION: u64 = 3;
 
 /// An open `elements.db`. Read-only; can be shared between threads, which then take turns.
 pub struct Store {
@@ -42,6 +51,7 @@ pub struct Store {
     events: packed::Loaded,
     frames: FrameTexts,
     chosen: chosen::Lists,
+    limits: Limits,
 }
 
 /// Each frame as call stacks show it, made on demand.
@@ -54,32 +64,34 @@ impl std::fmt::Debug for Store {
 }
 
 impl Store {
-    /// Opens the file in place.
-    pub(crate) fn open(path: &Path) -> Result<Self> {
-        // SQLite would only say that it cannot open it.
-        std::fs::File::open(path).map_err(|error| Error::io(path, error))?;
-        let opened = open_immutable(path).and_then(Self::new);
-        opened.map_err(|error| damaged(&error).in_file(path))
-    }
-
-    /// Reads the file into memory; it must be `size` bytes long.
-    pub(crate) fn read(file: impl Read, size: usize) -> Result<Self> {
-        let opened = Connection::open_in_memory().and_then(|mut db| {
-            db.deserialize_read_exact(MAIN_DB, file, size, true)?;
-            Self::new(db)
-        });
+    /// Opens a file of this length in place.
+    pub(crate) fn open(path: &Path, bytes: u64) -> Result<Self> {
+        let in_memory = InMemory::new(0);
+        let opened = open_immutable(path).and_then(|db| Self::new(db, bytes, in_memory));
         opened.map_err(|error| damaged(&error))
     }
 
-    fn new(mut db: Connection) -> rusqlite::Result<Self> {
-        let mut names =
-            db.prepare("select 1 from sqlite_schema where type = 'table' and name = ?")?;
-        for name in schema::NEEDED {
-            if !names.exists([name])? {
-                return Err(inconsistent(format!("it has no table {name}")));
-            }
-        }
-        drop(names);
+    /// Reads the file into memory; it must be `size` bytes long. `check` sees the reader before anything
+    /// is made of the bytes.
+    pub(crate) fn read<R: Read>(
+        file: &mut R,
+        size: usize,
+        check: impl FnOnce(&R) -> Result<()>,
+    ) -> Result<Self> {
+        let in_memory = InMemory::new(size);
+        let opened = Connection::open_in_memory().and_then(|mut db| {
+            db.deserialize_read_exact(MAIN_DB, &mut *file, size, true)?;
+            Ok(db)
+        });
+        let db = opened.map_err(|error| damaged(&error))?;
+        check(file)?;
+        Self::new(db, size as u64, in_memory).map_err(|error| damaged(&error))
+    }
+
+    fn new(mut db: Connection, bytes: u64, in_memory: InMemory) -> rusqlite::Result<Self> {
+        let limits = Limits::set(&mut db, bytes, in_memory)?;
+        schema::check(&db)?;
+        functions::register(&db, &limits.stop)?;
         let (events, frames) = (packed::Loaded::default(), FrameTexts::default());
         let chosen = chosen::Lists::default();
         events::register(&db, Arc::clone(&events))?;
@@ -90,30 +102,17 @@ impl Store {
             | FunctionFlags::SQLITE_INNOCUOUS;
         db.create_scalar_function("callstack", 1, flags, move |context| {
             let ids = context.get_raw(0).as_str_or_null().unwrap_or_default();
-            Ok(ids.map(|ids| callstack(ids, texts.get().map_or(&[], Vec::as_slice))))
+            ids.map(|ids| callstack(ids, texts.get().map_or(&[], Vec::as_slice))).transpose()
         })?;
         db.execute_batch(schema::QUICK_VIEWS)?;
-        query::limit(&db)?;
         query::restrict(&mut db)?;
-        Ok(Self { db: Mutex::new(db), events, frames, chosen })
+        Ok(Self { db: Mutex::new(db), events, frames, chosen, limits })
     }
 
-    /// Runs one statement that only reads. The calling thread asks `cancel` now and then.
+    /// Runs a query. The calling thread calls `cancel` now and then.
     ///
     /// Besides the tables that the file has, there is `events`, with every event.
-    pub fn query(&self, sql: &str, limits: &Limits, cancel: &dyn Fn() -> bool) -> Result<Table> {
-        self.query_with(&[], sql, limits, cancel)
-    }
-
-    /// The same with further tables, each of some allocations: with all of their columns, and their
-    /// `callstack`.
-    pub fn query_with(
-        &self,
-        tables: &[Chosen],
-        sql: &str,
-        limits: &Limits,
-        cancel: &dyn Fn() -> bool,
-    ) -> Result<Table> {
+    pub fn query(&self, query: &Query<'_>, cancel: &dyn Fn() -> bool) -> Result<Table> {
         // Another query may take its time.
         let mut db = loop {
             match self.db.try_lock() {
@@ -124,10 +123,14 @@ impl Store {
             }
         };
         self.load_events(&db);
-        self.frames.get_or_init(|| frame_texts(&db).unwrap_or_default());
-        let with = chosen::With::new(&mut db, &self.chosen, tables)?;
+        if self.frames.get().is_none() {
+            let texts = self.limits.reader(&db).and_then(|reader| frame_texts(&reader));
+            let texts = texts.map_err(|error| damaged(&error))?;
+            self.frames.get_or_init(|| texts);
+        }
+        let with = chosen::With::new(&mut db, &self.chosen, &query.tables)?;
         query::restrict(with.db).map_err(|error| damaged(&error))?;
-        query::run(with.db, sql, limits, cancel)
+        query::run(with.db, &self.limits, query, cancel)
     }
 
     fn lock(&self) -> MutexGuard<'_, Connection> {
@@ -140,15 +143,23 @@ fn frame_ids(list: &str) -> impl Iterator<Item = usize> + '_ {
     list.trim_matches(['[', ']']).split(',').filter_map(|id| id.parse().ok())
 }
 
-/// A call stack as text; the view `callstacks` says the same in SQL.
-fn callstack(list: &str, frames: &[String]) -> String {
-    let lines = frame_ids(list).filter_map(|id| frames.get(id)).map(String::as_str);
-    lines.collect::<Vec<_>>().join("\n")
+/// A call stack as text; the view `callstacks` has the same in SQL.
+fn callstack(list: &str, frames: &[String]) -> rusqlite::Result<String> {
+    let mut text = String::new();
+    for line in frame_ids(list).filter_map(|id| frames.get(id)) {
+        if text.len() + line.len() >= query::MAX_VALUE as usize {
+            return Err(functions::too_long());
+        }
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(line);
+    }
+    Ok(text)
 }
 
-fn frame_texts(db: &Connection) -> rusqlite::Result<Vec<String>> {
-    let mut all = db.prepare("select text from frames order by frame")?;
-    all.query_map([], |row| row.get(0))?.collect()
+fn frame_texts(reader: &Reader<'_>) -> rusqlite::Result<Vec<String>> {
+    reader.all("select text from frames order by frame", [], |row| row.get(0))
 }
 
 /// Opens a file that does not change: without locks, and whatever is beside it.

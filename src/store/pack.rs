@@ -27,7 +27,7 @@ use flate2::bufread::ZlibDecoder;
 use flate2::write::ZlibEncoder;
 
 /// Deflate makes at most this many bytes of one.
-pub(crate) const MAX_RATIO: usize = 1032;
+const MAX_RATIO: usize = 1032;
 
 const HEADER: usize = 3;
 
@@ -46,6 +46,19 @@ pub(crate) enum Form {
 
 /// Packs numbers; goes through them three times.
 pub(crate) fn pack(values: impl Iterator<Item = u64> + Clone, form: Form) -> Vec<u8> {
+    pack_at(values, form, Compression::fast())
+}
+
+/// Packs numbers without deflating them, so that they take a byte each at least.
+pub(crate) fn pack_loosely(values: impl Iterator<Item = u64> + Clone, form: Form) -> Vec<u8> {
+    pack_at(values, form, Compression::none())
+}
+
+fn pack_at(
+    values: impl Iterator<Item = u64> + Clone,
+    form: Form,
+    compression: Compression,
+) -> Vec<u8> {
     let bits = values.clone().fold(0, |bits, value| bits | value);
     let shift = if bits == 0 { 0 } else { bits.trailing_zeros() };
     let mut last = 0;
@@ -59,7 +72,7 @@ pub(crate) fn pack(values: impl Iterator<Item = u64> + Clone, form: Form) -> Vec
     let bits = coded.clone().fold(0, |bits, value| bits | value);
     let width = (8 - bits.leading_zeros() / 8).max(1);
     let packed = vec![shift as u8, u8::from(form == Form::Delta), width as u8];
-    let mut encoder = ZlibEncoder::new(packed, Compression::fast());
+    let mut encoder = ZlibEncoder::new(packed, compression);
     let (mut block, mut plane) = (Vec::new(), Vec::new());
     loop {
         block.clear();

@@ -12,17 +12,19 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use rusqlite::{Connection, Row};
+use rusqlite::Row;
 
 use crate::snapshot::Action;
 use crate::snapshot::event_text::{EventText, ExtrasText};
 use crate::store::columns::{CHUNK, NAMES};
+use crate::store::inconsistent;
+use crate::store::limits::Reader;
 use crate::store::pack::{unpack, unpack_as, unzigzag};
 
 /// Unpacked chunks that are kept: 3.5 MB each if every column was looked at.
 const KEPT: usize = 16;
 
-/// What was read on demand, or why it cannot be.
+/// Data that are read on demand, or why they cannot be.
 pub(super) type Loaded = Arc<OnceLock<std::result::Result<Packed, String>>>;
 
 /// What is wrong with the events.
@@ -61,28 +63,21 @@ impl Chunk {
 
 impl Packed {
     /// Reads the packed columns.
-    pub(super) fn load(db: &Connection) -> Result<Self, Damage> {
-        let said = |error: rusqlite::Error| Cow::Owned(error.to_string());
+    pub(super) fn load(reader: &Reader<'_>) -> Result<Self, Damage> {
         let actions =
-            numbered(db, "select action, name from actions order by action", |row| row.get(1))?;
+            numbered(reader, "select action, name from actions order by action", |row| row.get(1))?;
         let extras = numbered(
-            db,
+            reader,
             "select extras, compile_context, user_metadata, internal_metadata, category, pool, forward_frames
              from extras order by extras",
             |row| Ok([row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?, row.get(6)?]),
         )?;
         let mut devices: Vec<Device> = Vec::new();
-        let mut all = db
-            .prepare(
-                "select device, first_event, events,
-                    action, address, size, stream, time_us, stack, extras
-                 from event_columns order by rowid",
-            )
-            .map_err(said)?;
-        let mut rows = all.query([]).map_err(said)?;
-        while let Some(row) = rows.next().map_err(said)? {
-            add_chunk(&mut devices, row).map_err(said)??;
-        }
+        let all = "select device, first_event, events,
+                action, address, size, stream, time_us, stack, extras
+             from event_columns order by rowid";
+        let read = reader.each(all, [], |row| add_chunk(&mut devices, row));
+        read.map_err(|error| Cow::Owned(error.to_string()))?;
         Ok(Self { devices, actions, extras, kept: Mutex::default() })
     }
 
@@ -191,15 +186,15 @@ impl Packed {
 const MISSING: &str = "a chunk is missing";
 
 /// Adds the chunk in a row to its device.
-fn add_chunk(devices: &mut Vec<Device>, row: &Row<'_>) -> rusqlite::Result<Result<(), Damage>> {
+fn add_chunk(devices: &mut Vec<Device>, row: &Row<'_>) -> rusqlite::Result<()> {
     let (device, first, events): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
     if devices.last().is_none_or(|last| last.ordinal != device) {
         devices.push(Device { ordinal: device, events: 0, chunks: Vec::new() });
     }
-    let Some(last) = devices.last_mut() else { return Ok(Ok(())) };
+    let Some(last) = devices.last_mut() else { return Ok(()) };
     let is_next = first == last.events as i64 && last.events == last.chunks.len() * CHUNK;
     if !is_next || !(1..=CHUNK as i64).contains(&events) {
-        return Ok(Err("its chunks do not follow each other".into()));
+        return Err(inconsistent("its chunks do not follow each other"));
     }
     last.events += events as usize;
     let mut columns: [Vec<u8>; NAMES.len()] = Default::default();
@@ -207,21 +202,17 @@ fn add_chunk(devices: &mut Vec<Device>, row: &Row<'_>) -> rusqlite::Result<Resul
         *column = row.get(number + 3)?;
     }
     last.chunks.push(Arc::new(columns));
-    Ok(Ok(()))
+    Ok(())
 }
 
 /// Rows of a table that is numbered from 0.
 fn numbered<T>(
-    db: &Connection,
+    reader: &Reader<'_>,
     sql: &str,
     one: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
 ) -> Result<Vec<T>, Damage> {
-    let read = || {
-        let mut statement = db.prepare(sql)?;
-        let rows = statement.query_map([], |row| Ok((row.get::<_, i64>(0)?, one(row)?)))?;
-        rows.collect::<rusqlite::Result<Vec<_>>>()
-    };
-    let all = read().map_err(|error| Cow::Owned(error.to_string()))?;
+    let read = reader.all(sql, [], |row| Ok((row.get::<_, i64>(0)?, one(row)?)));
+    let all = read.map_err(|error| Cow::Owned(error.to_string()))?;
     if all.iter().zip(0..).any(|((number, _), expected)| *number != expected) {
         return Err("its names are not numbered".into());
     }

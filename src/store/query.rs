@@ -1,31 +1,40 @@
 //! Users' queries: read-only, one statement, limited in rows, bytes and time.
 //!
 //! The query runs on a thread of its own, and the calling thread interrupts it when time is up or
-//! the caller cancels. SQLite looks for that at every row and every jump; what a single function call can
-//! do in between is bounded by the length of its strings.
+//! the caller cancels. SQLite checks for that at every row and every jump; a single function call takes
+//! milliseconds at most, because values are short and the functions are chosen ([`super::functions`]).
 
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
-use rusqlite::limits::Limit;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode};
 
 use crate::error::{Error, Result};
+use crate::store::Chosen;
+use crate::store::functions::ALLOWED;
+use crate::store::limits::Limits;
 
-/// How much a query may give and take.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// Rows; what is beyond them is cut off.
+/// A user's query.
+#[derive(Debug)]
+pub struct Query<'a> {
+    /// One statement that only reads.
+    pub sql: &'a str,
+    /// Further tables, each of some allocations: with all of their columns, and their `callstack`.
+    pub tables: Vec<Chosen>,
+    /// The most rows; further ones are cut off.
     pub rows: usize,
-    /// How long it may run; beyond that it fails.
+    /// The most time; after that it fails.
     pub time: Duration,
 }
 
-impl Default for Limits {
-    fn default() -> Self {
-        Self { rows: 10_000, time: Duration::from_secs(30) }
+impl<'a> Query<'a> {
+    /// A query with the usual limits and no further tables.
+    #[must_use]
+    pub fn new(sql: &'a str) -> Self {
+        Self { sql, tables: Vec::new(), rows: 10_000, time: Duration::from_secs(30) }
     }
 }
 
@@ -36,7 +45,7 @@ pub struct Table {
     pub columns: Vec<String>,
     /// The rows, as long as `columns` each.
     pub rows: Vec<Vec<Cell>>,
-    /// Whether there were more rows than asked for.
+    /// Whether there were more rows.
     pub is_truncated: bool,
 }
 
@@ -51,26 +60,16 @@ pub enum Cell {
     Blob(Vec<u8>),
 }
 
-/// The largest string or blob, and the most of all that an answer may take.
-const MAX_LENGTH: i32 = 16 << 20;
+/// The longest string or blob, and the most memory of an answer.
+pub(super) const MAX_VALUE: i32 = 1 << 20;
 const MAX_BYTES: usize = 256 << 20;
 
-/// How often the calling thread looks whether to go on.
+/// How often the calling thread checks whether to stop.
 pub(super) const TICK: Duration = Duration::from_millis(20);
 
-/// Limits what a connection may take, for good.
-pub(super) fn limit(db: &Connection) -> rusqlite::Result<()> {
-    db.execute_batch("pragma trusted_schema = off; pragma cell_size_check = on;")?;
-    db.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_LENGTH)?;
-    db.set_limit(Limit::SQLITE_LIMIT_SQL_LENGTH, 1 << 20)?;
-    db.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
-    db.set_limit(Limit::SQLITE_LIMIT_WORKER_THREADS, 0)?;
-    Ok(())
-}
-
-/// Makes a connection one that only reads, whatever it is asked.
+/// Makes a connection read-only, whatever SQL it runs.
 pub(super) fn restrict(db: &mut Connection) -> rusqlite::Result<()> {
-    // It would not let the pragma through either.
+    // The authorizer would refuse the pragma, too.
     db.authorizer(None::<Authorizer>)?;
     db.execute_batch("pragma query_only = on")?;
     db.authorizer(Some(authorize as Authorizer))
@@ -96,7 +95,7 @@ fn authorize(context: AuthContext<'_>) -> Authorization {
     let is_allowed = match context.action {
         AuthAction::Select | AuthAction::Read { .. } | AuthAction::Recursive => true,
         AuthAction::Function { function_name } => {
-            !function_name.eq_ignore_ascii_case("load_extension")
+            ALLOWED.iter().any(|name| name.eq_ignore_ascii_case(function_name))
         }
         AuthAction::Pragma { pragma_name, .. } => {
             PRAGMAS.iter().any(|name| name.eq_ignore_ascii_case(pragma_name))
@@ -109,35 +108,38 @@ fn authorize(context: AuthContext<'_>) -> Authorization {
 /// Runs a query.
 pub(super) fn run(
     db: &mut Connection,
-    sql: &str,
     limits: &Limits,
+    query: &Query<'_>,
     cancel: &dyn Fn() -> bool,
 ) -> Result<Table> {
+    limits.lift(db, MAX_VALUE).map_err(|error| sentence(&error))?;
     let handle = db.get_interrupt_handle();
     let started = Instant::now();
     let mut stopped = None;
     let answer = std::thread::scope(|scope| {
         let (finished, is_finished) = mpsc::channel::<()>();
         let worker = std::thread::Builder::new().spawn_scoped(scope, move || {
-            let answer = collect(db, sql, limits.rows);
+            let answer = collect(db, query.sql, query.rows);
             drop(finished);
             answer
         });
         let worker =
             worker.map_err(|error| Error::Query { reason: format!("no thread: {error}") })?;
-        // An interrupt that comes before the query has begun is lost: so say it again.
+        // An interrupt that comes before the query has begun is lost: so repeat it.
         while is_finished.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
             if stopped.is_none() && cancel() {
                 stopped = Some(Error::Cancelled);
-            } else if stopped.is_none() && started.elapsed() > limits.time {
-                let reason = format!("it took longer than {:?}; ask for less", limits.time);
+            } else if stopped.is_none() && started.elapsed() > query.time {
+                let reason = format!("it took longer than {:?}; ask for less", query.time);
                 stopped = Some(Error::Query { reason });
             }
             if stopped.is_some() {
+                limits.stop.store(true, Ordering::Relaxed);
                 handle.interrupt();
             }
         }
-        worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        // Where memory is short, the database's wrapper panics.
+        worker.join().unwrap_or_else(|_| refuse(OUT_OF_MEMORY))
     });
     match (answer, stopped) {
         (Err(_), Some(reason)) => Err(reason),
@@ -194,6 +196,11 @@ fn size(cell: &Cell) -> usize {
         }
 }
 
+/// How SQLite's message on a function begins that [`authorize`] refuses.
+const REFUSED: &str = "not authorized to use function: ";
+const TOO_LONG: &str = "a value is longer than 1 MiB, or the query than 128 KiB";
+const OUT_OF_MEMORY: &str = "it needs more than 256 MiB of memory; ask for less";
+
 fn refuse<T>(reason: &str) -> Result<T> {
     Err(Error::Query { reason: reason.to_owned() })
 }
@@ -208,13 +215,18 @@ pub(super) fn sentence(error: &rusqlite::Error) -> Error {
             Some(ErrorCode::AuthorizationForStatementDenied | ErrorCode::ReadOnly) => {
                 "only reading is allowed: write one SELECT".to_owned()
             }
-            Some(ErrorCode::TooBig) => "a value or the query itself is too long".to_owned(),
+            Some(ErrorCode::TooBig) => TOO_LONG.to_owned(),
+            Some(ErrorCode::OutOfMemory) => OUT_OF_MEMORY.to_owned(),
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
                 format!("elements.db is damaged: {error}")
             }
             _ => match error.to_string() {
+                text if text.starts_with(REFUSED) => {
+                    let name = text[REFUSED.len()..].split_whitespace().next().unwrap_or_default();
+                    format!("the function {name} is not available")
+                }
                 text if text.starts_with("no such table") => {
-                    format!("{text}; `select name from sqlite_schema` lists what there is")
+                    format!("{text}; see `snapviewer query --help` for the tables")
                 }
                 text => text,
             },

@@ -1,8 +1,14 @@
-//! What `elements.db` looks like.
+//! The schema of `elements.db`.
 //!
 //! Plain tables and views, which the `sqlite3` program reads too. Two rules hold everywhere: numbers
 //! above 2^63 (addresses, sizes) are stored as the negative number with the same 64 bits, and a stack
 //! is an id into `stacks`, where 0 is the empty one.
+
+use std::sync::OnceLock;
+
+use rusqlite::{Connection, Result};
+
+use crate::store::inconsistent;
 
 /// The tables and views. The comments are shown to users: of a table, the first line is what a row
 /// is; of a column, what its name does not say.
@@ -106,8 +112,8 @@ create table settings(name text, value text);
 create table source_code(filename text, text text);
 
 -- origin of the bundle
--- format_version, snapviewer_version, source_format, pools, warning (one row each), and under
--- entry:<name> the file's further entries as JSON.
+-- format_version, snapviewer_version, source_format, source_bytes, source_blake3, pools, warning (one
+-- row each), and under entry:<name> the file's further entries as JSON.
 create table metadata(key text, value text);
 
 -- kinds of events
@@ -152,16 +158,42 @@ create temp view allocs as
     from main.allocations a left join main.stacks s on s.stack = a.stack;
 ";
 
-/// The tables that reading relies on.
-pub(super) const NEEDED: &[&str] = &[
-    "frames",
-    "stacks",
-    "allocations",
-    "event_columns",
-    "actions",
-    "extras",
-    "segments",
-    "blocks",
-    "annotations",
-    "metadata",
-];
+/// The statements of [`SCHEMA`], without comments, as files have them: another comment must not make
+/// another format.
+pub(super) fn statements() -> Vec<String> {
+    let uncommented = SCHEMA.lines().map(|line| line.split("--").next().unwrap_or("").trim());
+    let text = uncommented.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
+    text.split(';').map(|one| one.trim().to_owned()).filter(|one| !one.is_empty()).collect()
+}
+
+/// A row of `sqlite_schema`: type, name, table, whether it has pages, and its statement.
+type Entry = (String, String, String, bool, Option<String>);
+
+fn entries(db: &Connection) -> Result<Vec<Entry>> {
+    let mut all =
+        db.prepare("select type, name, tbl_name, rootpage > 0, sql from sqlite_schema")?;
+    let rows = all.query_map([], |row| {
+        Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
+    })?;
+    // One more than there should be shows as well as all of them.
+    rows.take(statements().len() + 1).collect()
+}
+
+/// Refuses a file whose tables and views are not exactly ours, before anything is read from them: a
+/// view, a trigger or a generated column of a stranger would run when we read.
+pub(super) fn check(db: &Connection) -> Result<()> {
+    static OURS: OnceLock<Vec<Entry>> = OnceLock::new();
+    let ours = match OURS.get() {
+        Some(ours) => ours,
+        None => {
+            let new = Connection::open_in_memory()?;
+            new.execute_batch(&statements().join(";"))?;
+            OURS.get_or_init(|| entries(&new).unwrap_or_default())
+        }
+    };
+    if entries(db)? == *ours {
+        Ok(())
+    } else {
+        Err(inconsistent("its tables are not snapviewer's"))
+    }
+}

@@ -9,6 +9,7 @@ use std::sync::mpsc;
 
 use rusqlite::{Connection, ErrorCode, Statement, params};
 
+use crate::digest::Origin;
 use crate::error::{Error, Result};
 use crate::lifetimes::{Allocation, BEFORE, Lifetimes, NO_STACK};
 use crate::progress::Progress;
@@ -21,12 +22,12 @@ pub(crate) fn write(
     path: &Path,
     snapshot: &Snapshot,
     lifetimes: &[Lifetimes],
-    source_format: &str,
+    origin: &Origin,
     chunks: &mpsc::Receiver<PackedChunk>,
     progress: &Progress<'_>,
 ) -> Result<()> {
-    let writer = Writer { snapshot, lifetimes, source_format };
-    writer.write(path, chunks, progress).map_err(|failed| match failed {
+    let writer = Writer { snapshot, lifetimes, origin, chunks };
+    writer.write(path, progress).map_err(|failed| match failed {
         Failed::Sql(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull) => {
             Error::io(path, std::io::ErrorKind::StorageFull.into())
         }
@@ -58,29 +59,25 @@ type Wrote<T = ()> = std::result::Result<T, Failed>;
 struct Writer<'a> {
     snapshot: &'a Snapshot,
     lifetimes: &'a [Lifetimes],
-    source_format: &'a str,
+    origin: &'a Origin,
+    chunks: &'a mpsc::Receiver<PackedChunk>,
 }
 
 impl Writer<'_> {
-    fn write(
-        &self,
-        path: &Path,
-        chunks: &mpsc::Receiver<PackedChunk>,
-        progress: &Progress<'_>,
-    ) -> Wrote {
+    fn write(&self, path: &Path, progress: &Progress<'_>) -> Wrote {
         let db = Connection::open(path)?;
         db.execute_batch(
             "pragma page_size = 4096; pragma journal_mode = off; pragma synchronous = off;
              pragma locking_mode = exclusive; pragma cache_size = -65536; begin;",
         )?;
-        db.execute_batch(schema::SCHEMA)?;
+        db.execute_batch(&schema::statements().join(";"))?;
         self.metadata(&db)?;
         self.devices(&db)?;
         self.stacks(&db, &progress.part(0.0, 0.1))?;
         self.segments(&db)?;
         self.others(&db)?;
         self.allocations(&db, &progress.part(0.1, 0.8))?;
-        self.events(&db, chunks, &progress.part(0.8, 1.0))?;
+        self.events(&db, &progress.part(0.8, 1.0))?;
         db.execute_batch("commit")?;
         db.close().map_err(|(_, error)| error)?;
         Ok(())
@@ -94,7 +91,9 @@ impl Writer<'_> {
         let mut add = db.prepare("insert into metadata values (?, ?)")?;
         add.execute(params!["format_version", FORMAT_VERSION.to_string()])?;
         add.execute(params!["snapviewer_version", env!("CARGO_PKG_VERSION")])?;
-        add.execute(params!["source_format", self.source_format])?;
+        add.execute(params!["source_format", self.origin.format])?;
+        add.execute(params!["source_bytes", self.origin.file.bytes.to_string()])?;
+        add.execute(params!["source_blake3", self.origin.file.blake3])?;
         let pools =
             self.snapshot.pools.iter().map(|&pool| pool_text(pool)).collect::<Vec<_>>().join(",");
         add.execute(params!["pools", format!("[{pools}]")])?;
@@ -137,16 +136,9 @@ impl Writer<'_> {
         for (id, frame) in stacks.frames().iter().enumerate() {
             let text = |id| self.snapshot.strings.get(id);
             let fx = frame.fx.map(|id| self.text(id));
-            add.execute(params![
-                id as i64,
-                text(frame.name),
-                text(frame.filename),
-                frame.line as i64,
-                fx[0],
-                fx[1],
-                fx[2],
-                fx[3]
-            ])?;
+            let (name, filename, line) =
+                (text(frame.name), text(frame.filename), frame.line as i64);
+            add.execute(params![id as i64, name, filename, line, fx[0], fx[1], fx[2], fx[3]])?;
         }
         let mut add = db.prepare("insert into stacks values (?, ?)")?;
         let mut frames = String::new();
@@ -170,9 +162,9 @@ impl Writer<'_> {
         let mut add = db.prepare("insert into segments values (?,?,?,?,?,?,?,?,?,?,?,?)")?;
         let mut add_block = db.prepare("insert into blocks values (?,?,?,?,?,?,?)")?;
         let mut add_history = db.prepare("insert into history values (?,?,?,?,?)")?;
-        for (number, segment) in self.snapshot.segments.iter().enumerate() {
+        for (number, segment) in (0_i64..).zip(&self.snapshot.segments) {
             add.execute(params![
-                number as i64,
+                number,
                 segment.device,
                 segment.address as i64,
                 segment.total_size as i64,
@@ -187,24 +179,15 @@ impl Writer<'_> {
             ])?;
             for id in segment.blocks.clone() {
                 let block = &self.snapshot.blocks[id];
-                add_block.execute(params![
-                    id as i64,
-                    number as i64,
-                    block.address as i64,
-                    block.size as i64,
-                    block.requested_size as i64,
-                    block.state.name(),
-                    block.stack,
-                ])?;
+                let numbers = [id as u64, block.address, block.size, block.requested_size];
+                let [id, address, size, requested] = numbers.map(|number| number as i64);
+                let (state, stack) = (block.state.name(), block.stack);
+                add_block.execute(params![id, number, address, size, requested, state, stack])?;
                 for entry in block.history.clone() {
                     let past = &self.snapshot.history[entry];
-                    add_history.execute(params![
-                        entry as i64,
-                        id as i64,
-                        past.address as i64,
-                        past.real_size as i64,
-                        past.stack
-                    ])?;
+                    let numbers = [entry as u64, past.address, past.real_size];
+                    let [entry, address, size] = numbers.map(|number| number as i64);
+                    add_history.execute(params![entry, id, address, size, past.stack])?;
                 }
             }
         }
@@ -289,16 +272,11 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn events(
-        &self,
-        db: &Connection,
-        chunks: &mpsc::Receiver<PackedChunk>,
-        progress: &Progress<'_>,
-    ) -> Wrote {
+    fn events(&self, db: &Connection, progress: &Progress<'_>) -> Wrote {
         let mut add = db.prepare("insert into event_columns values (?,?,?,?,?,?,?,?,?,?)")?;
         let total: usize = self.lifetimes.iter().map(|one| one.totals.len()).sum();
         let mut done = 0;
-        for chunk in chunks {
+        for chunk in self.chunks {
             let [action, address, size, stream, time_us, stack, extras] = &chunk.columns;
             add.execute(params![
                 chunk.device,

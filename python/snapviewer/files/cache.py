@@ -20,7 +20,9 @@ from pathlib import Path
 from typing import Protocol
 
 from snapviewer import SnapshotError, _core
+from snapviewer.files.atomic_write import atomic_write
 from snapviewer.files.directories import cache_directory
+from snapviewer.files.regular_file import open_regular
 from snapviewer.text.units import parse_bytes
 
 Progress = Callable[[int, int], object]
@@ -32,6 +34,7 @@ _KEY_PREFIX = f"snapviewer {_core.FORMAT_VERSION}"
 
 # Matches the names of entries and of unfinished ones, and nothing else.
 _ENTRY_NAME = re.compile(r"\.?[0-9a-f]{50,64}\.(\S+\.)?(sum|bundle|new|part)")
+_MAX_SUM_BYTES = 1000
 _MAX_UNFINISHED_SECONDS = 24 * 60 * 60
 
 
@@ -93,19 +96,22 @@ def _default_limit() -> int:
 
 def _place(made: Path, entry: Path) -> None:
     """Rename a new bundle and its checksum to an entry, unless another process did so meanwhile."""
-    part = made.with_suffix(".part")
-    try:
-        part.write_text(_digest(_files(made), ""))
-        part.replace(_sum_file(entry))
-    finally:
-        part.unlink(missing_ok=True)
+    sum_file = _sum_file(entry)
+    if sum_file.exists() and not sum_file.is_file():
+        _remove_bundle(sum_file)
+    with atomic_write(sum_file) as file:
+        file.write(_digest(_files(made), "").encode())
     try:
         made.rename(entry)
     except OSError:
         # The same snapshot gives the same bytes, so the other's bundle matches our checksum.
         if not _is_whole(entry):
             _remove_bundle(entry)
-            made.rename(entry)
+            try:
+                made.rename(entry)
+            except OSError:
+                sum_file.unlink(missing_ok=True)
+                raise
 
 
 def _files(entry: Path) -> list[Path]:
@@ -123,7 +129,7 @@ def _sum_file(entry: Path) -> Path:
 def _digest(paths: list[Path], prefix: str) -> str:
     digest = hashlib.sha256(prefix.encode())
     for path in paths:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             while chunk := file.read(1 << 20):
                 digest.update(chunk)
     return digest.hexdigest()
@@ -131,7 +137,9 @@ def _digest(paths: list[Path], prefix: str) -> str:
 
 def _is_whole(entry: Path) -> bool:
     try:
-        return _sum_file(entry).read_bytes() == _digest(_files(entry), "").encode()
+        with open_regular(_sum_file(entry)) as file:
+            expected = file.read(_MAX_SUM_BYTES)
+        return expected == _digest(_files(entry), "").encode()
     except OSError:
         return False
 

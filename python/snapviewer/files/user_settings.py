@@ -6,7 +6,6 @@ A file that is missing, damaged or not writable is no error: the program begins 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 from snapviewer.files.atomic_write import atomic_write
 from snapviewer.files.directories import settings_directory
+from snapviewer.files.regular_file import open_regular
 
 _MAX_BYTES = 1 << 20
 
@@ -26,17 +26,9 @@ def settings_path(name: str) -> Path:
 def read_user_settings(path: Path) -> dict[str, Any]:
     """Read settings; empty if the file cannot be read or holds anything else."""
     document: Any = None
-    with (
-        suppress(OSError, ValueError, RecursionError),
-        open(path, "rb", opener=_open_without_waiting) as file,
-    ):
+    with suppress(OSError, ValueError, RecursionError), open_regular(path) as file:
         document = json.loads(file.read(_MAX_BYTES) or b"")
     return document if isinstance(document, dict) else {}
-
-
-def _open_without_waiting(path: str, flags: int) -> int:
-    # Opening a named pipe would wait for its writer; Windows has neither.
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def write_user_settings(path: Path, document: Mapping[str, Any]) -> None:

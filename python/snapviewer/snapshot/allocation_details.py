@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
 from snapviewer._core import CATEGORIES, Clock, Device, Frame, Snapshot
 from snapviewer.snapshot.annotations import Span, spans_of
 from snapviewer.snapshot.frames import FrameKind, kind_of, own_frame
@@ -175,10 +173,10 @@ def allocation_details(
 
 def _name(device: Device, allocation: int) -> str:
     a = device.allocations
-    same = np.flatnonzero(a.address == a.address[allocation])
+    same = (a.address == a.address[allocation]).nonzero()[0]
     # Allocations at one address end in the order in which they began.
-    in_order = same[np.argsort(a.free_event[same], kind="stable")]
-    before = int(np.flatnonzero(in_order == allocation)[0])
+    in_order = same[a.free_event[same].argsort(kind="stable")]
+    before = int((in_order == allocation).argmax())
     return f"b{int(a.address[allocation]):x}_{before}"
 
 
@@ -231,7 +229,7 @@ def _same_stack(device: Device, stack: int) -> SameStack:
     is_there = is_same & (a.alloc_event <= peak) & (a.free_event > peak)
     peak_bytes = int(a.size[is_there].sum())
     return SameStack(
-        allocations=int(np.count_nonzero(is_same)),
+        allocations=int(is_same.sum()),
         size_bytes=int(a.size[is_same].sum()),
         peak_bytes=peak_bytes,
         peak_share=peak_bytes / device.peak_bytes if device.peak_bytes else 0.0,

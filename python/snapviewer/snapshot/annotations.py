@@ -14,8 +14,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
 from snapviewer._core import Clock, Device, Snapshot
 
 MAX_LANES = 32
@@ -56,6 +54,8 @@ def spans_of(snapshot: Snapshot, device: Device, clock: Clock | None) -> tuple[S
     """
     if clock is None or int(device.events) == 0:
         return ()
+    import numpy as np  # only here, so that commands that do not need it start quickly
+
     marks = (
         _Endpoint(name, stage == "START", time_us - clock.start_us)
         for name, stage, of, time_us in snapshot.annotations

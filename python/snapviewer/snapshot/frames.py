@@ -39,6 +39,8 @@ _RECORDING = re.compile(
 _TORCH_NAME = re.compile(r"^([\w:<>*& ]+ )?(torch|at|c10|caffe2)::|^_?THP|^pybind11::")
 
 _OWN, _OTHERS, _AUTOGRAD, _PYTHON, _NATIVE, _CPP, _MACHINERY = range(7)
+_PATH_RANKS = ((_TORCH, _PYTHON), (_LIBRARY, _OTHERS), (_STANDARD, _PYTHON))
+_FUNCTION_RANKS = ((_AUTOGRAD_NODE, _AUTOGRAD), (_OPERATOR, _NATIVE), (_RECORDING, _MACHINERY))
 
 
 NO_STACK = "no stack recorded"
@@ -93,22 +95,10 @@ def line_of(snapshot: Snapshot, stack: int) -> str:
 
 def _rank(frame: Frame) -> int:
     """Return how far a frame is from the user's own code."""
-    if not _is_python(frame.filename):
-        return _rank_of_cpp(frame.name)
-    path = _path(frame)
-    if _TORCH.search(path):
-        return _PYTHON
-    if _LIBRARY.search(path):
-        return _OTHERS
-    return _PYTHON if _STANDARD.search(path) else _OWN
-
-
-def _rank_of_cpp(name: str) -> int:
-    if _AUTOGRAD_NODE.match(name):
-        return _AUTOGRAD
-    if _OPERATOR.match(name):
-        return _NATIVE
-    return _MACHINERY if _RECORDING.match(name) else _CPP
+    is_python = _is_python(frame.filename)
+    ranks, other = (_PATH_RANKS, _OWN) if is_python else (_FUNCTION_RANKS, _CPP)
+    text = _path(frame) if is_python else frame.name
+    return next((rank for pattern, rank in ranks if pattern.search(text)), other)
 
 
 def _path(frame: Frame) -> str:
