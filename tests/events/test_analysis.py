@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from snapviewer.events import Log, analyze, to_json
 from snapviewer.events.cards import CARDS, Card, Need, fit_of, need_of, smallest
-from snapviewer.events.peaks import Part
+from snapviewer.events.log import log_of
+from snapviewer.events.peaks import Part, Peak
 from snapviewer.events.rating import grade_of
 from support.events_sample import (
     GIB,
@@ -447,6 +448,92 @@ def test_one_figure_alone_makes_no_rating() -> None:
     assert (rating.grades, rating.overall) == ({"stability": "A"}, None)
 
 
+def test_two_figures_make_a_rating_and_half_a_grade_counts_as_a_whole_one() -> None:
+    logged = [
+        {"event": "dit_loaded", "incremental_memory": 8 * GIB},
+        {"event": "model_loaded", "peak_memory": 8 * GIB},
+    ]
+    worse = [*logged, {"event": "inference_end", "peak_memory": 10 * GIB}]
+
+    assert analysis_of(logged).rating.overall == "A"
+    rating = analysis_of(worse).rating
+    assert rating.grades == {"weights_share": "B", "accounted_share": "A"}
+    assert rating.overall == "A"
+
+
+@pytest.mark.parametrize(
+    ("levels", "stability"),
+    [([1], 1.0), ([-1, 1], 0.0), ([-10, 1], None), ([0, 0], None), ([-4, -2], None)],
+)
+def test_stability_needs_levels_above_zero(levels: list[int], stability: float | None) -> None:
+    assert analysis_of(steps(levels)).rating.stability == stability
+
+
+def test_shares_of_the_smallest_and_of_nothing_are_shares() -> None:
+    byte = [
+        {"event": "dit_loaded", "incremental_memory": 1},
+        {"event": "model_loaded", "peak_memory": 1},
+    ]
+    nothing = [{**byte[0], "incremental_memory": 0}, byte[1]]
+
+    rating = analysis_of(byte).rating
+    assert (rating.weights_share, rating.accounted_share) == (1.0, 1.0)
+    assert analysis_of(nothing).rating.weights_share == 0.0
+    assert analysis_of(nothing).parts is not None
+
+
+def test_a_device_that_used_as_much_as_pytorch_has_no_context_to_assume() -> None:
+    assert need_of(GIB, GIB) == Need(GIB, False, round(1.1 * GIB))
+
+
+def test_every_count_and_peak_of_a_log_is_found() -> None:
+    entries = rich_log()
+    entries[0] = {**entries[0], "peak_memory": GIB // 8}
+    odd = {
+        "event": "loaded",
+        "model_name": "Wan CLIP",
+        "incremental_memory": GIB,
+        "peak_memory": "x",
+    }
+
+    found = analysis_of([*entries[:8], odd, *entries[8:]])
+
+    assert (found.event_count, found.peak_event_count, found.incremental_event_count) == (31, 5, 18)
+    assert (found.peak, found.pytorch_peak_bytes) == (Peak("vae_decode_end", 22 * GIB), 22 * GIB)
+    assert found.device_peak_bytes == 23 * GIB
+    assert found.need == need_of(22 * GIB, 23 * GIB)
+    assert (found.is_ended, found.has_kv_cache, found.odd_count) == (True, True, 1)
+    assert "wan_clip" in [item.name for item in found.components]
+    assert found.parts is not None
+    assert found.parts.parts[0] == Part("initial", "", GIB // 8)
+    assert [(phase.name, phase.peak_bytes) for phase in found.phases] == [
+        ("init", GIB // 8),
+        ("model_loaded", 20 * GIB),
+        ("forward_pass", None),
+        ("generation", 22 * GIB),
+        ("inference_end", 22 * GIB),
+    ]
+    plain = analysis_of(SAMPLE)
+    assert (plain.is_ended, plain.has_kv_cache, plain.odd_count) == (True, False, 0)
+    assert analysis_of(SAMPLE[:-1]).is_ended is False
+
+
+def test_values_that_add_up_to_the_rise_of_the_peak_are_increments_unless_asked_for() -> None:
+    logged = [
+        {"event": "model_loaded", "peak_memory": 4 * GIB},
+        *steps([GIB // 4] * 4),
+        {"event": "inference_end", "peak_memory": 5 * GIB},
+    ]
+
+    found = analysis_of(logged).steps
+    asked = analyze(log_of(logged, "memory_events.json"), steps_are="levels").steps
+
+    assert found is not None
+    assert (found.meaning, found.reason) == ("increments", "matches-peak")
+    assert asked is not None
+    assert (asked.meaning, asked.reason) == ("levels", "asked-for")
+
+
 @pytest.mark.parametrize(("language", "why"), [("zh", "依据："), ("en", "why: ")])
 def test_every_piece_of_advice_has_a_reason(language: Any, why: str) -> None:
     for logged in (list(SAMPLE), rich_log()):
@@ -469,7 +556,8 @@ def test_advice_is_as_large_as_what_it_is_about() -> None:
 
 
 def test_fixing_a_leak_is_not_said_to_lower_the_measured_peak() -> None:
-    lines = [line for line in markdown_of(SAMPLE).splitlines() if "优先级**" in line]
+    leak = [*without("step_0", "step_1", "step_2"), *steps([16 * MIB * n for n in range(8)])]
+    lines = [line for line in markdown_of(leak).splitlines() if "优先级**" in line]
 
     assert any("修复显存泄漏" in line for line in lines)
     assert all(("峰值降至" in line) != ("修复显存泄漏" in line) for line in lines)

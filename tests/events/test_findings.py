@@ -90,9 +90,29 @@ def test_growth_beside_a_cache_may_be_by_design() -> None:
 
 
 def test_fixing_a_leak_comes_first_in_words_whatever_it_saves() -> None:
-    report = markdown_of(SAMPLE, "en")
+    report = markdown_of([*SAMPLE[:4], *steps([16 * MIB * n for n in range(8)])], "en")
 
-    assert "**High priority**: Fix the memory leak (800 MiB after 50 steps)\n" in report
+    assert "1. **High priority**: Fix the memory leak (800 MiB after 50 steps)\n" in report
+
+
+@pytest.mark.parametrize("count", [3, 4, 7])
+def test_few_steps_are_not_called_a_leak(count: int) -> None:
+    # However much it grows.
+    report = markdown_of([*SAMPLE[:4], *steps([4 * GIB * n for n in range(count)])], "en")
+
+    assert "this may be a memory leak" in report
+    assert "Fix the memory leak" not in report
+    priorities = [line for line in report.splitlines() if "priority**" in line]
+    assert "**Low priority**: Check for a memory leak (" in priorities[-1]
+    assert "first record 8 or more" in report
+
+
+@pytest.mark.parametrize("levels", [(0, 30, 20, 60), (0, 10, 50, 55), (5, 0, 40, 30)])
+def test_few_noisy_steps_are_no_leak(levels: tuple[int, ...]) -> None:
+    report = markdown_of([*SAMPLE[:4], *steps([level * MIB for level in levels])], "en")
+
+    assert "may be a memory leak" not in report
+    assert "the memory leak" not in report
 
 
 def test_values_that_could_be_changes_are_told_what_they_would_mean() -> None:

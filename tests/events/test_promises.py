@@ -85,7 +85,8 @@ def script(*arguments: str | Path, directory: Path) -> Ran:
 # The command line
 
 
-def test_the_script_and_the_package_write_the_same_report(tmp_path: Path) -> None:  # E01
+@pytest.mark.promise("E01")
+def test_the_script_and_the_package_write_the_same_report(tmp_path: Path) -> None:
     log = write_log(tmp_path / "memory_events.json")
 
     by_script = script("--log", log.name, "--output", "a.md", directory=tmp_path)
@@ -99,7 +100,8 @@ def test_the_script_and_the_package_write_the_same_report(tmp_path: Path) -> Non
 _MODULE = ("-m", "snapviewer.events")
 
 
-def test_a_log_is_required(tmp_path: Path) -> None:  # E02
+@pytest.mark.promise("E02")
+def test_a_log_is_required(tmp_path: Path) -> None:
     ran = script("--output", "report.md", directory=tmp_path)
 
     assert ran.code == 2
@@ -107,8 +109,8 @@ def test_a_log_is_required(tmp_path: Path) -> None:  # E02
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.promise("E03", "E04")
 def test_the_three_examples_run_and_the_third_has_the_default_name(tmp_path: Path) -> None:
-    # E03, E04
     for name in ("baseline", "optimized"):
         write_log(tmp_path / "profiler_logs" / name / "memory_events.json")
     examples = (
@@ -127,10 +129,11 @@ def test_the_three_examples_run_and_the_third_has_the_default_name(tmp_path: Pat
     }
 
 
+@pytest.mark.promise("E05")
 @pytest.mark.parametrize("content", [None, "not json", "", "[]", "[1, 2", '"text"'])
 def test_a_file_that_cannot_be_read_is_an_error_and_makes_no_report(
     tmp_path: Path, content: str | None
-) -> None:  # E05
+) -> None:
     log = tmp_path / "memory_events.json"
     if content is not None:
         log.write_text(content)
@@ -146,14 +149,16 @@ def test_a_file_that_cannot_be_read_is_an_error_and_makes_no_report(
 # The input
 
 
-def test_a_json_array_of_events_in_bytes_is_read(tmp_path: Path) -> None:  # E06
+@pytest.mark.promise("E06")
+def test_a_json_array_of_events_in_bytes_is_read(tmp_path: Path) -> None:
     data = analyze_log_file(write_log(tmp_path / "log.json"))
 
     assert data["peak_memory"]["model_loaded"] == 24824987648 / 2**20
     assert data["incremental_memory"]["t5_loaded"] == 11362869248 / 2**20
 
 
-def test_every_type_of_event_is_understood_and_an_unknown_one_is_listed() -> None:  # E07
+@pytest.mark.promise("E07")
+def test_every_type_of_event_is_understood_and_an_unknown_one_is_listed() -> None:
     steps: list[Entry] = [
         {"event": f"step_{n}", "incremental_memory": 2**20 * n} for n in (0, 9, 123456)
     ]
@@ -173,7 +178,8 @@ def test_every_type_of_event_is_understood_and_an_unknown_one_is_listed() -> Non
     assert table(section(report, "### 未知事件")) == {"`something_else`": ["1", "未记录", "5.0 MB"]}
 
 
-def test_the_sample_has_11_events_3_peaks_and_6_increments(tmp_path: Path) -> None:  # E08
+@pytest.mark.promise("E08")
+def test_the_sample_has_11_events_3_peaks_and_6_increments(tmp_path: Path) -> None:
     data = analyze_log_file(write_log(tmp_path / "log.json"))
 
     assert len(data["raw_events"]) == 11
@@ -184,16 +190,18 @@ def test_the_sample_has_11_events_3_peaks_and_6_increments(tmp_path: Path) -> No
 # The functions
 
 
+@pytest.mark.promise("E09")
 @pytest.mark.parametrize(
     ("size_bytes", "mb"), [(1048576, 1.0), (1073741824, 1024.0), (0, 0.0), (524288, 0.5)]
 )
-def test_bytes_are_mb_of_1024_squared(size_bytes: int, mb: float) -> None:  # E09
+def test_bytes_are_mb_of_1024_squared(size_bytes: int, mb: float) -> None:
     assert format_b_to_mb(size_bytes) == mb
 
 
+@pytest.mark.promise("E10")
 def test_analyze_log_file_returns_the_three_and_nothing_of_a_bad_file(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:  # E10
+) -> None:
     log = write_log(tmp_path / "log.json")
     bad = tmp_path / "bad.json"
     bad.write_text("{")
@@ -205,7 +213,8 @@ def test_analyze_log_file_returns_the_three_and_nothing_of_a_bad_file(
     assert caplog.text.count("无法读取或解析文件") == 2, "and the log says why"
 
 
-def test_generate_report_returns_markdown(tmp_path: Path, report: str) -> None:  # E11
+@pytest.mark.promise("E11")
+def test_generate_report_returns_markdown(tmp_path: Path, report: str) -> None:
     log = write_log(tmp_path / "memory_events.json")
 
     made = generate_report(analyze_log_file(log), "memory_events.json")
@@ -226,8 +235,9 @@ def custom() -> Iterator[None]:
     unregister_section(own)
 
 
+@pytest.mark.promise("E12")
 @pytest.mark.usefixtures("custom")
-def test_sections_of_ones_own_are_in_every_report(tmp_path: Path, report: str) -> None:  # E12
+def test_sections_of_ones_own_are_in_every_report(tmp_path: Path, report: str) -> None:
     data = analyze_log_file(write_log(tmp_path / "log.json"))
 
     added = add_custom_analysis(report, data)
@@ -238,11 +248,13 @@ def test_sections_of_ones_own_are_in_every_report(tmp_path: Path, report: str) -
     assert "自定义分析</h3>" in generate_html_report(data, "log.json")
 
 
-def test_without_such_sections_a_report_stays_as_it_is(report: str) -> None:  # E12
+@pytest.mark.promise("E12")
+def test_without_such_sections_a_report_stays_as_it_is(report: str) -> None:
     assert add_custom_analysis(report, {}) == report
 
 
-def test_generate_html_report_returns_a_page(tmp_path: Path) -> None:  # E13
+@pytest.mark.promise("E13")
+def test_generate_html_report_returns_a_page(tmp_path: Path) -> None:
     page = generate_html_report(analyze_log_file(write_log(tmp_path / "log.json")), "log.json")
 
     assert page.lower().startswith("<!doctype html>")
@@ -250,7 +262,8 @@ def test_generate_html_report_returns_a_page(tmp_path: Path) -> None:  # E13
     assert "16.0 MiB" in page
 
 
-def test_generate_pdf_report_returns_a_pdf(tmp_path: Path) -> None:  # E14
+@pytest.mark.promise("E14")
+def test_generate_pdf_report_returns_a_pdf(tmp_path: Path) -> None:
     data = analyze_log_file(write_log(tmp_path / "log.json"))
 
     try:
@@ -261,7 +274,8 @@ def test_generate_pdf_report_returns_a_pdf(tmp_path: Path) -> None:  # E14
     assert made.startswith(b"%PDF-")
 
 
-def test_debug_tells_what_was_read(tmp_path: Path) -> None:  # E15
+@pytest.mark.promise("E15")
+def test_debug_tells_what_was_read(tmp_path: Path) -> None:
     log = write_log(tmp_path / "log.json")
 
     ran = script("--log", log, "--debug", directory=tmp_path)
@@ -275,16 +289,19 @@ def test_debug_tells_what_was_read(tmp_path: Path) -> None:  # E15
 # The report
 
 
-def test_the_headings_are_the_promised_ones_in_their_order(report: str) -> None:  # E16 to E23
+@pytest.mark.promise("E16", "E17", "E18", "E19", "E20", "E21", "E22", "E23")
+def test_the_headings_are_the_promised_ones_in_their_order(report: str) -> None:
     assert [line for line in report.splitlines() if line.startswith("#")] == HEADINGS
 
 
-def test_required_words_are_there(report: str) -> None:  # E20, E21
+@pytest.mark.promise("E20", "E21")
+def test_required_words_are_there(report: str) -> None:
     for words in ("T5 编码器", "VAE 模型", "DiT 模型", "INT8 量化", "激活显存管理"):
         assert words in report
 
 
-def test_the_environment_has_the_configuration_the_log_and_the_model(report: str) -> None:  # E16
+@pytest.mark.promise("E16")
+def test_the_environment_has_the_configuration_the_log_and_the_model(report: str) -> None:
     environment = section(report, "## 测试环境")
 
     assert "**测试配置**：11 个事件（3 个峰值，6 个增量，不计零值），3 个步骤" in environment
@@ -292,7 +309,8 @@ def test_the_environment_has_the_configuration_the_log_and_the_model(report: str
     assert "**模型配置**：Wan2.1-Enhanced" in environment
 
 
-def test_the_table_of_components_has_sizes_shares_and_the_total(report: str) -> None:  # E17, E25
+@pytest.mark.promise("E17", "E25")
+def test_the_table_of_components_has_sizes_shares_and_the_total(report: str) -> None:
     assert table(section(report, "### 1. 模型加载阶段显存消耗")) == {
         "T5 编码器": ["10.58", "64.6 %"],
         "VAE 模型": ["0.47", "2.9 %"],
@@ -301,7 +319,8 @@ def test_the_table_of_components_has_sizes_shares_and_the_total(report: str) -> 
     }
 
 
-def test_the_table_of_phases_has_the_four_peaks(report: str) -> None:  # E18, E25
+@pytest.mark.promise("E18", "E25")
+def test_the_table_of_phases_has_the_four_peaks(report: str) -> None:
     rows = table(section(report, "### 2. 关键阶段显存峰值"))
 
     assert {name: cells[0] for name, cells in rows.items()} == {
@@ -313,7 +332,8 @@ def test_the_table_of_phases_has_the_four_peaks(report: str) -> None:  # E18, E2
     }
 
 
-def test_the_steps_have_average_range_total_and_number(report: str) -> None:  # E19, E25
+@pytest.mark.promise("E19", "E25")
+def test_the_steps_have_average_range_total_and_number(report: str) -> None:
     steps = section(report, "### 3. 生成步骤显存变化")
 
     for line in (
@@ -327,7 +347,8 @@ def test_the_steps_have_average_range_total_and_number(report: str) -> None:  # 
         assert line in steps
 
 
-def test_each_component_is_looked_at_and_the_peak_is_reconciled(report: str) -> None:  # E20
+@pytest.mark.promise("E20")
+def test_each_component_is_looked_at_and_the_peak_is_reconciled(report: str) -> None:
     patterns = section(report, "### 4. 显存使用模式分析")
 
     for words in ("**T5 编码器 (10.58 GB)**", "**VAE 模型 (0.47 GB)**", "**DiT 模型 (5.31 GB)**"):
@@ -335,12 +356,14 @@ def test_each_component_is_looked_at_and_the_peak_is_reconciled(report: str) -> 
     assert "6.75 GB (29.2 %)** 没有任何事件说明" in patterns
 
 
+@pytest.mark.promise("E21")
 @pytest.mark.parametrize("term", HEADINGS[12:15])
-def test_every_term_has_strategies(report: str, term: str) -> None:  # E21
+def test_every_term_has_strategies(report: str, term: str) -> None:
     assert "依据：" in section(report, term)
 
 
-def test_the_figures_of_efficiency_and_the_rating_are_there(report: str) -> None:  # E22, E25
+@pytest.mark.promise("E22", "E25")
+def test_the_figures_of_efficiency_and_the_rating_are_there(report: str) -> None:
     figures = table(section(report, "### 显存效率指标"))
 
     assert figures["显存利用率"][0] == "99.1 %"
@@ -348,32 +371,40 @@ def test_the_figures_of_efficiency_and_the_rating_are_there(report: str) -> None
     assert "总评：**C 一般**" in section(report, "### 性能评级")
 
 
-def test_the_conclusion_has_findings_ordered_priorities_and_cards(report: str) -> None:  # E23
+@pytest.mark.promise("E23")
+def test_the_conclusion_has_findings_ordered_priorities_and_cards(report: str) -> None:
     findings = section(report, "### 主要发现")
     priorities = section(report, "### 优先级建议")
 
     assert "24.12 GB" in findings
     assert "16.0 MiB" in findings
     assert "6.75 GB" in findings
-    saved = [float(size) for size in re.findall(r"\((?:最多|50 步时) ([\d.]+) GB\)", priorities)]
-    assert len(saved) == 10
-    assert saved == sorted(saved, reverse=True)
+    labels = re.findall(r"\*\*(.)优先级\*\*", priorities)
+    assert labels == sorted(labels, key="高中低".index)
+    assert set(labels) == set("高中低")
+    leak, *saved = re.findall(r"\((最多|50 步时) ([\d.]+) GB\)", priorities)
+    assert leak == ("50 步时", "0.78"), "first, because it has no end"
+    assert len(saved) == 9
+    assert saved == sorted(saved, key=lambda pair: -float(pair[1]))
     assert "**推荐 GPU**：RTX 5090 (32GB) 或 A100 (40GB)" in section(report, "### 部署建议")
 
 
-def test_the_report_has_charts_of_components_phases_and_steps(report: str) -> None:  # E24
+@pytest.mark.promise("E24")
+def test_the_report_has_charts_of_components_phases_and_steps(report: str) -> None:
     assert report.count("```mermaid") == 4
     assert "    bar [10.5825, 0.474563, 5.31231]" in report
     assert "    line [33.4951, 49.499, 65.4873]" in report
 
 
-def test_a_missing_event_is_shown_as_missing() -> None:  # E26
+@pytest.mark.promise("E26")
+def test_a_missing_event_is_shown_as_missing() -> None:
     report = markdown_of(without("t5_loaded"), compat=True)
 
     assert table(section(report, "### 1. 模型加载阶段显存消耗"))["T5 编码器"] == ["未记录"] * 2
 
 
-def test_the_self_test_prints_what_is_promised(tmp_path: Path) -> None:  # E27
+@pytest.mark.promise("E27")
+def test_the_self_test_prints_what_is_promised(tmp_path: Path) -> None:
     ran = run(program=(*BARE, str(SELF_TEST)), directory=tmp_path)
 
     assert ran.code == 0, ran.out
@@ -397,7 +428,8 @@ def test_the_self_test_prints_what_is_promised(tmp_path: Path) -> None:  # E27
     assert ran.out.endswith("\n\n🎉 所有测试通过!\n")
 
 
-def test_the_self_test_fails_if_something_is_wrong(tmp_path: Path) -> None:  # E27
+@pytest.mark.promise("E27")
+def test_the_self_test_fails_if_something_is_wrong(tmp_path: Path) -> None:
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); import test_memory_analysis as own; "
         "own.format_b_to_mb = lambda size: size / 1e6; sys.exit(own.main())"
@@ -411,8 +443,8 @@ def test_the_self_test_fails_if_something_is_wrong(tmp_path: Path) -> None:  # E
     assert "🎉" not in ran.out
 
 
+@pytest.mark.promise("E28")
 def test_the_script_needs_the_standard_library_only_and_no_directory(tmp_path: Path) -> None:
-    # E28
     log = write_log(tmp_path / "log.json")
     command = [sys.executable, *BARE, "-W", "error", str(SCRIPT), "--log", str(log), "-o", "-"]
 
@@ -424,7 +456,8 @@ def test_the_script_needs_the_standard_library_only_and_no_directory(tmp_path: P
     )
 
 
-def test_we_state_the_python_that_we_need_and_an_older_one_is_told(tmp_path: Path) -> None:  # E28
+@pytest.mark.promise("E28")
+def test_we_state_the_python_that_we_need_and_an_older_one_is_told(tmp_path: Path) -> None:
     code = "import runpy, sys; sys.version_info = (3, 9); runpy.run_path(sys.argv[1])"
 
     ran = run(SCRIPT, program=(*BARE, "-c", code), directory=tmp_path)
@@ -434,6 +467,7 @@ def test_we_state_the_python_that_we_need_and_an_older_one_is_told(tmp_path: Pat
     assert ran.err == "需要 Python 3.10 或更新的版本 (Python 3.10 or newer is needed)\n"
 
 
-def test_reports_say_the_version_of_their_format(report: str) -> None:  # E29
+@pytest.mark.promise("E29")
+def test_reports_say_the_version_of_their_format(report: str) -> None:
     assert f"报告格式 {REPORT_FORMAT}。" in report
     assert json.loads(json.dumps(to_json(analysis_of(SAMPLE))))["report_format"] == REPORT_FORMAT

@@ -111,10 +111,11 @@ except ModuleNotFoundError as error:
     assert said == f"{snapviewer.__version__}\nrefused: snapviewer._core\n"
 
 
-@pytest.mark.parametrize("name", sorted({*snapviewer.__all__} - {"__version__"}))
+@pytest.mark.parametrize("name", sorted({*snapviewer.__all__} - {"__version__", "record"}))
 def test_a_name_of_the_package_is_the_native_one_and_is_listed(name: str) -> None:
     assert getattr(snapviewer, name) is getattr(_core, name)
     assert name in dir(snapviewer)
+    assert not {"TYPE_CHECKING", "lazy_names"} & set(dir(snapviewer)), "only what can be used"
 
 
 def test_a_name_that_the_package_does_not_have_is_refused() -> None:

@@ -219,6 +219,45 @@ def test_two_steps_are_too_few_to_tell_and_are_what_recorders_mean() -> None:
     assert (steps.meaning, steps.reason) == ("levels", "too-few")
 
 
+@pytest.mark.parametrize(
+    ("runs", "peak", "rise", "expected"),
+    [
+        ([[5, -5, 5]], None, None, ("increments", "scattered")),
+        ([[5, 5, 5]], 15, None, ("levels", "smooth")),
+        ([[5, 5, 5]], 14, None, ("levels", "exceeds-peak")),
+        ([[5, 5, 5, 5]], None, 20, ("increments", "matches-peak")),
+        ([[5, 5, 5, 5]], None, 24, ("increments", "matches-peak")),
+        ([[5, 5, 5, 5]], None, 25, ("levels", "smooth")),
+        ([[5, 5, 5]], None, 15, ("levels", "smooth")),
+        ([[5, 5], [5, 5]], None, 20, ("levels", "smooth")),
+        ([[6, 2, 2, 2]], None, 12, ("levels", "smooth")),
+        ([[5, 4, 3, 2]], None, 14, ("increments", "matches-peak")),
+        ([[7], [7], [7]], None, None, ("levels", "by-definition")),
+        ([[2, 4, 2, 0, 2]], None, None, ("levels", "by-definition")),
+        ([[9, 0, 9, 0]], None, None, ("levels", "by-definition")),
+        ([[-9, 0, -9, 0]], None, None, ("levels", "by-definition")),
+    ],
+)
+def test_values_mean_what_the_order_of_the_rules_says(
+    runs: list[list[int]], peak: int | None, rise: int | None, expected: tuple[str, str]
+) -> None:
+    steps = split_runs([pair for run in runs for pair in enumerate(run)])
+
+    found = examine(steps, peak_bytes=peak, peak_rise_bytes=rise)
+
+    assert found is not None
+    assert (found.meaning, found.reason) == expected
+    assert found.without_value == 0
+
+
+def test_two_short_runs_that_rise_alike_are_a_sign_of_a_leak_and_one_that_bends_is_none() -> None:
+    line = [(place, BASE + 16 * MIB * place) for place in range(3)]
+    bend = [(place, BASE + MIB * height) for place, height in enumerate((0, 1, 90))]
+
+    assert growth_of([line, line]).verdict == "leak-signature"
+    assert growth_of([bend, bend]).verdict == "unsteady"
+
+
 # What is true of all curves
 
 

@@ -67,9 +67,10 @@ def timed() -> ExploredModel:
     return ExploredModel(trees.resnet(), stats=stats)
 
 
-# The tree (X20, X24).
+# The tree.
 
 
+@pytest.mark.promise("X20", "X24")
 def test_rows_say_what_the_known_tree_says() -> None:
     async def script(driver: Driver) -> None:
         text = "\n".join(driver.lines)
@@ -90,6 +91,7 @@ def test_rows_say_what_the_known_tree_says() -> None:
     drive(trees.resnet(), script, size=(200, 40))
 
 
+@pytest.mark.promise("X20", "X21")
 def test_arrows_and_letters_move_and_fold() -> None:
     async def script(driver: Driver) -> None:
         await driver.press("down", "j", "j")
@@ -267,9 +269,10 @@ def test_labels_are_chosen_and_reordered() -> None:
     assert app.settings.labels[:2] == ("memory", "params")
 
 
-# Searching (X22).
+# Searching.
 
 
+@pytest.mark.promise("X22")
 def test_typing_filters_enter_keeps_and_escape_clears() -> None:
     async def script(driver: Driver) -> None:
         await driver.type("/bn2")
@@ -314,6 +317,7 @@ def test_letters_that_match_are_highlighted() -> None:
     drive(trees.resnet(), script)
 
 
+@pytest.mark.promise("X22")
 def test_a_broken_regex_is_told_and_leaves_what_was_found() -> None:
     async def script(driver: Driver) -> None:
         await driver.press("slash", "ctrl+r")
@@ -346,9 +350,10 @@ def test_what_is_nowhere_is_told_and_nothing_is_lost() -> None:
     drive(trees.resnet(), script)
 
 
-# Panels (X21, X23).
+# Panels.
 
 
+@pytest.mark.promise("X21", "X23")
 def test_tab_switches_panels_and_the_last_is_remembered() -> None:
     async def script(driver: Driver) -> None:
         panel = driver.app.query_one(SidePanel)
@@ -369,6 +374,7 @@ def test_tab_switches_panels_and_the_last_is_remembered() -> None:
     drive(trees.resnet(), look)
 
 
+@pytest.mark.promise("X21")
 def test_the_panel_tells_of_the_module_under_the_cursor_or_of_the_one_that_is_kept() -> None:
     async def script(driver: Driver) -> None:
         await driver.press("down")
@@ -591,6 +597,7 @@ def test_without_colours_all_is_still_told(monkeypatch: pytest.MonkeyPatch) -> N
     drive(trees.resnet(), script)
 
 
+@pytest.mark.promise("X13")
 def test_a_callers_choices_come_first() -> None:
     config = ExplorerConfig(
         show_parameter_counts=False, show_memory=False, color_scheme="light", max_depth=1
@@ -658,9 +665,10 @@ def test_hostile_names_are_drawn_in_one_line_each() -> None:
     drive(hostile, script, size=(80, 24))
 
 
-# Reading (X17, X30).
+# Reading.
 
 
+@pytest.mark.promise("X30")
 def test_the_window_is_there_while_a_model_is_read() -> None:
     may_end = threading.Event()
 
@@ -680,6 +688,7 @@ def test_the_window_is_there_while_a_model_is_read() -> None:
     drive(read, script, name="big.pth")
 
 
+@pytest.mark.promise("X30")
 @pytest.mark.parametrize("key", ["escape", "q"])
 def test_reading_is_cancelled(key: str) -> None:
     was_cancelled = threading.Event()
@@ -743,6 +752,7 @@ def test_what_cannot_be_read_is_told_on_the_screen_and_to_the_caller(
         explore(read)
 
 
+@pytest.mark.promise("X30")
 def test_fifty_thousand_modules_are_there_at_once_and_searched() -> None:
     async def script(driver: Driver) -> None:
         assert driver.lines[0].startswith("▌▾ Wide")

@@ -1,4 +1,4 @@
-"""Checkpoints of every kind are trees without torch (X19, X20), whatever names they have."""
+"""Checkpoints of every kind are trees without torch, whatever names they have."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from snapviewer.explorer.labels import label
 from snapviewer.explorer.tree import ModuleNode, Tree
 from snapviewer.report.tree.text import as_text
 from support import hostile_checkpoints
+from support.explorer_trees import node_at
 from support.pth_writer import G, Obj, S, T, write_pth, write_safetensors
 
 # Files written without torch
@@ -36,14 +37,11 @@ def lines(root: ModuleNode) -> list[str]:
     return [f"{node.path}: {label(node)}" for node in root.walk()]
 
 
-def node_at(root: ModuleNode, path: str) -> ModuleNode:
-    return next(node for node in root.walk() if node.path == path)
-
-
 def weight(*shape: int, **more: Any) -> T:
     return T("float32", shape, **more)
 
 
+@pytest.mark.promise("X19", "X20")
 def test_a_state_dict_is_a_tree_with_guessed_types(tmp_path: Path) -> None:
     tree = written(
         tmp_path,
@@ -324,6 +322,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Tree]:
     return path, tree_of_module(model)
 
 
+@pytest.mark.promise("X19", "X20")
 @pytest.mark.torch
 @pytest.mark.filterwarnings("ignore")  # of torch, on its own ways to save
 @pytest.mark.parametrize("file", ["state.pth", "whole.pth", "model.safetensors"])

@@ -1,4 +1,4 @@
-"""Lines of the tree say what modules are as people write it (X24), whatever modules do."""
+"""Lines of the tree say what modules are as people write it, whatever modules do."""
 
 from __future__ import annotations
 
@@ -57,6 +57,7 @@ LABELS = {
 }
 
 
+@pytest.mark.promise("X24")
 @pytest.mark.parametrize("said", LABELS)
 def test_a_module_is_said_as_people_write_it(said: str) -> None:
     name = said.partition(":")[0]
@@ -92,20 +93,17 @@ def test_a_layer_of_a_known_kind_that_lacks_what_is_known_says_its_own_words() -
     assert tree_of_module(Linear()).root.arguments == "bits=4"
 
 
-@pytest.mark.parametrize(
-    ("name", "type_name", "said"),
-    [
-        ("", "", "(no name) [0 params]"),
-        ("a", "", "a [0 params]"),
-        ("", "Net", "Net [0 params]"),
-        ("[weights]", "X\x1b[2J", "[weights]: X?[2J [0 params]"),
-        ("層\u202e", "", "層? [0 params]"),
-    ],
-)
-def test_names_of_strangers_are_said_harmlessly(name: str, type_name: str, said: str) -> None:
-    node = ModuleNode(name, name, type_name, "", (), (), Sums(1, 0, 0, 0, 0, 0))
+def test_untrusted_names_are_sanitized() -> None:
+    for (name, type_name), said in {
+        ("", ""): "(no name)",
+        ("a", ""): "a",
+        ("", "Net"): "Net",
+        ("[weights]", "X\x1b[2J"): "[weights]: X?[2J",
+        ("層\u202e", ""): "層?",
+    }.items():
+        node = ModuleNode(name, name, type_name, "", (), (), Sums(1, 0, 0, 0, 0, 0))
 
-    assert label(node) == said
+        assert label(node) == f"{said} [0 params]"
 
 
 # Saved modules

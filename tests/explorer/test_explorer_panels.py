@@ -51,12 +51,19 @@ def at(explored: ExploredModel, path: str) -> ModuleNode:
     return explored.index.nodes[path]
 
 
+def shown(panel: Any, explored: ExploredModel, item: Any = "", *, width: int = 100) -> str:
+    """The text of a panel for a module, by default the root, or a tensor."""
+    item = at(explored, item) if isinstance(item, str) else item
+    return text_of(panel.content(explored, item, width), width)
+
+
 @pytest.fixture(scope="module")
 def network() -> ExploredModel:
     return ExploredModel(resnet(), stats=RECORDED)
 
 
-def test_x23_the_panels_of_the_seed_come_first_under_their_names() -> None:
+@pytest.mark.promise("X23")
+def test_the_panels_of_the_seed_come_first_under_their_names() -> None:
     names = list(PANELS)
 
     assert names[:4] == ["Module Details", "Performance Stats", "Source Code", "Tensor Flow"]
@@ -73,37 +80,40 @@ def test_every_panel_keeps_to_its_width_for_every_module(content: Any, width: in
                 assert lines_of(content(explored, item, width), width)
 
 
-def test_x25_the_overlay_is_that_of_the_seed(network: ExploredModel) -> None:
-    content = performance.content(network, at(network, "layer1.0.conv1"), 100)
+OVERLAYS = {
+    100: """
+layer1.0.conv1    36.9K params   Shape: 64×64×3×3   Time: 1.23ms   Mem: 147KB
+├─ forward()      ⚡ 850.00μs   Input: 1×64×56×56   Output: 1×64×56×56
+├─ backward()     ⚡ 380.00μs   Gradient: computed
+└─ memory         📊 147KB      Parameters: 36,864 × 4 bytes
+""",
+    40: """
+layer1.0.conv1
+  36.9K params   Shape: 64×64×3×3
+  Time: 1.23ms   Mem: 147KB
+├─ forward()      ⚡ 850.00μs
+│    Input: 1×64×56×56
+│    Output: 1×64×56×56
+├─ backward()     ⚡ 380.00μs
+│    Gradient: computed
+└─ memory         📊 147KB
+     Parameters: 36,864 × 4 bytes
+""",
+}
 
-    assert lines_of(content, 100)[:4] == [
-        "layer1.0.conv1    36.9K params   Shape: 64×64×3×3   Time: 1.23ms   Mem: 147KB",
-        "├─ forward()      ⚡ 850.00μs   Input: 1×64×56×56   Output: 1×64×56×56",
-        "├─ backward()     ⚡ 380.00μs   Gradient: computed",
-        "└─ memory         📊 147KB      Parameters: 36,864 × 4 bytes",
-    ]
 
+@pytest.mark.promise("X25")
+@pytest.mark.parametrize("width", OVERLAYS)
+def test_the_overlay_is_that_of_the_seed_and_wraps_where_there_is_no_room(
+    network: ExploredModel, width: int
+) -> None:
+    content = shown(performance, network, "layer1.0.conv1", width=width)
 
-def test_x25_the_overlay_wraps_where_there_is_no_room(network: ExploredModel) -> None:
-    content = performance.content(network, at(network, "layer1.0.conv1"), 40)
-
-    assert lines_of(content, 40)[:11] == [
-        "layer1.0.conv1",
-        "  36.9K params   Shape: 64×64×3×3",
-        "  Time: 1.23ms   Mem: 147KB",
-        "├─ forward()      ⚡ 850.00μs",
-        "│    Input: 1×64×56×56",
-        "│    Output: 1×64×56×56",
-        "├─ backward()     ⚡ 380.00μs",
-        "│    Gradient: computed",
-        "└─ memory         📊 147KB",
-        "     Parameters: 36,864 × 4 bytes",
-        "",
-    ]
+    assert f"\n{content}".startswith(f"{OVERLAYS[width]}\n")
 
 
 def test_the_overlays_columns_stand_below_each_other_in_cells(network: ExploredModel) -> None:
-    lines = text_of(performance.content(network, at(network, "layer1"), 100)).splitlines()[1:4]
+    lines = shown(performance, network, "layer1").splitlines()[1:4]
 
     places = [
         cell_len(line[: re.search("Input|Gradient|Parameters", line).start()])  # type: ignore[union-attr]
@@ -113,8 +123,9 @@ def test_the_overlays_columns_stand_below_each_other_in_cells(network: ExploredM
     assert len(set(places)) == 1
 
 
-def test_x28_times_are_told_with_spread_calls_and_shares(network: ExploredModel) -> None:
-    content = text_of(performance.content(network, at(network, "layer1.0"), 100))
+@pytest.mark.promise("X28")
+def test_times_are_told_with_spread_calls_and_shares(network: ExploredModel) -> None:
+    content = shown(performance, network, "layer1.0")
 
     assert "calls        3 calls in 3 runs" in content
     assert "per call     4.00ms ± 400.00μs" in content
@@ -128,7 +139,7 @@ def test_x28_times_are_told_with_spread_calls_and_shares(network: ExploredModel)
 def test_the_modules_with_most_time_of_their_own_are_found_however_deep_they_are(
     network: ExploredModel,
 ) -> None:
-    content = text_of(performance.content(network, network.tree.root, 100))
+    content = shown(performance, network)
 
     timings = network.stats.timings if network.stats else {}
     slowest = max((one for path, one in timings.items() if path), key=lambda one: one.own.sum_s)
@@ -142,23 +153,22 @@ def test_a_list_of_modules_that_is_never_called_is_looked_through() -> None:
     tree = Tree("m", "", module("", "M", children=[module("blocks", children=[inner])]))
     explored = ExploredModel(tree, stats=recorded(timing("", 4e-3), timing("blocks.0", 1e-3)))
 
-    whole = text_of(performance.content(explored, tree.root, 100))
-    part = text_of(performance.content(explored, inner, 100))
-    blocks = text_of(performance.content(explored, tree.root.children[0], 100))
+    whole = shown(performance, explored)
+    part = shown(performance, explored, inner)
+    blocks = shown(performance, explored, tree.root.children[0])
 
     assert re.search(r"blocks\.0 +Block +1\.00ms +25\.0 %", whole)
     assert re.search(r"not called in the recorded runs[\s\S]+0 +Block +1\.00ms +100\.0 %", blocks)
     assert "25.0 % of the model" in part
 
 
-def test_x29_what_calls_allocate_is_told_or_that_nothing_counts_it(network: ExploredModel) -> None:
+@pytest.mark.promise("X29")
+def test_what_calls_allocate_is_told_or_that_nothing_counts_it(network: ExploredModel) -> None:
     counted = recorded(replace(CONV, allocated_bytes=2_000_000))
 
-    without = text_of(performance.content(network, at(network, "layer1.0.conv1"), 100))
-    content = text_of(
-        performance.content(
-            ExploredModel(resnet(), stats=counted), at(network, "layer1.0.conv1"), 100
-        )
+    without = shown(performance, network, "layer1.0.conv1")
+    content = shown(
+        performance, ExploredModel(resnet(), stats=counted), at(network, "layer1.0.conv1")
     )
 
     assert "activations  784 KiB per call" in content
@@ -169,7 +179,7 @@ def test_x29_what_calls_allocate_is_told_or_that_nothing_counts_it(network: Expl
 def test_parameters_of_several_sizes_are_told_apart_and_tied_ones_once() -> None:
     tree = tied()
 
-    content = text_of(performance.content(ExploredModel(tree), tree.root, 100))
+    content = shown(performance, ExploredModel(tree))
 
     assert "64,000 × 2 bytes + 4,296 × 4 bytes" in content
 
@@ -178,7 +188,7 @@ def test_parameters_of_several_sizes_are_told_apart_and_tied_ones_once() -> None
 def test_without_a_recording_the_lines_that_make_one_are_shown(panel: object) -> None:
     live = ExploredModel(resnet(), find_module=lambda path: None)
 
-    content = text_of(panel.content(live, live.tree.root, 52), 52)  # type: ignore[attr-defined]
+    content = shown(panel, live, width=52)
 
     assert "No run of this model was recorded." in content
     assert "with record_torch_module_forward_stats(model):\n      model(x)\n" in content
@@ -188,7 +198,7 @@ def test_without_a_recording_the_lines_that_make_one_are_shown(panel: object) ->
 
 
 def test_a_module_that_was_not_called_says_so(network: ExploredModel) -> None:
-    content = text_of(performance.content(network, at(network, "layer2"), 100))
+    content = shown(performance, network, "layer2")
 
     assert "This module was not called in the recorded runs." in content
 
@@ -196,13 +206,14 @@ def test_a_module_that_was_not_called_says_so(network: ExploredModel) -> None:
 def test_a_tensors_performance_is_that_of_its_module(network: ExploredModel) -> None:
     node = at(network, "layer1.0.conv1")
 
-    of_tensor = text_of(performance.content(network, node.tensors[0], 100))
+    of_tensor = shown(performance, network, node.tensors[0])
 
-    assert of_tensor == text_of(performance.content(network, node, 100))
+    assert of_tensor == shown(performance, network, node)
 
 
-def test_x26_x27_details_of_a_saved_module(network: ExploredModel) -> None:
-    content = text_of(details.content(network, at(network, "bn1"), 100))
+@pytest.mark.promise("X26", "X27")
+def test_details_of_a_saved_module(network: ExploredModel) -> None:
+    content = shown(details, network, "bn1")
 
     assert content.startswith("bn1\nbn1: BatchNorm2d(64) [128 params]\n")
     assert "class        BatchNorm2d" in content
@@ -216,7 +227,7 @@ def test_x26_x27_details_of_a_saved_module(network: ExploredModel) -> None:
 
 
 def test_narrow_tables_leave_out_columns_and_keep_their_numbers(network: ExploredModel) -> None:
-    content = text_of(details.content(network, at(network, "bn1"), 40), 40)
+    content = shown(details, network, "bn1", width=40)
 
     assert re.search(r"name +shape +size\nweight +64 +256 B\n", content)
     assert "float32  cpu" not in content
@@ -225,10 +236,10 @@ def test_narrow_tables_leave_out_columns_and_keep_their_numbers(network: Explore
 def test_tied_tensors_are_told_of_on_both_sides() -> None:
     explored = ExploredModel(tied())
 
-    first = text_of(details.content(explored, at(explored, "embed"), 100))
-    other = text_of(details.content(explored, at(explored, "head"), 100))
-    shared = text_of(details.content(explored, at(explored, "again"), 100))
-    single = text_of(details.content(explored, at(explored, "head").tensors[0], 100))
+    first = shown(details, explored, "embed")
+    other = shown(details, explored, "head")
+    shared = shown(details, explored, "again")
+    single = shown(details, explored, at(explored, "head").tensors[0])
 
     assert "also used at head.weight" in first
     assert "tied to embed.weight" in other
@@ -239,15 +250,15 @@ def test_tied_tensors_are_told_of_on_both_sides() -> None:
 def test_frozen_parameters_are_told_of() -> None:
     explored = ExploredModel(tied())
 
-    part = text_of(details.content(explored, at(explored, "adapter"), 100))
-    whole = text_of(details.content(explored, explored.tree.root, 100))
+    part = shown(details, explored, "adapter")
+    whole = shown(details, explored)
 
     assert "trainable    none: frozen" in part
     assert re.search(r"trainable +64,2\d\d, 4,096 \(4\.1K\) frozen", whole)
 
 
 def test_children_are_counted_by_class(network: ExploredModel) -> None:
-    content = text_of(details.content(network, network.tree.root, 100))
+    content = shown(details, network)
 
     assert "2 ×          Sequential" in content
     assert "32 modules including this one" in content
@@ -257,7 +268,7 @@ def test_a_guessed_type_is_called_so() -> None:
     node = replace(linear("fc", 3, 4), is_type_guessed=True)
     explored = ExploredModel(Tree("m", "", module("", children=[node])))
 
-    content = text_of(details.content(explored, node, 100))
+    content = shown(details, explored, node)
 
     assert "Linear, guessed from the names and shapes of its tensors" in content
 
@@ -279,7 +290,7 @@ def test_the_flow_of_a_module_has_its_sources_its_calls_and_its_targets(
 
 
 def test_the_flow_of_the_root_is_that_of_the_model(network: ExploredModel) -> None:
-    content = text_of(flow.content(network, network.tree.root, 100))
+    content = shown(flow, network)
 
     for line in (
         "in  1×3  from the caller",
@@ -292,8 +303,8 @@ def test_the_flow_of_the_root_is_that_of_the_model(network: ExploredModel) -> No
 
 
 def test_the_last_call_in_a_module_goes_to_its_end(network: ExploredModel) -> None:
-    last = text_of(flow.content(network, at(network, "layer1.0.conv1"), 100))
-    first = text_of(flow.content(network, at(network, "conv1"), 100))
+    last = shown(flow, network, "layer1.0.conv1")
+    first = shown(flow, network, "conv1")
 
     assert "out 1×9  to the end of layer1.0" in last
     assert "in  1×3  from no other module" in first
@@ -305,10 +316,9 @@ def test_of_many_calls_only_the_outer_ones_are_drawn() -> None:
     for number in range(30):
         calls += [(f"layers.{number}", 1, (), 2), (f"layers.{number}.fc", 2, (), 3)]
     tree = Tree("m", "", module("", "M"))
+    explored = ExploredModel(tree, stats=recorded(flow=steps(*calls)))
 
-    content = text_of(
-        flow.content(ExploredModel(tree, stats=recorded(flow=steps(*calls))), tree.root, 80)
-    )
+    content = shown(flow, explored, width=80)
 
     assert "├─ layers.0   1×2  Linear  1 call inside" in content
     assert "fc" not in content
@@ -320,7 +330,7 @@ def test_a_thousand_calls_of_a_module_are_not_all_drawn() -> None:
     explored = ExploredModel(tree, stats=recorded(flow=steps(*calls)))
 
     whole = lines_of(flow.content(explored, tree.root, 80), 80)
-    cell = text_of(flow.content(explored, tree.root.children[0], 80))
+    cell = shown(flow, explored, tree.root.children[0], width=80)
 
     assert "… 900 more" in whole
     assert len(whole) < 120
@@ -331,7 +341,7 @@ def test_a_thousand_calls_of_a_module_are_not_all_drawn() -> None:
 def test_without_a_recording_the_modules_are_listed_as_they_are_written() -> None:
     tree = resnet()
 
-    content = text_of(flow.content(ExploredModel(tree), tree.root, 80))
+    content = shown(flow, ExploredModel(tree), width=80)
 
     assert "Modules in definition order\n├─ conv1  Conv2d(3→64, 7×7)\n├─ bn1" in content
     assert content.endswith("└─ fc  Linear(2048→1000)")
@@ -341,9 +351,9 @@ def test_a_tree_alone_has_neither_code_nor_attributes_nor_a_counterpart() -> Non
     explored = ExploredModel(resnet())
     root = explored.tree.root
 
-    assert "There is no live module." in text_of(source.content(explored, root, 80))
-    assert "No values here besides tensors" in text_of(attributes.content(explored, root, 80))
-    assert "--compare OTHER" in text_of(comparison.content(explored, root, 80))
+    assert "There is no live module." in shown(source, explored, root, width=80)
+    assert "No values here besides tensors" in shown(attributes, explored, root, width=80)
+    assert "--compare OTHER" in shown(comparison, explored, root, width=80)
 
 
 def test_a_module_is_compared_with_its_counterpart() -> None:
@@ -354,9 +364,9 @@ def test_a_module_is_compared_with_its_counterpart() -> None:
         other=Tree("b", "", module("", "Net", children=[there, gone])),
     )
 
-    part = text_of(comparison.content(explored, here, 60))
-    whole = text_of(comparison.content(explored, explored.tree.root, 60))
-    alone = text_of(comparison.content(explored, only, 60))
+    part = shown(comparison, explored, here, width=60)
+    whole = shown(comparison, explored, width=60)
+    alone = shown(comparison, explored, only, width=60)
 
     assert re.search(r"~  class +Linear\(3→4\) +Linear\(3→5\)", part)
     assert re.search(r"~  parameters +16 +20", part)
@@ -377,15 +387,15 @@ def test_what_is_only_in_the_other_model_is_told_as_it_is_there() -> None:
     for item in (gone, gone.tensors[0]):
         for content in PANELS.values():
             assert "gone" in text_of(content(explored, item, 60))
-    assert "Only in b, the model compared with." in text_of(details.content(explored, gone, 60))
-    assert "added" in text_of(comparison.content(explored, gone, 60))
+    assert "Only in b, the model compared with." in shown(details, explored, gone, width=60)
+    assert "added" in shown(comparison, explored, gone, width=60)
 
 
 def test_values_that_differ_are_told_of_a_module() -> None:
     trees = [Tree(name, "", module("", "Net", children=[linear("fc", 3, 4)])) for name in "ab"]
     explored = ExploredModel(trees[0], other=trees[1], value_changes={"fc.bias": "all values"})
 
-    content = text_of(comparison.content(explored, trees[0].root.children[0], 60))
+    content = shown(comparison, explored, trees[0].root.children[0], width=60)
 
     assert "V compares values" not in content
     assert re.search(r"\nchanged\n", content)

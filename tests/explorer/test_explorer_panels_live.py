@@ -69,7 +69,8 @@ def told(
     return text_of(content(explored, explored.index.nodes[path], width), width)
 
 
-def test_x26_the_type_is_told_with_its_inheritance_and_its_module(net: ExploredModel) -> None:
+@pytest.mark.promise("X26")
+def test_the_type_is_told_with_its_inheritance_and_its_module(net: ExploredModel) -> None:
     conv = told(details.content, net, "conv")
     root = told(details.content, net, "")
 
@@ -84,7 +85,8 @@ def test_x26_the_type_is_told_with_its_inheritance_and_its_module(net: ExploredM
     assert "docstring    Two layers, the second with the weights of the first." in root
 
 
-def test_x27_sums_are_those_of_torch_and_tied_weights_count_once(net: ExploredModel) -> None:
+@pytest.mark.promise("X27")
+def test_sums_are_those_of_torch_and_tied_weights_count_once(net: ExploredModel) -> None:
     module = Net()
     count = sum(parameter.numel() for parameter in module.parameters())
     size = sum(each.numel() * each.element_size() for each in module.parameters())

@@ -1,4 +1,4 @@
-"""The functions that scripts know by name, and the command (X01, X02, X04–X19)."""
+"""The functions that scripts know by name, and the command."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from snapviewer import SnapshotError, explorer
 from snapviewer.compat import explorer as compat
 from snapviewer.explorer.app import opening
 from snapviewer.explorer.explored_model import ExploredModel
+from snapviewer.text.units import format_bytes
 from support.program import run_here
 from support.pth_writer import T, write_pth
 
@@ -52,6 +53,7 @@ NAMES = (
 )
 
 
+@pytest.mark.promise("X02", "X04")
 def test_every_promised_name_is_there_and_documented() -> None:
     for name in NAMES:
         assert getattr(explorer, name).__doc__, name
@@ -75,7 +77,8 @@ def test_the_package_is_imported_without_torch_and_textual() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_x09_what_is_found_of_a_module_has_the_promised_fields() -> None:
+@pytest.mark.promise("X09")
+def test_what_is_found_of_a_module_has_the_promised_fields() -> None:
     names = ["name", "module_type", "parameter_count", "shapes", "timing_stats", "memory_usage"]
     info = explorer.ModuleInfo("a", "Linear", 6, {"weight": (2, 2)})
 
@@ -95,7 +98,8 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_x19_a_file_is_looked_at_under_the_same_names(file: Path) -> None:
+@pytest.mark.promise("X15", "X19")
+def test_a_file_is_looked_at_under_the_same_names(file: Path) -> None:
     assert explorer.get_parameter_statistics(file) == {
         "total_params": 9414,
         "trainable_params": 9414,
@@ -107,22 +111,25 @@ def test_x19_a_file_is_looked_at_under_the_same_names(file: Path) -> None:
     assert explorer.generate_architecture_diagram(file).startswith("<svg")
 
 
+@pytest.mark.promise("X14")
 @pytest.mark.parametrize(
     ("form", "begins"), [("text", "model.pth("), ("json", "{"), ("html", "<!DOCTYPE html>")]
 )
-def test_x14_a_summary_is_exported_in_every_format(file: Path, form: Any, begins: str) -> None:
+def test_a_summary_is_exported_in_every_format(file: Path, form: Any, begins: str) -> None:
     summary = explorer.export_model_summary(file, format=form)
 
     assert summary.startswith(begins)
     assert "conv1" in summary
 
 
-def test_x14_another_format_is_refused_in_words(file: Path) -> None:
+@pytest.mark.promise("X14")
+def test_another_format_is_refused_in_words(file: Path) -> None:
     with pytest.raises(ValueError, match="one of text, json, html, not 'pdf'"):
         explorer.export_model_summary(file, format="pdf")  # type: ignore[arg-type]
 
 
-def test_x18_a_graph_has_every_module_and_what_it_is_in(file: Path) -> None:
+@pytest.mark.promise("X18")
+def test_a_graph_has_every_module_and_what_it_is_in(file: Path) -> None:
     graph = explorer.extract_model_graph(file)
 
     assert [node["id"] for node in graph["nodes"]] == ["", "conv1", "fc"]
@@ -148,8 +155,9 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Any]]:
     return opened
 
 
+@pytest.mark.promise("X01", "X02", "X04")
 @pytest.mark.parametrize("name", ["explore_model", "explore_torch_module", "explore_module", "EMA"])
-def test_x01_x02_x04_a_model_is_opened_under_every_name(
+def test_a_model_is_opened_under_every_name(
     name: str, file: Path, watched: list[tuple[Any, Any]]
 ) -> None:
     getattr(explorer, name)(snapviewer.read_checkpoint(file))
@@ -158,7 +166,8 @@ def test_x01_x02_x04_a_model_is_opened_under_every_name(
     assert watched[0][0].checkpoint is not None
 
 
-def test_x05_the_answer_of_the_last_line_is_explored(
+@pytest.mark.promise("X05")
+def test_the_answer_of_the_last_line_is_explored(
     file: Path, watched: list[tuple[Any, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(builtins, "_", str(file), raising=False)
@@ -168,6 +177,37 @@ def test_x05_the_answer_of_the_last_line_is_explored(
     assert len(watched) == 1
     with pytest.raises(SnapshotError, match="there is no last result"):
         explorer.EMA()
+
+
+@pytest.mark.promise("X01", "X04")
+@pytest.mark.parametrize("name", ["explore_torch_module", "explore_module"])
+def test_a_module_is_the_parameter_of_that_name(
+    name: str, file: Path, watched: list[tuple[Any, Any]]
+) -> None:
+    getattr(explorer, name)(module=file)
+
+    assert watched[0][0].tree.root.sums.parameters == 9414
+
+
+@pytest.mark.promise("X10")
+@pytest.mark.torch
+def test_the_explorer_works_where_recording_cannot_be_imported() -> None:
+    pytest.importorskip("torch", reason="torch is not installed")
+    code = (
+        "import sys, torch\n"
+        "sys.modules['snapviewer.explorer.recording'] = None\n"
+        "from snapviewer.explorer import explore_model\n"
+        "explore_model(torch.nn.Linear(2, 3))\n"
+        "try:\n"
+        "    from snapviewer.explorer import get_forward_stats\n"
+        "except ImportError:\n"
+        "    print('no timing')\n"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert done.stdout.startswith("Linear(2→3)(\n├── 9 parameters\n"), done.stderr
+    assert done.stdout.endswith("no timing\n")
 
 
 def test_without_a_terminal_the_tree_is_written(
@@ -215,8 +255,9 @@ def model() -> Any:
     return explorer_models.Net().eval()
 
 
+@pytest.mark.promise("X11", "X12")
 @pytest.mark.torch
-def test_x11_x12_parameters_are_counted_as_the_promise_does(model: Any) -> None:
+def test_parameters_are_counted_as_the_promise_does(model: Any) -> None:
     parameters = list(model.parameters())
 
     assert explorer.analyze_memory_usage(model) == {
@@ -230,8 +271,9 @@ def test_x11_x12_parameters_are_counted_as_the_promise_does(model: Any) -> None:
     }
 
 
+@pytest.mark.promise("X16")
 @pytest.mark.torch
-def test_x16_modules_are_found_by_path_and_analyzed_when_asked_for(model: Any) -> None:
+def test_modules_are_found_by_path_and_analyzed_when_asked_for(model: Any) -> None:
     get_module_info = explorer.lazy_parameter_analysis(model)
 
     info = get_module_info("blocks.0")
@@ -245,8 +287,9 @@ def test_x16_modules_are_found_by_path_and_analyzed_when_asked_for(model: Any) -
         get_module_info("blocks.9")
 
 
+@pytest.mark.promise("X16")
 @pytest.mark.torch
-def test_x16_one_module_is_analyzed_with_its_own_tensors(model: Any) -> None:
+def test_one_module_is_analyzed_with_its_own_tensors(model: Any) -> None:
     own = explorer.analyze_module("attention", model.attention)
     whole = explorer.analyze_module_detailed(model.attention)
 
@@ -255,6 +298,7 @@ def test_x16_one_module_is_analyzed_with_its_own_tensors(model: Any) -> None:
     assert own.parameter_count == whole.parameter_count == 288
 
 
+@pytest.mark.promise("X03", "X10")
 @pytest.mark.torch
 def test_a_run_is_recorded_and_shown(model: Any, watched: list[tuple[Any, Any]]) -> None:
     import torch
@@ -318,7 +362,7 @@ def test_the_command_writes_what_the_name_of_the_output_says(
 
     ran = run_here(capsys, "explore", file, "-o", output)
 
-    assert (ran.code, ran.out) == (0, f"{output}: {output.stat().st_size:,} bytes\n")
+    assert (ran.code, ran.out) == (0, f"{output}: {format_bytes(output.stat().st_size)}\n")
     assert output.read_text(encoding="utf-8").startswith(begins)
 
 
@@ -355,7 +399,7 @@ def test_the_command_opens_the_checkpoint_of_a_directory(
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["missing.pth"], 1, "No such file"),
+        (["missing.pth"], 1, "no such file"),
         (["FILE", "--depth", "0"], 2, "must be 1 or more"),
         (["FILE", "--hide-below", "xK"], 2, "must be a number, such as 1000 or 10K"),
         (["FILE", "--hide-below", "-1"], 2, "must be 0 or more"),

@@ -84,6 +84,7 @@ def backward_times(stats: ForwardStats) -> dict[str, tuple[int, int]]:
 X = torch.zeros(2)
 
 
+@pytest.mark.promise("X03", "X28")
 def test_a_call_has_its_own_time_and_that_of_what_it_calls(clock: Clock) -> None:
     inner = Takes(clock, 10, Takes(clock, 1), Takes(clock, 2))
     model = Takes(clock, 100, inner, Takes(clock, 5))
@@ -506,4 +507,4 @@ def test_published_networks_run_as_without_recording(name: str) -> None:
     assert sum(ns(one.own) for one in timings) == pytest.approx(ns(whole.total), abs=len(timings))
     backward = sum(own for _, own in backward_times(stats).values())
     assert backward == pytest.approx(ns(whole.backward), abs=len(timings))
-    assert stats.notes == ("the memory that calls allocate is unknown: only CUDA counts it",)
+    assert [note for note in stats.notes if "on the CPU is a lower bound" not in note] == []

@@ -5,9 +5,11 @@ from __future__ import annotations
 import copy
 import gc
 import io
+import re
 import sys
 import weakref
 from dataclasses import dataclass
+from itertools import accumulate
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -123,8 +125,63 @@ def test_only_new_storage_is_activation_memory() -> None:
         "slice": 96,
         "twice": 48,
     }
-    assert all(one.allocated_bytes is None for one in timings.values())
-    assert any("only CUDA counts it" in note for note in get_forward_stats(model).notes)
+    assert {path: one.allocated_bytes for path, one in timings.items()} == {
+        path: one.activation_bytes for path, one in timings.items()
+    }
+    assert any("on the CPU is a lower bound" in note for note in get_forward_stats(model).notes)
+
+
+@pytest.mark.promise("X29")
+def test_the_memory_of_a_call_on_the_cpu_is_what_lives_at_once() -> None:
+    made = nn.Linear(4, 4, bias=False)  # 64 bytes for 4 rows
+    model = nn.Sequential(made, nn.ReLU(), nn.Sequential(nn.ReLU(), nn.ReLU()))
+    kept: list[Any] = []
+    keeps = Does(lambda self, x: kept.append(self.inner(x)), inner=nn.ReLU())
+
+    with torch.no_grad():
+        first = recorded(model, torch.zeros(4, 4))
+        again = recorded(model, torch.zeros(4, 4))
+        keeping = recorded(keeps, torch.zeros(4, 4))
+
+    assert {path: one.allocated_bytes for path, one in first.timings.items()} == {
+        "": 192,
+        "0": 64,
+        "1": 64,
+        "2": 128,
+        "2.0": 64,
+        "2.1": 64,
+    }
+    assert again.timings[""].allocated_bytes == 192, "what was freed does not count"
+    assert keeping.timings[""].allocated_bytes == 64, "also if nothing is returned"
+
+
+@pytest.mark.promise("X29")
+def test_the_memory_of_a_call_on_the_cpu_is_what_torchs_profiler_counts() -> None:
+    from torch.profiler import ProfilerActivity, profile
+
+    model = nn.Sequential(nn.Linear(8, 64), nn.ReLU(), nn.Linear(64, 512), nn.ReLU())
+    x = torch.zeros(16, 8)
+    with torch.no_grad():
+        ours = recorded(model, x).timings[""].allocated_bytes
+        with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as theirs:
+            model(x)
+
+    events = [one for one in theirs.profiler.kineto_results.events() if one.name() == "[memory]"]
+    sizes = [one.nbytes() for one in sorted(events, key=lambda one: one.start_ns())]
+    assert ours == max(accumulate(sizes)) == 2 * 16 * 512 * 4
+
+
+@pytest.mark.promise("X29")
+def test_tensors_between_modules_count_and_those_of_the_model_do_not() -> None:
+    inner = nn.Identity()
+    table = nn.Parameter(torch.zeros(1000))
+    model = Does(lambda self, x: self.inner(x + 1).sum() + self.inner(table).sum(), inner=inner)
+    model.table = table
+
+    stats = recorded(model, torch.zeros(25))
+
+    assert stats.timings["inner"].allocated_bytes == 0
+    assert stats.timings[""].allocated_bytes in (100, 104)
 
 
 def test_strange_values_do_not_end_a_run() -> None:
@@ -157,22 +214,28 @@ def test_what_cannot_be_described_is_told_and_timed() -> None:
     assert "1 call could not be described: RuntimeError: [hands] off?" in stats.notes
 
 
+def flow_of(stats: ForwardStats) -> list[str]:
+    """The calls in their order, each with its depth, its path and what it takes outputs of."""
+    assert [step.order for step in stats.flow] == list(range(len(stats.flow)))
+    return [f"{step.depth} {step.path}: {' '.join(step.sources)}" for step in stats.flow]
+
+
 def test_the_flow_tells_whose_outputs_go_where() -> None:
     model = nn.Sequential(nn.Conv2d(1, 2, 3), Block(2), nn.Flatten(), nn.Linear(8, 2))
 
     with torch.no_grad():
         stats = recorded(model, torch.zeros(1, 1, 4, 4))
 
-    assert [(step.order, step.depth, step.path, step.sources) for step in stats.flow] == [
-        (0, 0, "", ()),
-        (1, 1, "0", ()),
-        (2, 1, "1", ("0",)),
-        (3, 2, "1.conv1", ("0",)),
-        (4, 2, "1.relu", ("1.conv1",)),
-        (5, 2, "1.conv2", ("1.relu",)),
-        (6, 2, "1.relu", ("1.conv2",)),  # it was added to in place
-        (7, 1, "2", ("1",)),
-        (8, 1, "3", ("2",)),
+    assert flow_of(stats) == [
+        "0 : ",
+        "1 0: ",
+        "1 1: 0",
+        "2 1.conv1: 0",
+        "2 1.relu: 1.conv1",
+        "2 1.conv2: 1.relu",
+        "2 1.relu: 1.conv2",  # it was added to in place
+        "1 2: 1",
+        "1 3: 2",
     ]
     assert stats.flow[0].type_name == "Sequential"
     assert shapes(stats.flow[8].inputs) == {"input": (1, 8)}
@@ -280,6 +343,7 @@ def test_no_tensor_and_no_module_is_kept_alive() -> None:
     model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
     seen: list[Any] = []
     model[1].register_forward_hook(lambda _, args, out: seen.extend(map(weakref.ref, args)))
+    gc.collect()  # models of other tests
     size = len(registry._recordings)
 
     with record_torch_module_forward_stats(model):
@@ -328,13 +392,8 @@ def test_a_submodule_has_the_stats_that_it_would_tell_itself() -> None:
     assert list(inner.timings) == ["", "conv1", "relu", "conv2"]
     assert inner.timings["conv1"].total == stats.timings["1.conv1"].total
     assert [timing.path for timing in inner.timings.values()] == list(inner.timings)
-    assert [(step.order, step.depth, step.path, step.sources) for step in inner.flow] == [
-        (0, 0, "", ()),
-        (1, 1, "conv1", ()),
-        (2, 1, "relu", ("conv1",)),
-        (3, 1, "conv2", ("relu",)),
-        (4, 1, "relu", ("conv2",)),
-    ]
+    steps = ["0 : ", "1 conv1: ", "1 relu: conv1", "1 conv2: relu", "1 relu: conv2"]
+    assert flow_of(inner) == steps
     assert inner.runs == 1
 
 
@@ -506,6 +565,7 @@ def _on_gpu(work: Any, **children: Any) -> Any:
     return model
 
 
+@pytest.mark.promise("X29")
 def test_the_memory_of_a_call_is_its_own_peak(gpu: FakeGpu) -> None:
     gpu.grow(4_000)
     gpu.grow(-4_000)
@@ -596,6 +656,7 @@ def _spread(seconds: float) -> Spread:
     return Spread(1, seconds, 0.0, seconds, seconds, seconds)
 
 
+@pytest.mark.promise("X25")
 def test_the_overlay_is_that_of_the_seed() -> None:
     shape = TensorShape("input", (1, 64, 56, 56), "float32", "cpu", 802_816)
     timing = ModuleTiming(
@@ -630,6 +691,24 @@ def test_the_overlay_is_that_of_the_seed() -> None:
         ForwardStats({timing.path: timing}, notes=("a note",)), Tree("m", "", node), file=out
     )
     assert out.getvalue().splitlines() == [*performance_overlay(timing, node), "note: a note"]
+
+
+@pytest.mark.promise("X10")
+@pytest.mark.promise("X25")
+def test_the_overlay_needs_only_the_stats(capsys: pytest.CaptureFixture[str]) -> None:
+    model = nn.Sequential(nn.Conv2d(64, 64, 3, padding=1, bias=False))
+    with record_torch_module_forward_stats(model):
+        model(torch.zeros(1, 64, 56, 56)).sum().backward()
+
+    display_timing_in_explorer(get_forward_stats(model))
+
+    shown = re.sub(r"[\d.]+(ms|μs|s)\b *", "T ", capsys.readouterr().out)
+    assert shown.splitlines()[4:8] == [
+        "0                 36.9K params   Shape: 64×64×3×3   Time: T Mem: 147KB",
+        "├─ forward()      ⚡ T Input: 1×64×56×56   Output: 1×64×56×56",
+        "├─ backward()     ⚡ T Gradient: computed",
+        "└─ memory         📊 147KB      Parameters: 36,864 × 4 bytes",
+    ]
 
 
 def test_timings_that_are_not_there_are_said_in_words(capsys: pytest.CaptureFixture[str]) -> None:

@@ -94,6 +94,7 @@ def test_a_query_that_grows_finds_the_same_as_if_it_were_new(tree: Tree, text: s
         assert found.matches == search(texts, Query(text[:end])).matches
 
 
+@pytest.mark.promise("X22")
 @given(named_trees(), st.sampled_from(["a", "^a", r"a.*1$", "b|1", r"\.", "AB", "(?:a.)+", "a*"]))
 def test_a_regex_finds_what_ends_in_the_own_name_or_is_in_the_class(tree: Tree, text: str) -> None:
     outline = outline_of(tree)

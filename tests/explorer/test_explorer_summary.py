@@ -1,4 +1,4 @@
-"""A tree is exported as it is seen: text, JSON, HTML, and a diagram (X14, X18, X24)."""
+"""A tree is exported as it is seen: text, JSON, HTML, and a diagram."""
 
 from __future__ import annotations
 
@@ -55,6 +55,7 @@ def seeds_tree() -> Tree:
     return Tree("ResNet", "live module", root)
 
 
+@pytest.mark.promise("X24")
 def test_the_text_is_the_tree_of_the_promise() -> None:
     assert as_text(seeds_tree()) == (
         "ResNet(\n"
@@ -192,6 +193,7 @@ def outline_of(text: str) -> Outline:
     return outline
 
 
+@pytest.mark.promise("X14")
 def test_the_page_folds_and_obeys_no_name() -> None:
     text = page.as_html(tied_tree())
 

@@ -1,4 +1,4 @@
-"""A tree has the sums that torch has, in every subtree, and any model can be looked at (X20)."""
+"""A tree has the sums that torch has, in every subtree, and any model can be looked at."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from snapviewer import CancelledError, SnapshotError
 from snapviewer.explorer import live
 from snapviewer.explorer.assembly import Draft, assemble
 from snapviewer.explorer.live import tree_of_module
-from snapviewer.explorer.tree import ModuleNode, Sums, TensorEntry
+from snapviewer.explorer.tree import Sums, TensorEntry
+from support.explorer_trees import node_at
 
 # Sums, compared with what is too simple to be wrong
 
@@ -67,6 +68,7 @@ def oracle(subtree: list[Draft]) -> Sums:
     )
 
 
+@pytest.mark.promise("X20")
 @settings(deadline=None)  # slow while other tests run, not in itself
 @given(drafts())
 def test_every_subtree_counts_each_tensor_once(given_drafts: list[Draft]) -> None:
@@ -101,10 +103,6 @@ from support import explorer_models as models  # noqa: E402 (it needs torch)
 from support import live_models  # noqa: E402
 
 
-def node_at(root: ModuleNode, path: str) -> ModuleNode:
-    return next(node for node in root.walk() if node.path == path)
-
-
 def agree_with_torch(model: nn.Module) -> None:
     """Compare the sums of every module with those that torch's own walk gives."""
     modules = dict(model.named_modules(remove_duplicate=False))
@@ -133,6 +131,7 @@ def test_sums_are_those_of_torch_in_resnet50() -> None:
     assert tree_of_module(model).root.sums.parameters == 25_557_032, "as published"
 
 
+@pytest.mark.promise("X20")
 @pytest.mark.torch
 def test_sums_are_those_of_torch_in_a_language_model_with_tied_weights() -> None:
     model = live_models.Gpt(vocabulary=100, width=16, heads=2, layers=2, positions=8)

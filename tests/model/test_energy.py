@@ -26,7 +26,14 @@ from snapviewer.model.energy import (
     estimate,
     register_energy_model,
 )
-from snapviewer.model.energy.assumptions import MEMORY, OPERATION, STATIC, THERMAL
+from snapviewer.model.energy.assumptions import (
+    CACHE,
+    CLASSES,
+    MEMORY,
+    OPERATION,
+    STATIC,
+    THERMAL,
+)
 from snapviewer.model.energy.gpu import GpuPower
 from snapviewer.model.energy.rapl import Rapl, WrappingCounter
 from snapviewer.model.energy.sensors import NoReadingError
@@ -191,7 +198,7 @@ class TestTheGpu:
         energy = meter.result()
 
         assert used(energy) == ["TDP estimate"]
-        assert "utilisation 100% assumed" in energy.energy.source
+        assert "utilisation 100 % assumed" in energy.energy.source
 
     @pytest.mark.parametrize(
         ("visible", "index", "asked"),
@@ -423,7 +430,7 @@ class TestEstimates:
         assert energy.low_j == pytest.approx(energy.energy.value / 2)
         assert energy.high_j == pytest.approx(65 * energy.seconds.value)
         assert energy.power.status == "estimated"
-        assert "TDP 65 W as given × utilisation 50% as given" in energy.energy.source
+        assert "TDP 65 W as given × utilisation 50 % as given" in energy.energy.source
 
     def test_utilisation_is_measured_where_it_is_not_given(self, nowhere: Path) -> None:
         with EnergyMeter(powercap=nowhere, tdp_w=65) as meter:
@@ -497,7 +504,10 @@ class TestEstimates:
             "thermal",
         ]
         assert operation == pytest.approx(2e9 * OPERATION["cpu", "float32"].range.usual * 1e-12)
-        assert memory == pytest.approx(40e6 * MEMORY["cpu"].range.usual * 1e-12)
+        fetched = 4 * 2e9 / CLASSES["linear"].reuse.range.usual
+        assert memory == pytest.approx(
+            (40e6 * MEMORY["cpu"].range.usual + fetched * CACHE.range.usual) * 1e-12
+        )
         assert static == pytest.approx(4 * STATIC["cpu"].range.usual * 0.5)
         assert thermal == pytest.approx(static * 25 * THERMAL.range.usual)
         assert modelled.energy.value == pytest.approx(operation + memory + static + thermal)
@@ -535,7 +545,10 @@ class TestEstimates:
         assert all(term.quantity("picojoules").status == "estimated" for term in modelled.terms)
 
     def test_every_row_of_the_tables_is_a_range_with_its_basis(self) -> None:
-        for row in (*OPERATION.values(), *MEMORY.values(), *STATIC.values(), THERMAL):
+        classes = [row for kind in CLASSES.values() for row in kind.assumptions]
+        rows = (*OPERATION.values(), *MEMORY.values(), *STATIC.values(), THERMAL, CACHE, *classes)
+        assert len({row.name for row in rows}) == len(rows)
+        for row in rows:
             assert 0 < row.range.low <= row.range.usual <= row.range.high
             assert row.unit
             assert row.basis

@@ -550,7 +550,7 @@ def test_the_share_of_a_gpus_memory_is_limited_as_the_environment_says() -> None
 
     assert device == "cuda:1"
     assert asked == [(0.25, "cuda:1")]
-    assert "25%" in notes[0]
+    assert "25 %" in notes[0]
 
 
 def test_on_a_gpu_its_own_events_take_the_time(monkeypatch: pytest.MonkeyPatch) -> None:

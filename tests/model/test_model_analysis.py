@@ -134,8 +134,8 @@ def test_a_state_dict_has_parameters_and_says_why_there_is_no_graph(
     assert brief.code == full.code == 0
     assert "  Parameters           16  computed" in brief.out.splitlines()
     assert "Work of a run: unavailable (the file has no graph)." in brief.out.splitlines()
-    assert "Total Parameters: 16" in full.out.splitlines()
-    assert "Total Theoretical FLOPs: unavailable (the file has no graph)" in full.out
+    assert "Node analysis\n\nThis file has no graph." in full.out
+    assert "  layer.weight  4×3 float32        12" in full.out
     for ran in (brief, full):
         assert "has parameters but no graph" in ran.out.replace("\n    ", " ")
 

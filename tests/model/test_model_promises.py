@@ -21,6 +21,7 @@ from snapviewer.report.blocks import BarChart, Heading, Table
 from snapviewer.report.model.document import document_of
 from snapviewer.report.model.formats import rendered
 from snapviewer.report.model.json import to_json
+from snapviewer.report.model.text import as_text
 from support.program import run, run_here
 from support.pth_writer import T, write_pth
 from support.torch_marks import torch_marks
@@ -50,9 +51,10 @@ def block(lines: list[str], name: str) -> list[str]:
 # The command
 
 
+@pytest.mark.promise("M01")
 def test_a_model_alone_gives_architecture_parameters_and_recommendations(
     network: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:  # M01
+) -> None:
     with inside(tmp_path):
         assert parser_main([str(network)]) == 0
 
@@ -63,9 +65,10 @@ def test_a_model_alone_gives_architecture_parameters_and_recommendations(
     assert "[PERFORMANCE ANALYSIS]" not in out
 
 
+@pytest.mark.promise("M02", "M03")
 def test_inference_adds_times_and_memory_and_profile_the_machine(
     network: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:  # M02, M03
+) -> None:
     with known_roof(), inside(tmp_path):
         assert parser_main([str(network), "--inference", "--budget", "0.01"]) == 0
         inference = capsys.readouterr().out
@@ -82,9 +85,10 @@ def test_inference_adds_times_and_memory_and_profile_the_machine(
     assert "[ENERGY ANALYSIS]" in profiled
 
 
+@pytest.mark.promise("M04")
 def test_scripted_traced_exported_and_plain_weights_are_all_read(
     network: Path, tmp_path: Path
-) -> None:  # M04
+) -> None:
     layer = torch.nn.Linear(4, 2).eval()
     torch.jit.script(layer).save(str(tmp_path / "scripted.pt"))
     torch.export.save(torch.export.export(layer, (torch.ones(1, 4),)), tmp_path / "exported.pt2")
@@ -103,9 +107,10 @@ def test_scripted_traced_exported_and_plain_weights_are_all_read(
     assert state.totals is None
 
 
+@pytest.mark.promise("M05")
 def test_the_report_is_written_where_it_is_called_or_wanted(
     network: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:  # M05
+) -> None:
     with inside(tmp_path):
         assert parser_main([str(network), "--output", "mine.txt"]) == 0
     assert "Report: comprehensive_model_analysis.txt" in capsys.readouterr().out
@@ -123,7 +128,8 @@ def test_the_report_is_written_where_it_is_called_or_wanted(
     assert places == sorted(places)
 
 
-def test_json_and_xml_say_the_same(analysis: ModelAnalysis) -> None:  # M06
+@pytest.mark.promise("M06")
+def test_json_and_xml_say_the_same(analysis: ModelAnalysis) -> None:
     document = json.loads(rendered(analysis, ".json"))
     tree = ElementTree.fromstring(rendered(analysis, ".xml"))
 
@@ -148,7 +154,8 @@ def test_the_page_begins_with_what_decides_and_shows_the_rest(analysis: ModelAna
     assert len(advice.rows) == len(analysis.recommendations)
 
 
-def test_progress_goes_on_to_its_end(network: Path) -> None:  # M07
+@pytest.mark.promise("M07")
+def test_progress_goes_on_to_its_end(network: Path) -> None:
     reports: list[tuple[int, int]] = []
 
     analyzed(network, progress=lambda done, total: reports.append((done, total)))
@@ -159,9 +166,10 @@ def test_progress_goes_on_to_its_end(network: Path) -> None:  # M07
     assert len(set(shares)) > 10
 
 
+@pytest.mark.promise("M08")
 def test_no_file_is_told_with_the_usage_and_a_bad_one_in_a_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:  # M08
+) -> None:
     bad = tmp_path / "bad.pt"
     bad.write_bytes(b"PK\x03\x04 and nothing more")
 
@@ -241,6 +249,28 @@ def test_a_model_that_refuses_its_input_is_quoted_and_all_else_is_there(
     assert odd["time"]["status"] == "measured"
 
 
+@pytest.mark.promise("M02")
+def test_the_parser_fails_if_the_model_cannot_be_run_and_still_writes_its_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    torch.jit.script(Choosy()).save(str(tmp_path / "choosy.pt"))
+    write_pth(tmp_path / "state.pth", {"layer.weight": T("float32", (2, 4))})
+    reasons = {"choosy.pt": "three at once, please", "state.pth": "have code that can be run"}
+
+    for name, reason in reasons.items():
+        for options in ([], ["--json"]):
+            with inside(tmp_path):
+                code = parser_main([name, "--inference", *options])
+            ran = capsys.readouterr()
+            report = tmp_path / "comprehensive_model_analysis.txt"
+            assert code == 1, "M02: --inference on what cannot be run exits 1"
+            assert ran.err.startswith("[ERROR] the model was not run: ")
+            assert reason in ran.err
+            assert "layer.weight" in ran.out
+            assert "Parameter: layer.weight" in report.read_text(encoding="utf-8")
+            report.unlink()
+
+
 def test_an_input_that_does_not_fit_is_said_first(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -290,7 +320,8 @@ def test_the_slowest_operations_fit_into_80_columns_with_what_they_reach(
     assert any(re.search(r"(memory|compute)-bound, [\d.]+ %$", line) for line in slowest)
 
 
-def test_the_title_is_the_one_that_people_know(lines: list[str]) -> None:  # M09
+@pytest.mark.promise("M09")
+def test_the_title_is_the_one_that_people_know(lines: list[str]) -> None:
     assert lines[:3] == [
         "Comprehensive PyTorch Model Analyzer",
         "Enterprise-Grade Performance & Energy Instrumentation",
@@ -298,7 +329,8 @@ def test_the_title_is_the_one_that_people_know(lines: list[str]) -> None:  # M09
     ]
 
 
-def test_what_was_loaded_is_told(lines: list[str], network: Path) -> None:  # M10
+@pytest.mark.promise("M10")
+def test_what_was_loaded_is_told(lines: list[str], network: Path) -> None:
     start = lines.index("[LOADING PYTORCH MODEL FOR COMPREHENSIVE ANALYSIS]")
 
     assert lines[start + 1] == f"File: {network}"
@@ -306,7 +338,8 @@ def test_what_was_loaded_is_told(lines: list[str], network: Path) -> None:  # M1
     assert "Graph nodes: 8" in lines[start : start + 6]
 
 
-def test_each_parameter_has_its_line(lines: list[str], analysis: ModelAnalysis) -> None:  # M11
+@pytest.mark.promise("M11")
+def test_each_parameter_has_its_line(lines: list[str], analysis: ModelAnalysis) -> None:
     start = lines.index("[EXTRACTING COMPREHENSIVE PARAMETER ANALYSIS]") + 1
 
     assert lines[start] == "Analyzed parameter: 0.weight Shape: [8, 3, 3, 3] Sparsity: 12.50%"
@@ -314,7 +347,8 @@ def test_each_parameter_has_its_line(lines: list[str], analysis: ModelAnalysis) 
     assert len(told) == len(analysis.parameters.tensors)
 
 
-def test_each_node_has_its_line(lines: list[str]) -> None:  # M12
+@pytest.mark.promise("M12")
+def test_each_node_has_its_line(lines: list[str]) -> None:
     start = lines.index("[PARSING COMPREHENSIVE COMPUTATION GRAPH]") + 1
 
     # 8 × 16 × 16 outputs of 27 multiply-adds; 768 numbers in, 2,048 out, and the weights.
@@ -328,7 +362,8 @@ def test_each_node_has_its_line(lines: list[str]) -> None:  # M12
     assert len([line for line in lines if line.startswith("Analyzed: ")]) == 8
 
 
-def test_the_report_has_its_marker_and_the_layers(lines: list[str]) -> None:  # M13, M14
+@pytest.mark.promise("M13", "M14")
+def test_the_report_has_its_marker_and_the_layers(lines: list[str]) -> None:
     start = lines.index("[COMPREHENSIVE MODEL ANALYSIS REPORT]")
     assert lines[start + 1] == "=" * 80
 
@@ -338,7 +373,8 @@ def test_the_report_has_its_marker_and_the_layers(lines: list[str]) -> None:  # 
     assert "Architecture Classification: Convolutional Neural Network (Low Complexity)" in told
 
 
-def test_parameters_are_summed(lines: list[str]) -> None:  # M15
+@pytest.mark.promise("M15")
+def test_parameters_are_summed(lines: list[str]) -> None:
     told = block(lines, "[PARAMETER ANALYSIS]")
 
     count = 216 + 8 + 16 + 576 + 8 + 40 + 5
@@ -348,7 +384,8 @@ def test_parameters_are_summed(lines: list[str]) -> None:  # M15
     assert f"Average Sparsity: {100 * (27 + 72 + 8) / count:.2f}%" in told
 
 
-def test_buffers_and_sample_inputs_are_no_parameters(tmp_path: Path) -> None:  # M15
+@pytest.mark.promise("M15")
+def test_buffers_and_sample_inputs_are_no_parameters(tmp_path: Path) -> None:
     from support import script_models
 
     gpt = script_models.Gpt().eval()  # with a mask, and two names for one weight
@@ -365,7 +402,8 @@ def test_buffers_and_sample_inputs_are_no_parameters(tmp_path: Path) -> None:  #
         assert told == {name for name, _ in module.named_buffers()}
 
 
-def test_what_an_optimizer_remembers_is_no_parameter(tmp_path: Path) -> None:  # M15
+@pytest.mark.promise("M15")
+def test_what_an_optimizer_remembers_is_no_parameter(tmp_path: Path) -> None:
     layer = torch.nn.Linear(4, 3)
     optimizer = torch.optim.Adam(layer.parameters())
     layer(torch.ones(2, 4)).sum().backward()
@@ -379,9 +417,10 @@ def test_what_an_optimizer_remembers_is_no_parameter(tmp_path: Path) -> None:  #
     assert any("6 tensors of an optimizer" in note for note in found.notes)
 
 
+@pytest.mark.promise("M16")
 def test_flops_are_summed_and_their_shares_are_all(
     lines: list[str], analysis: ModelAnalysis
-) -> None:  # M16
+) -> None:
     told = block(lines, "[COMPUTATIONAL ANALYSIS]")
 
     assert analysis.totals is not None
@@ -389,10 +428,34 @@ def test_flops_are_summed_and_their_shares_are_all(
     start = told.index("FLOP Distribution by Operation Type:") + 1
     shares = [float(line.split()[-1].rstrip("%")) for line in told[start:] if line]
     assert shares == sorted(shares, reverse=True)
-    assert sum(shares) == pytest.approx(100, abs=0.05 * len(shares))
+    assert sum(shares) == pytest.approx(100, abs=1e-9)
 
 
-def test_energy_has_its_four_lines_and_says_how_each_is_known(lines: list[str]) -> None:  # M17
+@pytest.mark.promise("M16")
+@pytest.mark.parametrize("classes", [1, 2, 7, 10])  # each rounded by itself: 99.9 or 100.1
+def test_shares_add_up_to_100_in_every_form(classes: int, tmp_path: Path) -> None:
+    path = tmp_path / "model.pt"
+    layers = nn.Sequential(nn.Conv2d(3, 16, 1), nn.BatchNorm2d(16), nn.ReLU())
+    tail = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, classes))
+    torch.jit.trace(nn.Sequential(layers, tail).eval(), torch.rand(1, 3, 4, 4)).save(str(path))
+
+    found = analyzed(path)
+
+    told = block(shown(found), "[COMPUTATIONAL ANALYSIS]")
+    told = told[told.index("FLOP Distribution by Operation Type:") + 1 :]
+    flops = [float(line.split()[-1].rstrip("%")) for line in told if line]
+    chart = next(one for one in document_of(found).blocks if isinstance(one, BarChart))
+    bars = [float(bar.note.rstrip(" %")) for bar in chart.bars]
+    times = re.findall(r"Execution Time: [\d.]+ us \(([\d.]+) %\)", as_text(found))
+    assert len(flops) > 3
+    assert flops == bars
+    assert len(times) == len(found.nodes)
+    for shares in (flops, [float(time) for time in times]):
+        assert sum(shares) == pytest.approx(100, abs=1e-9), "M16: shares add up to 100.0"
+
+
+@pytest.mark.promise("M17")
+def test_energy_has_its_four_lines_and_says_how_each_is_known(lines: list[str]) -> None:
     told = block(lines, "[ENERGY ANALYSIS]")
 
     for pattern in (
@@ -426,6 +489,7 @@ def test_lines_of_ours_fit_the_terminal(
 # What the model is, and what it is called with
 
 
+@pytest.mark.promise("M44", "M46")
 @pytest.mark.parametrize(
     ("first", "expected"),
     [
@@ -437,7 +501,7 @@ def test_lines_of_ours_fit_the_terminal(
 )
 def test_the_input_follows_from_the_first_layer(
     first: Any, expected: dict[str, object], tmp_path: Path
-) -> None:  # M44, M46
+) -> None:
     path = tmp_path / "model.pt"
     torch.jit.script(torch.nn.Sequential(first)).save(str(path))
 
@@ -447,7 +511,8 @@ def test_the_input_follows_from_the_first_layer(
     assert compute["input_source"] == "inferred"
 
 
-def test_kinds_of_models_are_told_apart_with_a_reason(tmp_path: Path) -> None:  # M45
+@pytest.mark.promise("M45")
+def test_kinds_of_models_are_told_apart_with_a_reason(tmp_path: Path) -> None:
     from snapviewer.model import TensorSpec, analyze
     from support import live_models, script_models
 
@@ -532,16 +597,12 @@ def test_a_mask_that_is_computed_makes_the_same_gpt_as_names_alone(tmp_path: Pat
 
 
 def test_numbers_that_a_trace_writes_down_are_no_parameters(tmp_path: Path) -> None:
-    class Scaled(nn.Module):  # type: ignore[misc] # its base is torch's
-        def __init__(self) -> None:
-            super().__init__()
-            self.layer = torch.nn.Linear(3, 2)
-
+    class Scaled(nn.Linear):  # type: ignore[misc] # its base is torch's
         def forward(self, x: Any) -> Any:
-            return self.layer(x) * 0.5
+            return super().forward(x) * 0.5
 
     path = tmp_path / "traced.pt"
-    torch.jit.trace(Scaled(), torch.ones(1, 3)).save(str(path))
+    torch.jit.trace(Scaled(3, 2), torch.ones(1, 3)).save(str(path))
 
     parameters = analyze_file(path).parameters
 
@@ -592,7 +653,7 @@ def test_what_is_not_counted_is_named_where_the_sums_are(anchored: ModelAnalysis
     (line,) = [line for line in shown(anchored) if line.startswith("    lower bound, not counted")]
 
     assert "1 operation (aten::linalg_matrix_exp ×1)" in line
-    assert "matrix_exp" in rendered(anchored, ".txt").decode().split("PARAMETER ANALYSIS")[0]
+    assert "matrix_exp" in as_text(anchored).split("PARAMETER ANALYSIS")[0]
 
 
 def test_a_carbon_footprint_too_small_for_its_digits_is_not_shown_as_none(
@@ -605,7 +666,8 @@ def test_a_carbon_footprint_too_small_for_its_digits_is_not_shown_as_none(
     )
 
 
-def test_the_commands_are_installed_under_their_names() -> None:  # M01
+@pytest.mark.promise("M01")
+def test_the_commands_are_installed_under_their_names() -> None:
     scripts = Path(sys.executable).parent
     entry = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
 

@@ -10,22 +10,29 @@ and read `git diff tests/model/golden`.
 from __future__ import annotations
 
 import json
+import math
 import os
+import struct
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import snapviewer
-from snapviewer.model import ModelAnalysis
+from snapviewer.model import ModelAnalysis, analyze_file
 from snapviewer.report.model import console
 from snapviewer.report.model.document import document_of, overview_blocks
+from snapviewer.report.model.formats import rendered_parts
 from snapviewer.report.model.json import to_json
 from snapviewer.report.model.text import as_text
 from snapviewer.report.writers.markdown import as_markdown
 from snapviewer.report.writers.text import text_lines
+from support.golden_inputs import numbers
 from support.profiled_models import profiled_model
+from support.pth_writer import S, T, write_pth
+from support.torchscript_writer import module, write_torchscript
 
 GOLDEN = Path(__file__).resolve().parent / "golden"
 
@@ -63,6 +70,71 @@ def test_the_text_writer_renders_every_kind_of_block(analysis: ModelAnalysis) ->
     compare("blocks.txt", "\n".join(text_lines(document_of(analysis).blocks, 100)))
 
 
+@pytest.fixture
+def weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelAnalysis:
+    """Weights without a graph: tied, with NaN, without elements, of zeros, of integers."""
+    monkeypatch.chdir(tmp_path)
+    shared = S("0", numbers(6, 4, seed=1).data or b"")
+    odd = struct.pack("<8f", math.nan, math.inf, 1.0, -1.0, 0.5, 0.25, 0.0, 0.0)
+    tensors = {
+        "embedding.weight": T("float32", (6, 4), storage=shared),
+        "head.weight": T("float32", (6, 4), storage=shared),
+        "odd.weight": T("float32", (2, 4), odd),
+        "empty.weight": T("float32", (0, 4)),
+        "zero.weight": T("float32", (4, 4)),
+        "sparse.weight": numbers(20, 20, seed=2, zeros=360),
+        "count.weight": T("int64", (2, 2), struct.pack("<4q", 1, 2, 3, 4)),
+    }
+    write_pth(tmp_path / "weights.pth", tensors)
+    return analyze_file("weights.pth", has_quality=True)
+
+
+@pytest.fixture
+def uncounted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelAnalysis:
+    """A graph with an operation that nobody knows, which was not run."""
+    monkeypatch.chdir(tmp_path)
+    code = module("y = torch.relu(x)\nreturn torch.frobnicate(y)")
+    write_torchscript(tmp_path / "uncounted.pt", code, traced=[T("float32", (1, 3, 8, 8))])
+    return analyze_file("uncounted.pt")
+
+
+def test_weights_without_a_graph_are_reported_in_these_lines(weights: ModelAnalysis) -> None:
+    compare("weights_console.txt", "\n".join(console.lines_of(weights)))
+    compare("weights_report.txt", as_text(weights))
+
+
+def test_what_is_not_counted_is_reported_in_these_lines(uncounted: ModelAnalysis) -> None:
+    compare("uncounted_console.txt", "\n".join(console.lines_of(uncounted)))
+    compare("uncounted_report.txt", as_text(uncounted))
+
+
+def test_a_single_run_has_no_spread(analysis: ModelAnalysis) -> None:
+    profile = analysis.profile
+    assert profile is not None
+    for runs, told in ((1, "(a single run)"), (2, "(median of 2 runs, ")):
+        plain = replace(profile.plain, runs=runs)
+        lines = console.lines_of(replace(analysis, profile=replace(profile, plain=plain)))
+        assert any(line.startswith("Run time: ") and told in line for line in lines)
+
+
+def test_the_json_documents_have_these_values(
+    analysis: ModelAnalysis, weights: ModelAnalysis, uncounted: ModelAnalysis
+) -> None:
+    for name, found in (("run", analysis), ("weights", weights), ("uncounted", uncounted)):
+        document = rounded(to_json(found))
+        document.pop("snapviewer", None)
+        compare(f"{name}.json", json.dumps(document, indent=1, ensure_ascii=False))
+
+
+def rounded(document: Any) -> Any:
+    """A document whose floats have six digits: sums may differ beyond them."""
+    if isinstance(document, dict):
+        return {key: rounded(value) for key, value in document.items()}
+    if isinstance(document, list):
+        return [rounded(value) for value in document]
+    return float(f"{document:.6g}") if isinstance(document, float) else document
+
+
 def test_the_json_document_has_these_keys(analysis: ModelAnalysis) -> None:
     compare("keys.txt", "\n".join(dict.fromkeys(keys(to_json(analysis)))))
 
@@ -80,3 +152,10 @@ def keys(document: Any, path: str = "") -> Iterator[str]:
     else:
         yield path
     json.dumps(document, allow_nan=False)
+
+
+def test_xml_is_written_in_small_parts(analysis: ModelAnalysis) -> None:
+    parts = list(rendered_parts(analysis, ".xml"))
+
+    assert max(map(len, parts)) < 3_000
+    assert len(parts) > 1_000

@@ -8,7 +8,6 @@ import os
 import re
 import resource
 import signal
-import struct
 import subprocess
 import sys
 import time
@@ -40,6 +39,7 @@ from snapviewer.model.inference import batches, profile, running  # noqa: E402
 from snapviewer.model.live import record  # noqa: E402
 from snapviewer.report.model.json import to_json  # noqa: E402
 from support.promised_model import SHORT, analyzed, known_roof  # noqa: E402
+from support.sparse_files import write_sparse  # noqa: E402
 
 pytestmark = torch_marks(":DeprecationWarning")
 
@@ -116,8 +116,8 @@ def test_a_live_module_has_the_same_document(document: dict[str, Any]) -> None:
 # The machine
 
 
+@pytest.mark.promise("M35", "M36", "M37", "M38")
 def test_the_machine_is_told_at_rest_and_during_the_runs(document: dict[str, Any]) -> None:
-    # M35, M36, M37, M38
     system = document["system"]
     use = system["during_runs"]
 
@@ -143,29 +143,14 @@ def test_the_machine_is_told_at_rest_and_during_the_runs(document: dict[str, Any
 
 def sparse_weights(path: Path, size_bytes: int, count: int = 40) -> Path:
     """A file of matrices that takes no room on the disk."""
-    side = 1024
-    rows = size_bytes // count // (4 * side)
-    each = rows * side * 4
-    header = json.dumps(
-        {
-            f"layers.{number}.weight": {
-                "dtype": "F32",
-                "shape": [rows, side],
-                "data_offsets": [number * each, (number + 1) * each],
-            }
-            for number in range(count)
-        }
-    ).encode()
-    header += b" " * (-len(header) % 8)
-    with path.open("wb") as file:
-        file.write(struct.pack("<Q", len(header)) + header)
-        file.truncate(8 + len(header) + count * each)
-    return path
+    rows = size_bytes // count // (4 * 1024)
+    return write_sparse(path, {f"layers.{n}.weight": (rows, 1024) for n in range(count)})
 
 
+@pytest.mark.promise("M47")
 def test_a_file_larger_than_memory_is_analyzed_without_reading_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:  # M47
+) -> None:
     path = sparse_weights(tmp_path / "large.safetensors", 100 * 2**30)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_inblock
 
@@ -182,7 +167,8 @@ def test_a_file_larger_than_memory_is_analyzed_without_reading_it(
     assert resource.getrusage(resource.RUSAGE_SELF).ru_inblock - before < 10_000
 
 
-def test_statistics_are_read_in_pieces_where_they_are_asked_for(tmp_path: Path) -> None:  # M47
+@pytest.mark.promise("M47")
+def test_statistics_are_read_in_pieces_where_they_are_asked_for(tmp_path: Path) -> None:
     # More than the program may have as memory, whatever it does with it.
     path = sparse_weights(tmp_path / "large.safetensors", 240 * 2**20)
     program = (
@@ -202,9 +188,10 @@ def test_statistics_are_read_in_pieces_where_they_are_asked_for(tmp_path: Path) 
     assert int(kibibytes) < 120 * 1024
 
 
+@pytest.mark.promise("M48")
 def test_parameters_are_measured_by_several_threads(
     tmp_path: Path,
-) -> None:  # M48
+) -> None:
     path = sparse_weights(tmp_path / "weights.safetensors", 256 * 2**20, count=1)
     most = 1
 
@@ -240,8 +227,8 @@ def chain(length: int) -> Graph:
     return Graph("live", nodes, (spec,), "given", ())
 
 
+@pytest.mark.promise("M49")
 def test_thousands_of_nodes_are_looked_at_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    # M49
     calls = 0
     work_of = formulas.work_of
 
@@ -260,7 +247,8 @@ def test_thousands_of_nodes_are_looked_at_once_each(monkeypatch: pytest.MonkeyPa
     assert found[1].after is found[2].node
 
 
-def test_the_work_grows_with_the_nodes_and_not_faster() -> None:  # M49
+@pytest.mark.promise("M49")
+def test_the_work_grows_with_the_nodes_and_not_faster() -> None:
     from snapviewer.report.model import console
     from snapviewer.report.model.text import as_text
 
@@ -291,7 +279,8 @@ def test_the_work_grows_with_the_nodes_and_not_faster() -> None:  # M49
 # The environment and the options
 
 
-def test_the_environment_is_heard(network: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # M50
+@pytest.mark.promise("M50")
+def test_the_environment_is_heard(network: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with known_roof():
         monkeypatch.setenv("PYTORCH_PROFILER_LEVEL", "0")
         monkeypatch.setenv("OMP_NUM_THREADS", "1")
@@ -306,9 +295,10 @@ def test_the_environment_is_heard(network: Path, monkeypatch: pytest.MonkeyPatch
     assert any("PYTORCH_CUDA_MEMORY_FRACTION is 'much'" in note for note in found.notes)
 
 
+@pytest.mark.promise("M50")
 def test_threads_are_those_of_the_environment(
     network: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:  # M50
+) -> None:
     with known_roof():
         monkeypatch.setenv("OMP_NUM_THREADS", "3")
         found = analyze_file(network, has_stats=False, is_run=True, options=SHORT)
@@ -317,9 +307,10 @@ def test_threads_are_those_of_the_environment(
     assert [one.threads for one in found.profile.thread_runs] == [1, 2, 3]
 
 
+@pytest.mark.promise("M51")
 def test_each_switch_of_the_original_does_something(
     network: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:  # M51
+) -> None:
     monkeypatch.setattr("snapviewer.cli.model._IDLE_S", 0.01)
     found = {}
     with known_roof():
@@ -604,10 +595,11 @@ def examples(file: Path) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```$", file.read_text(encoding="utf-8"), re.M | re.S)
 
 
+@pytest.mark.promise("M52")
 @pytest.mark.usefixtures("registries")
 def test_the_examples_of_the_documentation_run_and_are_used(
     network: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:  # M52
+) -> None:
     operation, energy, recommender, report = examples(
         ROOT / "docs" / "guide" / "extending-models.md"
     )
@@ -632,8 +624,9 @@ def test_the_examples_of_the_documentation_run_and_are_used(
     assert [row["name"] for row in rows][:2] == ["Convolution_1", "Normalization_2"]
 
 
+@pytest.mark.promise("M52")
 @pytest.mark.usefixtures("registries")
-def test_a_new_operation_is_counted_in_a_model() -> None:  # M52
+def test_a_new_operation_is_counted_in_a_model() -> None:
     library = torch.library.Library("promised", "DEF")
     library.define("half(Tensor x) -> Tensor")
     library.impl("half", lambda x: x / 2, "CompositeExplicitAutograd")

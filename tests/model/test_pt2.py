@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import operator
 import subprocess
 import sys
@@ -30,96 +29,12 @@ from snapviewer.model.pt2.symbols import (
 )
 from snapviewer.model.pt2.values import Sizes
 from support.patience import PATIENT
-
-FLOAT = 7
-
-
-def tensor(*sizes: Any, dtype: int = FLOAT) -> dict[str, Any]:
-    """The JSON of a tensor: numbers, or expressions with a hint as (text, hint)."""
-    return {
-        "dtype": dtype,
-        "sizes": [
-            {"as_int": size}
-            if isinstance(size, int)
-            else {
-                "as_expr": {
-                    "expr_str": size[0],
-                    "hint": None if size[1] is None else {"as_int": size[1]},
-                }
-            }
-            for size in sizes
-        ],
-    }
-
-
-def named(name: str) -> dict[str, Any]:
-    return {"as_tensor": {"name": name}}
-
-
-def operation(target: str, *inputs: tuple[str, Any], outputs: Any, stack: str = "") -> Any:
-    return {
-        "target": target,
-        "inputs": [{"name": name, "arg": value, "kind": 1} for name, value in inputs],
-        "outputs": outputs,
-        "metadata": {"nn_module_stack": stack},
-    }
-
-
-def program(**changes: Any) -> dict[str, Any]:
-    """The JSON of a program with one linear layer, whose batch varies."""
-    stack = "L__self__,,app.Net;L__self__fc,fc,torch.nn.modules.linear.Linear"
-    batch = ("Symbol('s0', positive=True, integer=True)", 4)
-    graph = {
-        "inputs": [named("p_fc_weight"), named("x")],
-        "outputs": [named("linear")],
-        "nodes": [
-            operation(
-                "torch.ops.aten.linear.default",
-                ("input", named("x")),
-                ("weight", named("p_fc_weight")),
-                ("bias", {"as_none": True}),
-                outputs=[named("linear")],
-                stack=stack,
-            )
-        ],
-        "tensor_values": {
-            "p_fc_weight": tensor(10, 8),
-            "x": tensor(batch, 8),
-            "linear": tensor(batch, 10),
-        },
-        **changes,
-    }
-    signature = {
-        "input_specs": [
-            {"parameter": {"arg": {"name": "p_fc_weight"}, "parameter_name": "fc.weight"}},
-            {"user_input": {"arg": named("x")}},
-        ]
-    }
-    return {
-        "graph_module": {"graph": graph, "signature": signature},
-        "range_constraints": {"s0": {"min_val": 2, "max_val": 64}},
-    }
-
-
-def write(path: Path, description: Any, *, older: bool = False, packed: bool = False) -> Path:
-    """Write an archive with a description: a document, or the bytes of one."""
-    text = description if isinstance(description, bytes) else json.dumps(description).encode()
-    how = zipfile.ZIP_DEFLATED if packed else zipfile.ZIP_STORED
-    with zipfile.ZipFile(path, "w", how) as target:
-        if older:
-            target.writestr("serialized_exported_program.json", text)
-            target.writestr("version", "5.1")
-        else:
-            target.writestr("m/archive_format", "pt2")
-            target.writestr("m/archive_version", "0")
-            target.writestr("m/models/model.json", text)
-            target.writestr("m/byteorder", "little")
-    return path
+from support.pt2_writer import named, operation, program, tensor, write_pt2
 
 
 class TestWithoutTorch:
     def test_operations_have_their_module_shapes_and_parameters(self, tmp_path: Path) -> None:
-        graph = read_pt2(write(tmp_path / "m.pt2", program()))
+        graph = read_pt2(write_pt2(tmp_path / "m.pt2", program()))
 
         assert graph.source == "pt2"
         assert graph.input_source == "sample"
@@ -142,13 +57,13 @@ class TestWithoutTorch:
 
     @pytest.mark.parametrize("packed", [False, True])
     def test_both_layouts_are_read(self, tmp_path: Path, packed: bool) -> None:
-        newer = read_pt2(write(tmp_path / "newer.pt2", program(), packed=packed))
-        older = read_pt2(write(tmp_path / "older.pt2", program(), older=True, packed=packed))
+        newer = read_pt2(write_pt2(tmp_path / "newer.pt2", program(), packed=packed))
+        older = read_pt2(write_pt2(tmp_path / "older.pt2", program(), older=True, packed=packed))
 
         assert newer == older
 
     def test_sizes_that_vary_can_be_chosen(self, tmp_path: Path) -> None:
-        path = write(tmp_path / "m.pt2", program())
+        path = write_pt2(tmp_path / "m.pt2", program())
 
         graph = read_pt2(path, inputs=[TensorSpec((32, 8), "float32")])
 
@@ -171,13 +86,13 @@ class TestWithoutTorch:
     def test_inputs_that_the_program_does_not_take_are_refused(
         self, tmp_path: Path, inputs: list[TensorSpec], complaint: str
     ) -> None:
-        path = write(tmp_path / "m.pt2", program())
+        path = write_pt2(tmp_path / "m.pt2", program())
 
         with pytest.raises(snapviewer.SnapshotError, match=complaint):
             read_pt2(path, inputs=inputs)
 
     def test_another_dtype_is_noted(self, tmp_path: Path) -> None:
-        path = write(tmp_path / "m.pt2", program())
+        path = write_pt2(tmp_path / "m.pt2", program())
 
         graph = read_pt2(path, inputs=[TensorSpec((4, 8), "float16")])
 
@@ -192,7 +107,7 @@ class TestWithoutTorch:
                 "linear": tensor(("s1", 3)),
             }
         )
-        path = write(tmp_path / "m.pt2", made)
+        path = write_pt2(tmp_path / "m.pt2", made)
 
         graph = read_pt2(path, inputs=[TensorSpec((5, 17), "")])
 
@@ -200,7 +115,7 @@ class TestWithoutTorch:
 
     def test_sizes_that_contradict_each_other_are_refused(self, tmp_path: Path) -> None:
         made = program(tensor_values={"x": tensor(("s0", 4), ("2*s0", 8))})
-        path = write(tmp_path / "m.pt2", made)
+        path = write_pt2(tmp_path / "m.pt2", made)
 
         with pytest.raises(snapviewer.SnapshotError, match="together with the other sizes"):
             read_pt2(path, inputs=[TensorSpec((5, 11), "")])
@@ -214,7 +129,7 @@ class TestWithoutTorch:
             }
         )
 
-        graph = read_pt2(write(tmp_path / "m.pt2", made))
+        graph = read_pt2(write_pt2(tmp_path / "m.pt2", made))
 
         assert graph.nodes[0].outputs == (TensorSpec((None, 10), "float32"),)
         assert any("some sizes depend on computed values" in note for note in graph.notes)
@@ -224,7 +139,7 @@ class TestWithoutTorch:
         for given_argument in made["graph_module"]["graph"]["nodes"][0]["inputs"]:
             del given_argument["kind"]
 
-        (node,) = read_pt2(write(tmp_path / "m.pt2", made)).nodes
+        (node,) = read_pt2(write_pt2(tmp_path / "m.pt2", made)).nodes
 
         assert node.arguments == ()
         assert [name for name, _ in node.keywords] == ["input", "weight", "bias"]
@@ -270,7 +185,7 @@ class TestWithoutTorch:
             sym_int_values={"n": {"as_expr": {"expr_str": "s0 + 2", "hint": {"as_int": 6}}}},
         )
 
-        (node,) = read_pt2(write(tmp_path / "m.pt2", made)).nodes
+        (node,) = read_pt2(write_pt2(tmp_path / "m.pt2", made)).nodes
 
         assert node.arguments == (value,)
 
@@ -288,7 +203,7 @@ class TestWithoutTorch:
             ]
         )
 
-        graph = read_pt2(write(tmp_path / "m.pt2", made))
+        graph = read_pt2(write_pt2(tmp_path / "m.pt2", made))
 
         assert [node.op for node in graph.nodes] == ["mine::writes_into", "aten::relu"]
         assert [node.number for node in graph.nodes] == [0, 1]
@@ -313,12 +228,12 @@ class TestWithoutTorch:
             nodes=[operation("torch.ops.aten.relu.default", outputs=[named("x")], stack=stack)]
         )
 
-        (node,) = read_pt2(write(tmp_path / "m.pt2", made)).nodes
+        (node,) = read_pt2(write_pt2(tmp_path / "m.pt2", made)).nodes
 
         assert (node.module, node.module_type) == module
 
     def test_the_usual_one_of_several_programs_is_shown(self, tmp_path: Path) -> None:
-        path = write(tmp_path / "m.pt2", program())
+        path = write_pt2(tmp_path / "m.pt2", program())
         with zipfile.ZipFile(path, "a") as target:
             target.writestr("m/models/another.json", "{}")
 
@@ -328,7 +243,7 @@ class TestWithoutTorch:
         assert "models/model.json is shown, not models/another.json" in graph.notes[0]
 
     def test_it_needs_no_torch(self, tmp_path: Path) -> None:
-        path = write(tmp_path / "m.pt2", program())
+        path = write_pt2(tmp_path / "m.pt2", program())
         code = (
             "import sys\n"
             "for name in ('torch', 'psutil', 'pynvml'): sys.modules[name] = None\n"
@@ -360,28 +275,32 @@ class TestBadFiles:
     def test_a_description_that_is_none_is_refused(
         self, tmp_path: Path, description: bytes, complaint: str, older: bool
     ) -> None:
-        path = write(tmp_path / "m.pt2", description, older=older)
+        path = write_pt2(tmp_path / "m.pt2", description, older=older)
 
         with pytest.raises(snapviewer.SnapshotError, match=complaint):
             read_pt2(path)
 
     @pytest.mark.parametrize("packed", [False, True])
-    def test_a_description_that_is_too_long_is_refused(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packed: bool
+    @pytest.mark.parametrize(
+        ("limit", "description", "complaint"),
+        [
+            ("MAX_BYTES", b" " * 10_000, "at most 1000 are read"),
+            ("MAX_VALUES", {"a": [{}] * 600}, "more than 1,000 values"),
+        ],
+    )
+    def test_a_description_of_too_many_bytes_or_values_is_refused(
+        self,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        limit: str,
+        description: Any,
+        complaint: str,
+        packed: bool,
     ) -> None:
-        monkeypatch.setattr(archive, "MAX_BYTES", 1000)
-        path = write(tmp_path / "m.pt2", b" " * 10_000, packed=packed)
+        monkeypatch.setattr(archive, limit, 1000)
+        path = write_pt2(tmp_path / "m.pt2", description, packed=packed)
 
-        with pytest.raises(snapviewer.SnapshotError, match="at most 1000 are read"):
-            read_pt2(path)
-
-    def test_a_description_of_nothing_but_values_is_refused(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(archive, "MAX_VALUES", 1000)
-        path = write(tmp_path / "m.pt2", {"a": [{}] * 600})
-
-        with pytest.raises(snapviewer.SnapshotError, match="more than 1,000 values"):
+        with pytest.raises(snapviewer.SnapshotError, match=complaint):
             read_pt2(path)
 
     def test_more_operations_than_any_model_has_are_left_out(
@@ -392,13 +311,13 @@ class TestBadFiles:
         wrapped = operation("torch.ops.higher_order.wrap", ("", block), outputs=[])
         made = program(nodes=[wrapped, wrapped, {}])
 
-        graph = read_pt2(write(tmp_path / "m.pt2", made))
+        graph = read_pt2(write_pt2(tmp_path / "m.pt2", made))
 
         assert len(graph.nodes) == 10
         assert any("after the first 10 are omitted" in note for note in graph.notes)
 
     def test_a_bomb_that_lies_about_its_length_is_refused(self, tmp_path: Path) -> None:
-        path = write(tmp_path / "m.pt2", b" " * 10_000_000, packed=True)
+        path = write_pt2(tmp_path / "m.pt2", b" " * 10_000_000, packed=True)
         told, other = (10_000_000).to_bytes(4, "little"), (10).to_bytes(4, "little")
         path.write_bytes(path.read_bytes().replace(told, other))
 
@@ -439,7 +358,7 @@ class TestBadFiles:
             node = operation("torch.ops.higher_order.wrap", ("", held), outputs=[])
             graph = {"nodes": [node], "inputs": []}
 
-        read = read_pt2(write(tmp_path / "m.pt2", {"graph_module": {"graph": graph}}))
+        read = read_pt2(write_pt2(tmp_path / "m.pt2", {"graph_module": {"graph": graph}}))
 
         assert read.nodes == ()
         assert any("nested deeper than 64" in note for note in read.notes)
@@ -449,7 +368,7 @@ class TestBadFiles:
             tensor_values={"x": tensor(*[2**62] * 100_000), "linear": tensor(-1, 10**3000)}
         )
 
-        (node,) = read_pt2(write(tmp_path / "m.pt2", made)).nodes
+        (node,) = read_pt2(write_pt2(tmp_path / "m.pt2", made)).nodes
 
         assert all(isinstance(value, Unknown) for value in (node.arguments[0], *node.outputs))
 
@@ -482,7 +401,7 @@ class TestBadFiles:
         for _ in range(data.draw(st.integers(1, 3))):
             holder, key = data.draw(st.sampled_from(places(made)))
             holder[key] = copy.deepcopy(data.draw(junk))
-        path = write(tmp_path / "m.pt2", made)
+        path = write_pt2(tmp_path / "m.pt2", made)
 
         for inputs in (None, [TensorSpec((8, 8), "")]):
             with suppress(snapviewer.SnapshotError):

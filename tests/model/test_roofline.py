@@ -18,7 +18,7 @@ from snapviewer.model.quantity import Quantity, unavailable
 from snapviewer.model.roofline import Roof, bound_of, measure_roof
 from snapviewer.report.model.json import roof_json
 from support.patience import PATIENT
-from support.program import run
+from support.program import output_of
 
 
 def a_roof(peak: float | None = 100e9, bandwidth: float | None = 10e9) -> Roof:
@@ -195,18 +195,15 @@ class TestMeasuring:
         assert roofline._array_bytes() <= 1 << 27, "as if a gigabyte were free"
 
     def test_without_torch_it_is_numpys_work(self) -> None:
-        code = (
-            "import sys\n"
-            "for name in ('torch', 'psutil', 'pynvml'): sys.modules[name] = None\n"
-            "from snapviewer.model.kernels import kernels_of\n"
-            "from snapviewer.model import roofline\n"
-            "print(kernels_of('auto').name)\n"
-        )
+        code = """
+            import sys
+            for name in ("torch", "psutil", "pynvml"): sys.modules[name] = None
+            from snapviewer.model.kernels import kernels_of
+            from snapviewer.model import roofline
+            print(kernels_of("auto").name)
+        """
 
-        ran = run(code, program=("-c",))
-
-        assert ran.code == 0, ran.err
-        assert ran.out == "numpy\n"
+        assert output_of(code) == "numpy\n"
 
 
 class TestKernels:

@@ -9,15 +9,18 @@ import platform
 import struct
 import sys
 import time
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from snapviewer.model.nvml import NoAnswerError
 from snapviewer.model.quantity import Quantity, unavailable
 from snapviewer.model.sampling import SampledQuantity
-from snapviewer.model.system import SystemMonitor, cache_hits, counters, read_system
+from snapviewer.model.system import SystemMonitor, counters, flop_counters, perf_events, read_system
 from snapviewer.model.system import cpu as cpu_module
 from snapviewer.model.system.cache_hits import CacheCounters
 from snapviewer.model.system.cgroup import cpu_quota, memory_limit_bytes
@@ -25,9 +28,11 @@ from snapviewer.model.system.counters import busy_share, change, read_counters, 
 from snapviewer.model.system.cpu import last_cache_bytes, read_cpu, read_temperatures
 from snapviewer.model.system.gpu import read_gpus
 from snapviewer.model.system.memory import read_memory
+from snapviewer.model.system.perf_events import PerfEvent
 from snapviewer.report.model.json import record_json
+from support.fake_flops import FakeFlops
 from support.fake_nvml import FakeNvml, FakeNvmlError, full_card, record
-from support.program import run
+from support.program import output_of
 
 psutil = pytest.importorskip("psutil")
 
@@ -186,32 +191,41 @@ class TestTheMachine:
         assert cpu_module.throttle_count(tmp_path / "none").status == "unavailable"
 
 
+def control_group(folder: Path, mine: str, limits: Mapping[str, str]) -> tuple[Path, Path]:
+    """Write the files of control groups; return `/proc` and the top of the groups."""
+    file(folder / "proc/self/cgroup", f"{mine}\n")
+    for path, text in limits.items():
+        file(folder / "cgroup" / path, f"{text}\n")
+    return folder / "proc", folder / "cgroup"
+
+
 class TestContainers:
     @pytest.fixture
     def second(self, tmp_path: Path) -> tuple[Path, Path]:
         """A group of version 2, two levels deep."""
-        file(tmp_path / "proc/self/cgroup", "0::/pod/container\n")
-        top = tmp_path / "cgroup"
-        file(top / "pod/memory.max", "8000\n")
-        file(top / "pod/container/memory.max", "max\n")
-        file(top / "pod/cpu.max", "max 100000\n")
-        file(top / "pod/container/cpu.max", "150000 100000\n")
-        return tmp_path / "proc", top
+        return control_group(
+            tmp_path,
+            "0::/pod/container",
+            {
+                "pod/memory.max": "8000",
+                "pod/container/memory.max": "max",
+                "pod/cpu.max": "max 100000",
+                "pod/container/cpu.max": "150000 100000",
+            },
+        )
 
     def test_the_smallest_limit_above_us_holds(self, second: tuple[Path, Path]) -> None:
         assert memory_limit_bytes(*second) == 8000
         assert cpu_quota(*second) == 1.5
 
     def test_version_1_is_read_too(self, tmp_path: Path) -> None:
-        file(tmp_path / "proc/self/cgroup", "4:memory:/box\n3:cpu,cpuacct:/\n0::/\n")
-        top = tmp_path / "cgroup"
-        file(top / "memory/memory.limit_in_bytes", "9223372036854771712\n")
-        file(top / "memory/box/memory.limit_in_bytes", "4096\n")
-        file(top / "cpu/cpu.cfs_quota_us", "50000\n")
-        file(top / "cpu/cpu.cfs_period_us", "100000\n")
+        limits = {"memory/memory.limit_in_bytes": "9223372036854771712"}
+        limits |= {"memory/box/memory.limit_in_bytes": "4096"}
+        limits |= {"cpu/cpu.cfs_quota_us": "50000", "cpu/cpu.cfs_period_us": "100000"}
+        group = control_group(tmp_path, "4:memory:/box\n3:cpu,cpuacct:/\n0::/", limits)
 
-        assert memory_limit_bytes(tmp_path / "proc", top) == 4096
-        assert cpu_quota(tmp_path / "proc", top) == 0.5
+        assert memory_limit_bytes(*group) == 4096
+        assert cpu_quota(*group) == 0.5
 
     @pytest.mark.parametrize("content", ["", "nonsense", "0::", "0::/../../x\n::::\n", "\x00"])
     def test_no_limit_or_nonsense_is_no_limit(self, tmp_path: Path, content: str) -> None:
@@ -312,50 +326,70 @@ class TestTheMonitor:
 
     def test_a_peak_of_memory_between_two_looks_is_seen(self) -> None:
         # Larger than whatever this process held before: the kernel then notes a new peak.
-        code = (
-            "from snapviewer.model.system import SystemMonitor\n"
-            "with SystemMonitor(interval_s=60) as monitor:\n"
-            "    block = bytearray(b'x') * (200 << 20)\n"
-            "    del block\n"
-            "print(monitor.result().memory_peak.value)\n"
-        )
+        code = """
+            from snapviewer.model.system import SystemMonitor
+            with SystemMonitor(interval_s=60) as monitor:
+                block = bytearray(b"x") * (200 << 20)
+                del block
+            print(monitor.result().memory_peak.value)
+        """
 
-        ran = run(code, program=("-c",))
+        assert float(output_of(code)) > 200 << 20
 
-        assert ran.code == 0, ran.err
-        assert float(ran.out) > 200 << 20
-
+    @pytest.mark.promise("M38")
     def test_disk_and_network_are_what_the_counters_gained(
-        self, monkeypatch: pytest.MonkeyPatch
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
-        disks = iter([(100, 10), (100, 10), (350, 30), (350, 30)])
+        io = "rchar: 9000\nwchar: 8000\nread_bytes: {}\nwrite_bytes: {}\n"
         nets = iter([(5, 1), (5, 1), (9, 2), (9, 2)])
-        monkeypatch.setattr(
-            psutil,
-            "disk_io_counters",
-            lambda: record(**dict(zip(("read_bytes", "write_bytes"), next(disks), strict=True))),
-        )
+        # What the disks of the machine do is no part of it.
+        monkeypatch.setattr(psutil, "disk_io_counters", lambda: pytest.fail("the whole machine"))
+        file(tmp_path / "self" / "io", io.format(100, 10))
         monkeypatch.setattr(
             psutil,
             "net_io_counters",
             lambda: record(**dict(zip(("bytes_recv", "bytes_sent"), next(nets), strict=True))),
         )
 
-        with SystemMonitor(interval_s=60, nvml=FakeNvml(Count=0)) as monitor:
-            pass
+        with SystemMonitor(interval_s=60, nvml=FakeNvml(Count=0), proc=tmp_path) as monitor:
+            file(tmp_path / "self" / "io", io.format(350, 30))
         use = monitor.result()
 
         assert (use.disk_read.value, use.disk_written.value) == (250, 20)
+        assert use.disk_read.source == f"{tmp_path / 'self' / 'io'}, this process"
         assert (use.network_received.value, use.network_sent.value) == (4, 1)
+        assert "the whole machine" in use.network_received.source
 
-    def test_a_machine_without_disks_says_so(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(psutil, "disk_io_counters", lambda: None)
+    @pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="not Linux, or not permitted")
+    @pytest.mark.promise("M38")
+    def test_the_disk_is_what_this_process_wrote(self, tmp_path: Path) -> None:
+        before = read_counters().disk_written
+
+        with (tmp_path / "own").open("wb") as own:
+            own.write(b"x" * 2**20)
+            own.flush()
+            os.fsync(own)
+
+        gained = change(before, read_counters().disk_written).value
+        assert gained is not None
+        assert gained >= 2**20 or gained == 0, "a file system in memory writes to no disk"
+
+    def test_a_machine_that_counts_neither_says_so(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        def refuse(*_: object) -> object:
+            raise AttributeError("'Process' object has no attribute 'io_counters'")
+
         monkeypatch.setattr(psutil, "net_io_counters", lambda: None)
+        monkeypatch.setattr(psutil.Process, "io_counters", refuse, raising=False)
 
-        read = read_counters()
+        refused, elsewhere = read_counters(tmp_path), read_counters(tmp_path / "no proc")
 
-        assert read.disk_read == unavailable("B", "psutil sees no disk")
-        assert read.sent == unavailable("B", "psutil sees no network")
+        assert "No such file" in refused.disk_read.source
+        assert "no attribute 'io_counters'" in elsewhere.disk_read.source
+        assert refused.sent == unavailable("B", "psutil sees no network")
+        file(tmp_path / "self" / "io", "rchar: 1\n")
+        assert "does not report it here" in read_counters(tmp_path).disk_read.source
 
     def test_gpus_are_watched(self) -> None:
         nvml = FakeNvml(
@@ -387,7 +421,7 @@ class TestTheMonitor:
             time.sleep(0.02)
         use = monitor.result()
 
-        for quantity in (use.cpu_utilisation, use.cpu_utilisation_peak, use.disk_read):
+        for quantity in (use.cpu_utilisation, use.cpu_utilisation_peak, use.network_sent):
             assert "pip install psutil" in quantity.source
         assert use.program_cpus.value is not None
         json.dumps(record_json(use))
@@ -446,16 +480,16 @@ class TestCacheHits:
         answers = {2: struct.pack("=QQQ", 1000, 8, 8), 3: struct.pack("=QQQ", 50, 8, 4)}
         opened: list[int] = []
 
-        def open_counter(number: int, event: int, thread: int) -> int:
+        def open_counter(number: int, event: PerfEvent, thread: int) -> int:
             reader, writer = os.pipe()
-            os.write(writer, answers[event])
+            os.write(writer, answers[event.number])
             os.close(writer)
             opened.append(reader)
             return reader
 
-        monkeypatch.setattr(cache_hits, "_open", open_counter)
+        monkeypatch.setattr(perf_events, "_open", open_counter)
         monkeypatch.setattr(sys, "platform", "linux")
-        monkeypatch.setattr(cache_hits, "_SYSCALL", {platform.machine(): 1})
+        monkeypatch.setattr(perf_events, "_SYSCALL", {platform.machine(): 1})
         counters = CacheCounters()
 
         counters.start()
@@ -478,14 +512,14 @@ class TestCacheHits:
     def test_a_kernel_that_refuses_is_told(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, number: int, reason: str
     ) -> None:
-        def refuse(*arguments: int) -> int:
+        def refuse(*arguments: object) -> int:
             raise OSError(number, os.strerror(number))
 
         file(tmp_path / "sys/kernel/perf_event_paranoid", "3\n")
         (tmp_path / "self/task/1").mkdir(parents=True)
-        monkeypatch.setattr(cache_hits, "_open", refuse)
+        monkeypatch.setattr(perf_events, "_open", refuse)
         monkeypatch.setattr(sys, "platform", "linux")
-        monkeypatch.setattr(cache_hits, "_SYSCALL", {platform.machine(): 1})
+        monkeypatch.setattr(perf_events, "_SYSCALL", {platform.machine(): 1})
         counters = CacheCounters(tmp_path)
 
         counters.start()
@@ -510,3 +544,93 @@ class TestCacheHits:
 
         assert share.source
         assert share.value is None or 0 <= share.value <= 100
+
+
+INTEL = "vendor_id : GenuineIntel\ncpu family : 6\nmodel : {}\nflags : fpu adx\n"
+AMD = "vendor_id : AuthenticAMD\ncpu family : {}\nmodel : {}\n"
+
+
+@pytest.mark.promise("M25")
+class TestFlopCounters:
+    @pytest.mark.parametrize(
+        ("cpuinfo", "events"),
+        [
+            (INTEL.format(0x55), [(1, 0x3C7), (2, 0x4C7), (4, 0x18C7), (8, 0x60C7), (16, 0x80C7)]),
+            (AMD.format(0x17, 0x01), [(1, 0xFF03)]),
+            (AMD.format(0x17, 0x31), [(1, 0x0F03)]),
+            (AMD.format(0x19, 0x11), [(1, 0x1F03)]),
+            (AMD.format(0x1A, 0x02), [(1, 0x0F03)]),
+        ],
+    )
+    def test_each_processor_has_its_events(
+        self, cpuinfo: str, events: list[tuple[int, int]], tmp_path: Path
+    ) -> None:
+        (tmp_path / "cpu").mkdir()
+
+        assert flop_counters._events(cpuinfo, tmp_path) == events
+
+    @pytest.mark.parametrize(
+        "cpuinfo",
+        [
+            "",
+            AMD.format(0x15, 0x02),
+            INTEL.format(0xAF),
+            INTEL.format(0x3C).replace("adx", ""),
+            "CPU implementer : 0x41\n",
+        ],
+        ids=["nothing", "before Zen", "efficient cores", "before Broadwell", "Arm"],
+    )
+    def test_other_processors_are_not_guessed_at(self, cpuinfo: str, tmp_path: Path) -> None:
+        (tmp_path / "cpu").mkdir()
+
+        with pytest.raises(NoAnswerError, match="are not known"):
+            flop_counters._events(cpuinfo, tmp_path)
+
+    def test_two_kinds_of_cores_are_not_guessed_at(self, tmp_path: Path) -> None:
+        (tmp_path / "cpu_core").mkdir()
+
+        with pytest.raises(NoAnswerError, match="are not known"):
+            flop_counters._events(INTEL.format(0x97), tmp_path)
+
+    @pytest.mark.parametrize(
+        ("share", "is_believed"), [(1.0, True), (1.02, True), (0.5, False), (0, False), (2, False)]
+    )
+    def test_counters_have_to_count_a_known_product(self, share: float, is_believed: bool) -> None:
+        known = 2 * flop_counters._KNOWN_SIDE**3
+        counters = [FakeFlops(share * known / 2), FakeFlops(share * known / 2)]
+
+        if is_believed:
+            flop_counters.check_counters(counters)
+        else:
+            with pytest.raises(NoAnswerError, match="FLOPs of a known product"):
+                flop_counters.check_counters(counters)
+
+        assert not any(counter.is_open for counter in counters)
+
+    def test_an_event_counts_for_as_many_flops_as_it_has_results(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def open_counter(number: int, event: PerfEvent, thread: int) -> int:
+            assert event == PerfEvent(4, 0x60C7)
+            reader, writer = os.pipe()
+            os.write(writer, struct.pack("=QQQ", 100, 1, 1))
+            os.close(writer)
+            return reader
+
+        monkeypatch.setattr(perf_events, "_open", open_counter)
+        monkeypatch.setattr(sys, "platform", "linux")
+        monkeypatch.setattr(perf_events, "_SYSCALL", {platform.machine(): 1})
+        monkeypatch.setattr(os, "listdir", lambda _: ["1", "2"])
+        counter = flop_counters.HardwareFlops(PerfEvent(4, 0x60C7), 8)
+
+        counter.start()
+        try:
+            assert counter.flops() == 8 * 2 * 100, "of both threads"
+        finally:
+            counter.close()
+
+    def test_this_machine_counts_or_says_why_not(self, tmp_path: Path) -> None:
+        with suppress(NoAnswerError):
+            assert flop_counters.flop_counters()
+        with pytest.raises(NoAnswerError, match="only Linux"):
+            flop_counters.flop_counters(tmp_path)

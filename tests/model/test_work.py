@@ -11,19 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snapviewer.model.graph import Node, TensorSpec, Unknown, Value
-from snapviewer.model.work import (
-    Call,
-    Uncounted,
-    Work,
-    is_counted,
-    kind_of,
-    register,
-    totals_of,
-    work_of,
-)
+from snapviewer.model.work import Uncounted, Work, totals_of, work_of
 from snapviewer.model.work import registry as registry_module
 from snapviewer.model.work.einsum import contract
 from snapviewer.model.work.images import windows
+from snapviewer.model.work.registry import Call, is_counted, kind_of, register
 from snapviewer.model.work.sizes import bits_of, bytes_of
 
 SMALL = st.integers(1, 4)
@@ -426,6 +418,9 @@ def test_a_layer_with_packed_weights_is_uncounted_if_the_graph_does_not_have_the
 # The truths of the issue
 
 
+HEADS = tensor(1, 8, 128, 64)
+
+
 @pytest.mark.parametrize(
     ("operation", "macs"),
     [
@@ -441,11 +436,7 @@ def test_a_layer_with_packed_weights_is_uncounted_if_the_graph_does_not_have_the
             id="LSTM 64→128, 10 steps",
         ),
         pytest.param(
-            node(
-                "aten::scaled_dot_product_attention",
-                *[tensor(1, 8, 128, 64)] * 3,
-                out=tensor(1, 8, 128, 64),
-            ),
+            node("aten::scaled_dot_product_attention", *[HEADS] * 3, out=HEADS),
             16_777_216,
             id="attention, 8 heads of 128×64",
         ),

@@ -71,14 +71,14 @@ def generate_report(
     analysis_data: Mapping[str, Any], log_path: str | os.PathLike[str], *, language: Language = "zh"
 ) -> str:
     """Return the report as Markdown, with the registered sections."""
-    return as_markdown(document_of(analysis_data, log_path, language=language))
+    return as_markdown(promised_document(analysis_data, log_path, language=language))
 
 
 def generate_html_report(
     analysis_data: Mapping[str, Any], log_path: str | os.PathLike[str], *, language: Language = "zh"
 ) -> str:
     """Return the report as one HTML page."""
-    return as_html(document_of(analysis_data, log_path, language=language))
+    return as_html(promised_document(analysis_data, log_path, language=language))
 
 
 def generate_pdf_report(
@@ -89,7 +89,7 @@ def generate_pdf_report(
     Raises:
         PdfUnavailable: Something is not installed; the message says how to install it.
     """
-    return as_pdf(document_of(analysis_data, log_path, language=language))
+    return as_pdf(promised_document(analysis_data, log_path, language=language))
 
 
 def register_section(section: Section) -> Section:
@@ -117,7 +117,7 @@ def add_custom_analysis(report: str, analysis_data: Mapping[str, Any]) -> str:
     return f"{report.rstrip()}\n\n{sections}\n"
 
 
-def document_of(
+def promised_document(
     analysis_data: Mapping[str, Any], log_path: str | os.PathLike[str], *, language: Language = "zh"
 ) -> Document:
     """Return the report as a document, with the registered sections at its end.

@@ -1,6 +1,6 @@
 """The explorer's promised functions, over `snapviewer.explorer` and `snapviewer.report.tree`.
 
-A model is a live module, an object that holds some, a checkpoint, or the path of one.
+A model is a live module, an object that holds some, a state dict, a checkpoint, or the path of one.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def explore_model(model: Any, *, config: ExplorerConfig | None = None) -> None:
     written as text.
 
     Args:
-        model: A live module, or an object that holds some, such as a pipeline; a checkpoint, or its
-            path.
+        model: A live module, or an object that holds some, such as a pipeline; a state dict, or any
+            mapping of tensors; a checkpoint, or its path.
         config: The initial settings; None for those of the last run.
 
     Raises:
@@ -42,8 +42,12 @@ def explore_model(model: Any, *, config: ExplorerConfig | None = None) -> None:
     open_explorer(model, name=name, config=config)
 
 
-explore_torch_module = explore_model
-explore_module = explore_model
+def explore_torch_module(module: Any, *, config: ExplorerConfig | None = None) -> None:
+    """Open the explorer on a module, as `explore_model` does."""
+    explore_model(module, config=config)
+
+
+explore_module = explore_torch_module
 
 
 def explore_torch_module_with_stats(module: Any, *inputs: Any, **keywords: Any) -> Any:

@@ -51,7 +51,7 @@ def advise(
     *,
     is_device: bool,
 ) -> tuple[Saving, ...]:
-    """Return what follows from the numbers, the largest savings first.
+    """Return what follows from the numbers: a leak, which has no end, then the largest savings.
 
     For the memory of a process that is only whether it leaks: the rest is about GPUs.
     """
@@ -62,7 +62,7 @@ def advise(
     if peak is not None:
         found = [item._replace(saved_bytes=_saved(item, components, peak)) for item in found]
         found = [item for item in found if item.saved_bytes >= MIN_SHARE * max(1, peak.size_bytes)]
-    return tuple(sorted([*_on_steps(steps), *found], key=lambda item: -item.saved_bytes))
+    return (*_on_steps(steps), *sorted(found, key=lambda item: -item.saved_bytes))
 
 
 def _saved(item: Saving, components: Mapping[str, int], peak: Peak) -> int:

@@ -53,6 +53,8 @@ class LogError(Exception):
 
     def sentence(self, language: Literal["zh", "en"]) -> str:
         """Return what went wrong in one line, with the whole path."""
+        if language == "en" and self._reasons["en"] == os.strerror(errno.ENOENT):
+            return replace_unprintable(f"no such file: {self.path}", keep_undecoded=True)
         failed = "无法读取或解析文件" if language == "zh" else "cannot read or parse the file"
         sentence = f"{failed} {self.path}: {self._reasons[language]}"
         return replace_unprintable(sentence, keep_undecoded=True)

@@ -374,8 +374,9 @@ def _is_a_line(runs: Sequence[Sequence[tuple[float, float]]]) -> bool:
         xx += sum((x - x_mean) ** 2 for x, _ in run)
         xy += sum((x - x_mean) * (y - y_mean) for x, y in run)
         yy += sum((y - y_mean) ** 2 for _, y in run)
-    freedom = max(0, sum(map(len, runs)) - len(runs) - 1)
-    residue = max(0.0, yy - xy**2 / xx) if xx else 0.0
+    # One run has three steps or more: there is a degree of freedom, and `xx` is not 0.
+    freedom = sum(map(len, runs)) - len(runs) - 1
+    residue = max(0.0, yy - xy**2 / xx)
     return xy**2 * freedom > _MIN_T[freedom] ** 2 * residue * xx
 
 

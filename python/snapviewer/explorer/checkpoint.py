@@ -16,8 +16,7 @@ saved module keeps beside its parameters. The tree has at most `_MAX_DEPTH` leve
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from os.path import basename
@@ -25,7 +24,7 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from snapviewer import CancelledError
-from snapviewer.checkpoint.buffers import is_buffer
+from snapviewer.checkpoint.buffers import is_buffer, is_training_state
 from snapviewer.checkpoint.saved_modules import SavedModules, saved_modules
 from snapviewer.gc_pause import gc_pause
 from snapviewer.text.units import count_of
@@ -40,12 +39,6 @@ if TYPE_CHECKING:
 _MAX_DEPTH = 1000
 _MAX_PATH_CHARS = 50_000_000  # of all modules
 _BETWEEN_REPORTS = 1024  # tensors
-
-# Training state saved beside the model: not parameters of it.
-_TRAINING_STATE = re.compile(
-    r"(optim\w*|\w*optimizers?(_states?)?|lr_schedulers?|sched\w*|(grad_)?scaler|amp|"
-    r"\w*rng_states?\w*|random_state|loops|callbacks|sample_inputs)(?=[.\[]|$)"
-)
 
 
 @dataclass(slots=True)
@@ -83,7 +76,7 @@ def _tree(
     checkpoint: Checkpoint, progress: Callable[[int, int], object] | None, cancel: Event | None
 ) -> Tree:
     modules = saved_modules(checkpoint.root)
-    parts = _Parts(basename(checkpoint.path))
+    parts = Parts(basename(checkpoint.path))
     for path in modules.types:
         parts.at(path)
     tensors = checkpoint.tensors
@@ -100,15 +93,14 @@ def _tree(
             part.tensors.append(found)
     for path, first in modules.first.items():
         parts.repeat(first, path)
-    drafts = list(_drafts(parts.root, modules))
+    drafts = list(drafts_of(parts.root, modules))
     notes = [*reader.notes(), *parts.notes()]
-    if any(draft.is_type_guessed for draft in drafts):
-        notes.append("Classes are guessed from the names and shapes of tensors: the file has none.")
+    notes += guess_note(drafts, "the file")
     name = parts.root.name
     return Tree(name, checkpoint.path, assemble(drafts), (*notes, *checkpoint.warnings))
 
 
-class _Parts:
+class Parts:
     """The modules, created as their names occur."""
 
     def __init__(self, name: str) -> None:
@@ -191,7 +183,9 @@ class _Reader:
         self._modules = modules
         self._reached = {_key(index, tensors[index]) for index in modules.reached.values()}
         self._has_training_flags = any(tensor.requires_grad for tensor in tensors)
-        self._is_all_training_state = all(_TRAINING_STATE.match(tensor.name) for tensor in tensors)
+        self._is_all_training_state = all(
+            is_training_state(tensor.name, form) for tensor in tensors
+        )
         self._left_out = 0
         self._training_tensors = 0
 
@@ -217,7 +211,7 @@ class _Reader:
         )
 
     def _is_buffer(self, tensor: Tensor) -> bool:
-        if not self._is_all_training_state and _TRAINING_STATE.match(tensor.name):
+        if not self._is_all_training_state and is_training_state(tensor.name, self._form):
             self._training_tensors += 1
             return True
         if tensor.kind == "parameter" or (tensor.requires_grad and self._form == "torchscript"):
@@ -230,12 +224,23 @@ class _Reader:
 
     def notes(self) -> Iterator[str]:
         """Yield notes about tensors that are not parameters of the model."""
-        if self._training_tensors:
-            count, verb = _tensors_are(self._training_tensors)
-            yield f"{count} beside the model (optimizer, inputs, states) {verb} counted as buffers."
+        yield from training_note(self._training_tensors)
         if self._left_out:
             count, verb = _tensors_are(self._left_out)
             yield f"{count} that modules store twice {verb} shown once."
+
+
+def guess_note(drafts: Iterable[Draft], source: str) -> Iterator[str]:
+    """Yield a note if classes are guessed."""
+    if any(draft.is_type_guessed for draft in drafts):
+        yield f"Classes are guessed from the names and shapes of tensors: {source} has none."
+
+
+def training_note(count: int) -> Iterator[str]:
+    """Yield a note about tensors that are state of a training, if there are any."""
+    if count:
+        tensors, verb = _tensors_are(count)
+        yield f"{tensors} beside the model (optimizer, inputs, states) {verb} counted as buffers."
 
 
 def _tensors_are(count: int) -> tuple[str, str]:
@@ -249,7 +254,7 @@ def _key(index: int, tensor: Tensor) -> Hashable:
     return tensor.file, tensor.storage, tensor.offset, tensor.shape, tensor.stride, tensor.dtype
 
 
-def _drafts(root: _Part, modules: SavedModules) -> Iterator[Draft]:
+def drafts_of(root: _Part, modules: SavedModules) -> Iterator[Draft]:
     """Yield the modules, parents first; numbered ones by their numbers."""
     numbers: dict[str, int] = {}
     waiting = [(root, 0)]

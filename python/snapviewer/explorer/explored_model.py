@@ -14,10 +14,12 @@ from threading import Event
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from snapviewer import Checkpoint, read_checkpoint
+from snapviewer.text.sanitize import type_name
 
 from .compare import ModuleComparison, TreeComparison, compare_trees
 from .live import is_module, modules_in, tree_of_module
 from .safe_call import CallFailure, safe_call
+from .state_dict import tensors_in, tree_of_tensors
 from .timing import ForwardStats, ModuleTiming
 from .tree import ModuleNode, TensorEntry, Tree, walk
 
@@ -35,6 +37,7 @@ class ExploredModel:
     Attributes:
         tree: The model.
         find_module: Returns the live module at a path; None for a file.
+        live_tensors: The tensors of a state dict in memory by path.
         stats: The recorded runs.
         checkpoint: The file, if the tree was read from one.
         other: The tree that this one is compared with.
@@ -44,6 +47,7 @@ class ExploredModel:
 
     tree: Tree
     find_module: Callable[[str], Any] | None = None
+    live_tensors: Mapping[str, Any] | None = None
     stats: ForwardStats | None = None
     checkpoint: Checkpoint | None = None
     other: Tree | None = None
@@ -91,6 +95,8 @@ class ExploredModel:
 
     def tensor_of(self, entry: TensorEntry) -> Any:
         """Return the live tensor; a `CallFailure` if finding it raised, None if there is none."""
+        if self.live_tensors is not None:
+            return self.live_tensors.get(entry.path)
         find, owner = self.find_module, self.index.owners.get(entry.path)
         if find is None or owner is None:
             return None
@@ -164,8 +170,8 @@ def load_model(
     """Read a model of any kind.
 
     Args:
-        model: A live module or an object that holds some; a checkpoint or its path; a tree, or a
-            model that was loaded before.
+        model: A live module or an object that holds some; a state dict, or any mapping of tensors;
+            a checkpoint or its path; a tree, or a model that was loaded before.
         progress: Called with (done, total) now and then.
         cancel: Stops the reading when set.
 
@@ -186,15 +192,20 @@ def load_model(
 
         tree = tree_of_checkpoint(model, progress=progress, cancel=cancel)
         return ExploredModel(tree, checkpoint=model)
+    tensors = tensors_in(model)
+    if tensors:
+        return ExploredModel(tree_of_tensors(type_name(model), tensors), live_tensors=tensors)
     tree = tree_of_module(model, progress=progress, cancel=cancel)
     return ExploredModel(tree, find_module=module_finder(model), stats=_recorded(model))
 
 
 def _recorded(model: Any) -> ForwardStats | None:
-    """Return what was recorded of a model's runs; None if nothing was."""
-    from .recording import get_forward_stats
-
-    stats = safe_call(get_forward_stats, model)
+    """Return what was recorded of a model's runs; None if nothing was, or nothing records."""
+    try:
+        from .recording import recorded_stats
+    except ImportError:
+        return None
+    stats = safe_call(recorded_stats, model)
     return None if isinstance(stats, CallFailure) or not stats.timings else stats
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from snapviewer.text.units import format_count
 from snapviewer.text.units import format_shape as format_shape  # noqa: PLC0414 - a promised name
 
 
@@ -23,12 +24,7 @@ def format_param_count(count: int) -> str:
     >>> [format_param_count(n) for n in (999, 1000, 1_700_000, 999_960, 5_400_000_000)]
     ['999', '1.0K', '1.7M', '1.0M', '5.4B']
     """
-    if count < 1000:
-        return str(count)
-    for size, unit in ((1e3, "K"), (1e6, "M")):
-        if count < 999.95 * size:
-            return f"{count / size:.1f}{unit}"
-    return f"{count / 1e9:.1f}B"
+    return format_count(count).replace(" ", "")
 
 
 def format_time(seconds: float) -> str:
@@ -37,16 +33,16 @@ def format_time(seconds: float) -> str:
     >>> [format_time(s) for s in (5e-7, 1.5e-5, 0.00123, 2.5, 12.345, 90, 7200)]
     ['500.0ns', '15.00μs', '1.23ms', '2.5000s', '12.35s', '1.5min', '2.0h']
     """
-    for limit, scale, form, unit in (
-        (1e-6, 1e9, ".1f", "ns"),
-        (1e-3, 1e6, ".2f", "μs"),
-        (1.0, 1e3, ".2f", "ms"),
-        (10.0, 1.0, ".4f", "s"),
-        (60.0, 1.0, ".2f", "s"),
-        (3600.0, 1 / 60, ".1f", "min"),
+    for limit, scale, digits, unit in (
+        (1e-6, 1e9, 1, "ns"),
+        (1e-3, 1e6, 2, "μs"),
+        (1.0, 1e3, 2, "ms"),
+        (10.0, 1.0, 4, "s"),
+        (60.0, 1.0, 2, "s"),
+        (3600.0, 1 / 60, 1, "min"),
     ):
         if seconds < limit:
-            return f"{seconds * scale:{form}}{unit}"
+            return f"{seconds * scale:.{digits}f}{unit}"
     return f"{seconds / 3600:.1f}h"
 
 

@@ -15,13 +15,6 @@ from snapviewer.text.sanitize import sanitize
 
 from .tree import TensorEntry
 
-_LAYOUTS = {
-    "sparse_coo": ("_indices", "_values"),
-    "sparse_csr": ("crow_indices", "col_indices", "values"),
-    "sparse_csc": ("ccol_indices", "row_indices", "values"),
-    "sparse_bsr": ("crow_indices", "col_indices", "values"),
-    "sparse_bsc": ("ccol_indices", "row_indices", "values"),
-}
 _MAX_PARTS = 1000
 _MAX_DIMENSIONS = 1000
 _MAX_ELEMENTS = (1 << 63) - 1
@@ -127,16 +120,17 @@ def _text(value: Any) -> str:
 
 def _bytes_of_parts(tensor: Any) -> int | None:
     """Return the bytes of a tensor's parts; None if they are unreadable or too many."""
+    from snapviewer.checkpoint.live_size import LAYOUT_PARTS  # with NumPy
+
     size, seen, waiting = 0, 0, [tensor]
     try:
         while waiting:
             part = waiting.pop()
-            layout = str(part.layout).removeprefix("torch.")
-            if layout in _LAYOUTS:
-                waiting += [getattr(part, each)() for each in _LAYOUTS[layout]]
-            elif hasattr(type(part), "__tensor_flatten__"):
+            if hasattr(type(part), "__tensor_flatten__"):
                 names = islice(part.__tensor_flatten__()[0], _MAX_PARTS)
                 waiting += [getattr(part, each) for each in names]
+            elif (layout := str(part.layout)) in LAYOUT_PARTS:
+                waiting += [getattr(part, each)() for each in LAYOUT_PARTS[layout]]
             else:
                 size += int(part.numel() * part.element_size())
             seen += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from .tree import ModuleNode
+from .tree import ModuleNode, Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class ModuleTiming:
     activation_bytes: int
     """Bytes of a call's outputs, without views of inputs and inputs returned unchanged."""
     allocated_bytes: int | None
-    """The most that device memory grew during a call; None where nothing counts it."""
+    """The most that memory grew during a call, on the CPU a lower bound; None if not counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,8 @@ class ForwardStats:
     flow: tuple[FlowStep, ...] = ()
     runs: int = 0
     notes: tuple[str, ...] = ()
+    tree: Tree | None = field(default=None, compare=False, repr=False)
+    """The model's tree, which has its parameters."""
 
     def timing_of(self, node: ModuleNode) -> ModuleTiming | None:
         """Return the timing of a module, recorded under any of its paths."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from snapviewer import CancelledError, Checkpoint, SnapshotError, read_checkpoint
 from snapviewer.checkpoint.buffers import is_of_optimizer
 from snapviewer.model.architecture import Architecture, architecture_of
-from snapviewer.model.energy import Energy, energy_without_run
+from snapviewer.model.energy import Energy, energy_without_run, work_by_class
 from snapviewer.model.graph import Graph, TensorSpec
 from snapviewer.model.nodes import NodeDetails, node_details
 from snapviewer.model.parameters import Parameters, parameters_of, parameters_of_module
@@ -87,6 +87,29 @@ class ModelAnalysis:
     def why_not_run(self) -> str | None:
         """The note that says why the model could not be run, if that was requested."""
         return next((note for note in self.notes if note.startswith(_NOT_RUN)), None)
+
+    @property
+    def energy_of_nodes(self) -> tuple[Quantity, Quantity]:
+        """The part of the energy that the nodes take, and the rest; together they are all of it."""
+        whole = self.energy.energy
+        known = [node.energy for node in self.nodes if node.energy.value is not None]
+        if whole.value is None or not known:
+            why = whole.source if whole.value is None else "no node has an energy"
+            return unavailable("J", why), unavailable("J", why)
+        joules = sum(energy.value or 0.0 for energy in known) / 1e9
+        source = f"sum of the energy of {count_of(len(known), 'node')}"
+        rest = (
+            unavailable("J", "the model was not run")
+            if self.profile is None
+            else Quantity(
+                whole.value - joules,
+                "J",
+                "estimated",
+                "the rest of a run: the time between its operations, and operations that the "
+                "graph does not have",
+            )
+        )
+        return Quantity(joules, "J", "estimated", source), rest
 
     @property
     def work(self) -> tuple[Quantity, Quantity]:
@@ -216,7 +239,7 @@ def _analysis(
         parameters=parameters,
         graph=graph,
         totals=totals,
-        energy=(profile.energy if profile else None) or _unmeasured_energy(totals, options),
+        energy=(profile.energy if profile else None) or _unmeasured_energy(graph, totals, options),
         recommendations=recommend(Known(parameters, graph, nodes, profile)),
         notes=notes,
         nodes=nodes,
@@ -225,10 +248,10 @@ def _analysis(
     )
 
 
-def _unmeasured_energy(totals: Totals | None, options: RunOptions) -> Energy:
+def _unmeasured_energy(graph: Graph | None, totals: Totals | None, options: RunOptions) -> Energy:
     work, why = None, "the file has no graph, and was not run"
-    if totals is not None and (totals.work.flops or not totals.uncounted):
-        work, why = totals.work, "the model was not run"
+    if graph is not None and totals is not None and (totals.work.flops or not totals.uncounted):
+        work, why = work_by_class(graph.nodes), "the model was not run"
     elif totals is not None:
         why = "none of its operations could be counted, and it was not run"
     return energy_without_run(

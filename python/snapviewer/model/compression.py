@@ -22,9 +22,21 @@ _HARMLESS_DB, _USELESS_DB = 50.0, 10.0
 NOT_ASKED = "the elements were not read"
 
 
+def why_unknown(item: Parameter) -> str:
+    """Return why a measure of a parameter has no value."""
+    if item.tied_to:
+        return f"tied to {item.tied_to}"
+    if item.quality is not None and item.quality.max_abs == 0:
+        return "all of its elements are zero"
+    return item.unmeasured or NOT_ASKED
+
+
 def pruning_potential(item: Parameter) -> float | None:
-    """Return the largest share of a tensor whose removal loses at most `PRUNABLE_LOSS`."""
-    if item.quality is None or not item.quality.pruning:
+    """Return the largest share of a tensor whose removal loses at most `PRUNABLE_LOSS`.
+
+    Tensors without any value other than zero have none: there is nothing to compare a loss with.
+    """
+    if item.quality is None or not item.quality.pruning or not item.quality.max_abs:
         return None
     shares = [point.share for point in item.quality.pruning if point.lost <= PRUNABLE_LOSS]
     return max(shares, default=0.0)
@@ -77,9 +89,9 @@ class Compression:
 
 FORMULA = (
     "1 − bits / stored bits, with the fewest bits per element of: as stored; a mask of zeros and "
-    f"the rest (after pruning that loses ≤ {PRUNABLE_LOSS:.0%} of the squared norm); int8 if a "
-    f"round trip keeps {GOOD_INT8_DB:g} dB, entropy coded min(8, entropy of 64 bins + 2); int4 if "
-    f"it keeps {GOOD_INT4_DB:g} dB"
+    f"the rest (after pruning that loses ≤ {100 * PRUNABLE_LOSS:.0f} % of the squared norm); int8 "
+    f"if a round trip keeps {GOOD_INT8_DB:g} dB, entropy coded min(8, entropy of 64 bins + 2); "
+    f"int4 if it keeps {GOOD_INT4_DB:g} dB"
 )
 
 
@@ -102,7 +114,7 @@ def _ways(item: Parameter, stored: float) -> Iterator[tuple[float, str]]:
     share = max(zeros, potential)
     if share:
         what = "pruned" if potential > zeros else "zeros left out"
-        yield stored * (1 - share) + 1, f"{what} ({share:.0%}), with a mask"
+        yield stored * (1 - share) + 1, f"{what} ({100 * share:.0f} %), with a mask"
     decibels = int8_db(item)
     if decibels is not None and decibels >= GOOD_INT8_DB:
         entropy = item.stats.entropy if item.stats else None
@@ -116,7 +128,7 @@ def compressibility(item: Parameter) -> Quantity:
     """Return the compressibility score, with its formula."""
     found = compression_of(item)
     if found is None:
-        return unavailable("share", item.unmeasured or NOT_ASKED)
+        return unavailable("share", why_unknown(item))
     source = f"{FORMULA}; here: {found.way}"
     if item.quality is None:
         source += "; fewer bits and pruning were not tried"
@@ -127,5 +139,5 @@ def compression_ratio(item: Parameter) -> Quantity:
     """Return the factor by which it could be smaller."""
     found = compression_of(item)
     if found is None:
-        return unavailable("×", item.unmeasured or NOT_ASKED)
+        return unavailable("×", why_unknown(item))
     return Quantity(found.ratio, "×", "computed", f"stored bits / bits: {found.way}")

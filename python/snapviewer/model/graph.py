@@ -53,6 +53,24 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
+class InputSize:
+    """A size of the inputs of a model, and which others it may have.
+
+    `places` are the dimensions that have it, each as (number of the input, dimension); `role` is
+    what they stand for, such as `batch` or `length`; `least` and `most` are None without a limit.
+    """
+
+    places: tuple[tuple[int, int], ...]
+    role: str
+    size: int
+    varies: bool
+    least: int | None = None
+    most: int | None = None
+    suggested: tuple[int, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Graph:
     """The operations of a model, with nested blocks and submodules inlined."""
 
@@ -64,3 +82,5 @@ class Graph:
     """What could not be determined, in sentences."""
     doubts: tuple[str, ...] = ()
     """Those of the notes that say why the counts may differ from a run."""
+    input_sizes: tuple[InputSize, ...] = ()
+    """The sizes of the inputs that may vary, and those that may not, as far as known."""

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from snapviewer.model.compression import NOT_ASKED, pruning_potential, quantization_sensitivity
-from snapviewer.model.energy import Energy, EnergySetting, energy_model
-from snapviewer.model.graph import Graph, Node, TensorSpec
+from snapviewer.model.compression import pruning_potential, quantization_sensitivity, why_unknown
+from snapviewer.model.energy import Energy, EnergySetting, energy_model, work_by_class
+from snapviewer.model.graph import Graph, Node
 from snapviewer.model.parameters import Parameter, Parameters
 from snapviewer.model.quantity import Quantity, unavailable
 from snapviewer.model.work import Uncounted, Work, kind_of, work_of
@@ -33,7 +33,9 @@ class NodeDetails:
 
     `place` counts from 1. `before` is the previous node if it made the first argument of this one,
     and `after` the next node if its first argument is the output of this one. `ran_flops` are the
-    FLOPs by the shapes of the run, and `rate` is these over its time.
+    FLOPs that the processor counted in a run, or those of a formula on the run's shapes; `rate` is
+    those of the formula over its time. `speed_up` is that of the most threads over one, and
+    `efficiency` the speed-up per thread.
     """
 
     place: int
@@ -50,6 +52,8 @@ class NodeDetails:
     rate: Quantity
     bandwidth: Quantity
     of_roof: Quantity
+    speed_up: Quantity
+    efficiency: Quantity
     bound: Bound
     bound_source: str
     energy: Quantity
@@ -173,6 +177,8 @@ def _ran(node: Node, runs: Sequence[NodeProfile], *, is_run: bool) -> dict[str, 
         "rate": "FLOP/s",
         "bandwidth": "B/s",
         "of_roof": "%",
+        "speed_up": "×",
+        "efficiency": "%",
     }
     if len(runs) != node.times or len(runs) != 1:
         why = _NOT_RUN if not is_run else "it was not found among the operations of the run"
@@ -185,10 +191,12 @@ def _ran(node: Node, runs: Sequence[NodeProfile], *, is_run: bool) -> dict[str, 
         "time": run.time.median,
         "time_spread": run.time.deviation,
         "time_share": run.share,
-        "ran_flops": run.flops,
+        "ran_flops": run.measured_flops,
         "rate": run.rate,
         "bandwidth": run.bandwidth,
         "of_roof": run.of_roof,
+        "speed_up": run.speed_up,
+        "efficiency": run.efficiency,
         "bound": run.bound,
         "bound_source": "intensity of the run against the measured roof",
     }
@@ -216,45 +224,57 @@ def _of_parameters(
     known = [(item.elements, value) for item in items if (value := measure(item)) is not None]
     whole = sum(elements for elements, _ in known)
     if not whole:
-        why = next((item.unmeasured for item in items if item.unmeasured), None)
-        return unavailable("%", why or NOT_ASKED)
+        return unavailable("%", why_unknown(items[0]))
     mean = sum(elements * value for elements, value in known) / whole
     return Quantity(100 * mean, "%", "computed", f"{what}, mean over {whole:,} elements")
 
 
 def _powered(facts: NodeDetails, profile: Profile | None, model: str) -> NodeDetails:
-    """Add the energy of a node: its share of what was measured, else an estimate."""
-    if isinstance(facts.work, Uncounted) and facts.time.value is None:
+    """Add the energy of a node: its share of what was measured, else an estimate.
+
+    Energy and power are those of the runs in which the energy of the whole model was found, so
+    that the nodes and the time between them add up to it.
+    """
+    seconds = _seconds(facts, profile)
+    if isinstance(facts.work, Uncounted) and seconds.value is None:
         return replace(
             facts,
             energy=unavailable("nJ", facts.work.why),
             power=unavailable("W", facts.work.why),
         )
     whole = profile.energy if profile else None
-    shared = _share_of(whole, facts) if whole else None
-    energy = shared or _modelled(facts, profile, model)
-    if facts.time.value:
-        power = Quantity(
-            (energy.value or 0.0) / 1e9 / facts.time.value,
-            "W",
-            "estimated",
-            f"energy / median time; {energy.source}",
-        )
+    shared = _share_of(whole, seconds) if whole else None
+    energy = shared or _modelled(facts, seconds, whole, profile, model)
+    if energy.value is not None and seconds.value:
+        watts = energy.value / 1e9 / seconds.value
+        power = Quantity(watts, "W", "estimated", f"energy / {seconds.source}; {energy.source}")
     else:
-        power = unavailable("W", facts.time.source)
+        power = unavailable("W", seconds.source if energy.value is not None else energy.source)
     return replace(facts, energy=energy, power=power)
 
 
-def _share_of(whole: Energy, facts: NodeDetails) -> Quantity | None:
-    """Return the share of a node in the energy of a run, by its share of the time."""
-    is_modelled = any(
-        attempt.is_used and attempt.name == "energy model" for attempt in whole.attempts
-    )
+def _seconds(facts: NodeDetails, profile: Profile | None) -> Quantity:
+    """Return the time of a node in the runs for energy: its share of a profiled run."""
     share = facts.time_share.value
-    if is_modelled or share is None or whole.energy.value is None:
-        return None
+    whole = profile.energy.seconds.value if profile and profile.energy else None
+    in_nodes = profile.node_share if profile else None
+    if share is None or whole is None or in_nodes is None:
+        return facts.time
     return Quantity(
-        whole.energy.value * share / 100 * 1e9,
+        share / 100 * in_nodes * whole,
+        "s",
+        "computed",
+        "its share of a profiled run × the mean time of the runs for energy",
+    )
+
+
+def _share_of(whole: Energy, seconds: Quantity) -> Quantity | None:
+    """Return the energy of a node by its share of the time of a run, unless a model has terms."""
+    if whole.is_modelled or None in (seconds.value, whole.energy.value, whole.seconds.value):
+        return None
+    joules = (whole.energy.value or 0.0) * (seconds.value or 0.0) / (whole.seconds.value or 1.0)
+    return Quantity(
+        joules * 1e9,
         "nJ",
         "estimated",
         f"its share of the time × the energy of a run ({whole.energy.status}: "
@@ -262,13 +282,22 @@ def _share_of(whole: Energy, facts: NodeDetails) -> Quantity | None:
     )
 
 
-def _modelled(facts: NodeDetails, profile: Profile | None, model: str) -> Quantity:
+def _modelled(
+    facts: NodeDetails,
+    seconds: Quantity,
+    whole: Energy | None,
+    profile: Profile | None,
+    model: str,
+) -> Quantity:
     is_gpu = profile is not None and profile.device.startswith("cuda")
-    dtype = next((spec.dtype for spec in facts.node.arguments if isinstance(spec, TensorSpec)), "")
-    setting = EnergySetting(device="gpu" if is_gpu else "cpu", dtype=dtype)
-    seconds = facts.time.value or 0.0
-    estimate = energy_model(facts.counted, seconds, setting=setting, model=model)
+    setting = whole.setting if whole else None
+    estimate = energy_model(
+        work_by_class([facts.node]),
+        seconds.value or 0.0,
+        setting=setting or EnergySetting(device="gpu" if is_gpu else "cpu"),
+        model=model,
+    )
     source = estimate.energy.source
-    if not seconds:
+    if not seconds.value:
         source += "; without idle power, because it was not timed"
     return Quantity(estimate.range.usual * 1e9, "nJ", "estimated", source)

@@ -50,7 +50,8 @@ def analyze_pth_file(
 
     Returns:
         `file_path`, `total_size_bytes`, `total_size_formatted`, `num_variables` (on the top level),
-        and `variables`, an OrderedDict in the file's order. Each has `type`, `size_bytes` and
+        and `variables`, an OrderedDict in the file's order, by the keys of a dict (of other
+        collections `[0]`, `[1]`, …). Each has `type`, `size_bytes` and
         `size_formatted`; tensors also `shape`, `dtype`, `device` (where it was saved) and
         `requires_grad`; plain values `value_preview`; collections `num_items` and, down to
         `max_depth`, `contents`. Items that are left out are counted in `hidden_items`; an object

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from snapviewer import SnapshotError
 from snapviewer.checkpoint.paths import expand_names
-from snapviewer.text.sanitize import sanitize
+from snapviewer.text.sanitize import replace_unprintable, sanitize
 from snapviewer.text.streams import close_output, print_text
 
 from . import analyze_pth_file
@@ -79,7 +79,8 @@ def _analyze(file: str, options: argparse.Namespace) -> bool:
 
 
 def _print_failure(reason: str) -> None:
-    sys.stderr.write(f"Failed to load file: {' '.join(reason.split())}\n")
+    sentence = replace_unprintable(" ".join(reason.split()), keep_undecoded=True)
+    sys.stderr.write(f"Failed to load file: {sentence}\n")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -16,11 +15,12 @@ from snapviewer.explorer.app.dialogs import DIALOG_CSS
 from snapviewer.explorer.compare import TreeComparison
 from snapviewer.explorer.tree import ModuleNode
 from snapviewer.explorer.view.browser import TreeBrowser
-from snapviewer.files.atomic_write import atomic_write
+from snapviewer.files.atomic_write import write_text
 from snapviewer.report.tree import comparison as comparison_report
 from snapviewer.report.tree import diagram, html, text
 from snapviewer.report.tree.json import to_json
 from snapviewer.report.tree.selection import TreeSelection
+from snapviewer.text.sanitize import json_text
 
 SUFFIXES = {"text": "txt", "json": "json", "html": "html", "svg": "svg"}
 _MAX_STEM_BYTES = 80
@@ -65,8 +65,7 @@ def exported(browser: TreeBrowser, form: str) -> str:
     if form == "svg":
         return diagram.as_svg(tree, browser.stats)
     if form == "json":
-        # Not `json_text`, which escapes what the terminal cannot show.
-        return json.dumps(to_json(tree, selection), indent=2, ensure_ascii=False)
+        return json_text(to_json(tree, selection), is_ascii=False)
     return html.as_html(tree, selection) if form == "html" else text.as_text(tree, selection)
 
 
@@ -91,6 +90,5 @@ def write_export(
     while path.exists():
         path = folder / f"{stem}-summary-{number}.{SUFFIXES[form]}"
         number += 1
-    with atomic_write(path) as file:
-        file.write(content.encode("utf-8", errors="replace"))
+    write_text(path, content)
     return path

@@ -56,8 +56,29 @@ def open_explorer(
     if not is_interactive():
         sys.stdout.write(_as_text(read()))
         return
-    try:
+    with _textual():
         explore(read, config=config, name=name)
+
+
+def choose_file(directory: str, *, config: ExplorerConfig | None = None) -> str | None:
+    """Let the user choose a checkpoint in a directory or below it; None if they leave.
+
+    Raises:
+        SnapshotError: Textual is not installed.
+    """
+    with _textual():
+        from snapviewer.explorer.app.chooser import ChooserApp
+
+        app = ChooserApp(directory, config=config)
+        with restore_terminal_on_signal(app.exit):
+            return app.run()
+
+
+@contextmanager
+def _textual() -> Iterator[None]:
+    """Say what to do if Textual is not installed."""
+    try:
+        yield
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in ("textual", "rich"):
             raise

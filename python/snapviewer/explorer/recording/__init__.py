@@ -10,9 +10,11 @@ from __future__ import annotations
 from snapviewer.explorer.recording.registry import (
     get_forward_stats,
     record_torch_module_forward_stats,
+    recorded_stats,
 )
 
 __all__ = [
     "get_forward_stats",
     "record_torch_module_forward_stats",
+    "recorded_stats",
 ]

@@ -7,11 +7,16 @@ PyTorch counts the peak since its counter was last reset, so the peak of one cal
 the call begins. `torch.cuda.max_memory_allocated()` then returns the peak since the last call
 began; the value without resets is kept and noted. Calls on several threads share the counter: each
 gets the peak of all.
+
+Nothing counts the memory of the CPU, so the storages of the tensors that modules take and return
+are counted for as long as they live. That is a lower bound: temporary tensors inside an operation,
+and those that no module takes or returns, are not seen.
 """
 
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -48,11 +53,14 @@ class Devices:
         """What to call before the clock is read."""
         self._names: list[str] = []
         self._counters: dict[str, MemoryCounter] = {}
+        self._is_on_cpu = False
         self._resets_peak = resets_peak
 
     def see(self, device: Any) -> None:
         """Wait for a device, and count its memory, from now on."""
         name = str(device)
+        if device.type == "cpu":
+            self._is_on_cpu = True
         if device.type in ("cpu", "meta") or name in self._names:
             return
         self._names.append(name)
@@ -64,15 +72,23 @@ class Devices:
         """Return the devices that are waited for."""
         return tuple(self._names)
 
+    def add(self, tensor: Any, *, is_held: bool = False) -> None:
+        """Count the storage of a tensor on the CPU; not if the model holds it."""
+        if tensor.device.type == "cpu":
+            _cpu.add(tensor.untyped_storage(), is_held=is_held)
+
     def begin(self) -> Peak | None:
         """Start counting the memory of a call; None if nothing counts it."""
-        if not self._counters:
-            return None
-        return _shared.begin(self._counters)
+        counters = self._counting()
+        return _shared.begin(counters) if counters else None
 
     def end(self, peak: Peak | None) -> int | None:
         """Return the peak growth of memory during a call."""
-        return None if peak is None else _shared.end(peak, self._counters)
+        return None if peak is None else _shared.end(peak, self._counting())
+
+    def _counting(self) -> dict[str, MemoryCounter]:
+        """Return what counts memory: devices, or the CPU where it is the only one."""
+        return {"cpu": _cpu} if self._is_on_cpu and not self._names else self._counters
 
     def peaks(self) -> dict[str, int]:
         """Return the peak of each device, as its counter would be without resets."""
@@ -114,6 +130,43 @@ class _Shared:
 
 
 _shared = _Shared()
+
+
+class _CpuStorages:
+    """Counts the storages of CPU tensors from when they are first seen until they are freed."""
+
+    def __init__(self) -> None:
+        self._alive: dict[int, weakref.ref[Any]] = {}
+        self._now = self._most = 0
+        # Reentrant: a storage may be freed meanwhile.
+        self._lock = threading.RLock()
+
+    def add(self, storage: Any, *, is_held: bool) -> None:
+        key, size = int(storage._cdata), 0 if is_held else int(storage.nbytes())  # noqa: SLF001
+
+        def freed(_: object) -> None:
+            with self._lock:
+                self._alive.pop(key, None)
+                self._now -= size
+
+        with self._lock:
+            if key not in self._alive:
+                # The Python object of a storage lives as long as the storage itself.
+                self._alive[key] = weakref.ref(storage, freed)
+                self._now += size
+                self._most = max(self._most, self._now)
+
+    def allocated(self) -> int:
+        return self._now
+
+    def peak(self) -> int:
+        return self._most
+
+    def reset_peak(self) -> None:
+        self._most = self._now
+
+
+_cpu = _CpuStorages()
 
 
 class _Cuda:

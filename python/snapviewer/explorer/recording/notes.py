@@ -89,7 +89,10 @@ class Notes:
 
     def _memory(self) -> list[str]:
         if not self._waited:
-            return ["the memory that calls allocate is unknown: only CUDA counts it"]
+            return [
+                "the memory that calls allocate on the CPU is a lower bound: it is that of the "
+                "tensors that modules take and return"
+            ]
         notes = [
             f"each call waited for {', '.join(self._waited)} before and after it, so devices "
             "and CPU did not run at the same time"

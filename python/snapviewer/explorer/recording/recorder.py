@@ -209,11 +209,11 @@ class Recorder:
                 frame.made.append(call)
                 if frame.parent is not None:
                     frame.parent.done.append(call)
+        if not has_failed:
+            self._notes.attempt(self._describe_outputs, frame, result)
         if not frame.is_recomputed:
             grown = self._notes.attempt(self._devices.end, frame.peak)
             self._count(frame, time_ns, grown, has_failed=has_failed)
-        if not has_failed:
-            self._notes.attempt(self._describe_outputs, frame, result)
         if frame.parent is None and backward is not None and frame.made:
             self._notes.attempt(self._follow, backward, frame)
 
@@ -226,6 +226,7 @@ class Recorder:
     def _see(self, part: Any) -> None:
         for tensor in (*part.parameters(), *part.buffers()):
             self._devices.see(tensor.device)
+            self._devices.add(tensor, is_held=True)
 
     def _totals_at(self, path: str) -> CallTotals:
         totals = self._totals.get(path)
@@ -281,6 +282,7 @@ class Recorder:
                 frame.step.sources = self._producers.sources(tensors, _done(frame.parent))
             for _, tensor in tensors:
                 self._devices.see(tensor.device)
+                self._devices.add(tensor)
 
     def _describe_outputs(self, frame: Frame, result: Any) -> None:
         with _no_overrides():
@@ -290,6 +292,8 @@ class Recorder:
                 frame.returned.extend(map(weakref.ref, graded))
             if frame.is_recomputed:
                 return
+            for _, tensor in tensors:
+                self._devices.add(tensor)
             outputs = values.tensor_records(tensors)
             totals, module = frame.totals, frame.known.module()
             if not tensors and isinstance(result, _LATER):

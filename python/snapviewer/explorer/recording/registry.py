@@ -8,11 +8,14 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
+from snapviewer.explorer.live import tree_of_module
 from snapviewer.explorer.recording import calls
 from snapviewer.explorer.recording.paths import parts_of
 from snapviewer.explorer.recording.recorder import Recorder
+from snapviewer.explorer.safe_call import CallFailure, safe_call
 from snapviewer.explorer.timing import ForwardStats
 
 # By the id of a module: the module, and its recorder. The latest are last.
@@ -68,6 +71,12 @@ def get_forward_stats(model: Any) -> ForwardStats:
     For a module inside a recorded model, paths are relative to it, and sources outside it are left
     out. If nothing was recorded, there are no timings.
     """
+    tree = safe_call(tree_of_module, model)
+    return replace(recorded_stats(model), tree=None if isinstance(tree, CallFailure) else tree)
+
+
+def recorded_stats(model: Any) -> ForwardStats:
+    """Return the last recording of a model without its tree."""
     parts = parts_of(model)
     recorder = _earlier(parts)
     if recorder is not None:

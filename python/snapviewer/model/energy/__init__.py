@@ -10,7 +10,6 @@ from snapviewer.model.energy.estimate import (
     EnergyEstimate,
     EnergySetting,
     Term,
-    WorkTotals,
     carbon_of,
     energy_model,
     energy_models,
@@ -18,6 +17,7 @@ from snapviewer.model.energy.estimate import (
 )
 from snapviewer.model.energy.meter import EnergyMeter
 from snapviewer.model.energy.result import Attempt, Energy, energy_without_run
+from snapviewer.model.energy.work import RunWork, WorkTotals, work_by_class
 
 __all__ = [
     "Attempt",
@@ -26,6 +26,7 @@ __all__ = [
     "EnergyMeter",
     "EnergySetting",
     "Range",
+    "RunWork",
     "Term",
     "WorkTotals",
     "carbon_of",
@@ -33,4 +34,5 @@ __all__ = [
     "energy_models",
     "energy_without_run",
     "register_energy_model",
+    "work_by_class",
 ]

@@ -12,34 +12,19 @@ An energy model is a function from work, seconds and setting to terms. To regist
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from snapviewer.model.energy import assumptions
 from snapviewer.model.energy.assumptions import Assumption, DeviceKind, Range
+from snapviewer.model.energy.work import WorkTotals, parts_of
 from snapviewer.model.quantity import Quantity, unavailable
 
 WORLD_G_PER_KWH = 481.0
 WORLD_SOURCE = "world average of 2023 (Ember, yearly electricity data, 2024)"
 
 _JOULES_PER_KWH = 3.6e6
-
-
-class WorkTotals(Protocol):
-    """What a node or a model computes and moves."""
-
-    @property
-    def flops(self) -> int:
-        """Operations; a multiply-add counts as two."""
-
-    @property
-    def read_bytes(self) -> int:
-        """Bytes read from memory."""
-
-    @property
-    def written_bytes(self) -> int:
-        """Bytes written to memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +44,12 @@ class EnergySetting:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One part of an estimate, and what it assumes."""
+    """One part of an estimate, and what it assumes, in words and as rows of a table."""
 
     name: str
     joules: Range
     assumption: str
+    assumptions: tuple[Assumption, ...] = ()
 
     def quantity(self, model: str) -> Quantity:
         """Return the usual value, as an estimate."""
@@ -165,51 +151,65 @@ def energy_model(
 @register_energy_model("picojoules")
 def _picojoules(work: WorkTotals, seconds: float, setting: EnergySetting) -> tuple[Term, ...]:
     """Return work × picojoules, idle power × time, and the leakage of a warm chip."""
-    operation = assumptions.OPERATION[setting.device, assumptions.number_class(setting.dtype)]
-    memory = assumptions.MEMORY[setting.device]
-    moved_bytes = work.read_bytes + work.written_bytes
-    static_w, static_text = _static_w(setting)
+    static, thermal = assumptions.STATIC[setting.device], assumptions.THERMAL
+    static_w, static_text = _static_w(setting, static)
     temperature_c = setting.temperature_c
     above_c = max(
         0.0,
         (assumptions.ASSUMED_C if temperature_c is None else temperature_c)
         - assumptions.REFERENCE_C,
     )
-    share = assumptions.THERMAL.range * above_c
     static_j = static_w * seconds
     return (
-        Term("operation", operation.range * (work.flops * 1e-12), _text(operation)),
+        *_terms_of_work(work, setting),
         Term(
-            "memory",
-            memory.range * (moved_bytes * 1e-12),
-            f"{_text(memory)}; as if no operand were still in a cache",
+            "static",
+            static_j,
+            f"{static_text}; {assumptions.LEFT_OUT}",
+            () if setting.static_w is not None else (static,),
         ),
-        Term("static", static_j, f"{static_text}; {assumptions.LEFT_OUT}"),
         Term(
             "thermal",
-            Range(
-                static_j.low * share.low, static_j.usual * share.usual, static_j.high * share.high
-            ),
-            f"{_text(assumptions.THERMAL)}: {above_c:g} °C above {assumptions.REFERENCE_C:g} °C, "
+            static_j * (thermal.range * above_c),
+            f"{thermal}: {above_c:g} °C above {assumptions.REFERENCE_C:g} °C, "
             + ("assumed" if temperature_c is None else "measured"),
+            (thermal,),
         ),
     )
 
 
-def _static_w(setting: EnergySetting) -> tuple[Range, str]:
+def _terms_of_work(work: WorkTotals, setting: EnergySetting) -> tuple[Term, Term]:
+    """Return the energy of arithmetic, and of moving operands, by the class of each operation."""
+    operation_j = memory_j = Range(0.0, 0.0, 0.0)
+    memory, cache = assumptions.MEMORY[setting.device], assumptions.CACHE
+    used: dict[Assumption, None] = {}
+    moved: dict[Assumption, None] = {memory: None, cache: None}
+    for part in parts_of(work, setting.dtype):
+        kind = assumptions.CLASSES[part.operation]
+        flop = assumptions.operation_of(setting.device, part.dtype, kind.name)
+        moved_bytes = part.read_bytes + part.written_bytes
+        fetched = assumptions.fetched_bytes(part.flops, moved_bytes, part.dtype, kind.name)
+        operation_j += flop.range * kind.arithmetic.range * (part.flops * 1e-12)
+        memory_j += memory.range * kind.traffic.range * (moved_bytes * 1e-12)
+        memory_j += cache.range * fetched * 1e-12
+        used |= dict.fromkeys((flop, kind.arithmetic))
+        moved |= dict.fromkeys((kind.traffic, kind.reuse))
+    return (
+        Term("operation", operation_j, _list("FLOPs × the energy of each", used), tuple(used)),
+        Term("memory", memory_j, _list("bytes × the energy of each", moved), tuple(moved)),
+    )
+
+
+def _list(what: str, used: Iterable[Assumption]) -> str:
+    numbers = ", ".join(f"{row.name} {row.range.usual:g} {row.unit}" for row in used)
+    return f"{what}: {numbers or 'no operations'}"
+
+
+def _static_w(setting: EnergySetting, static: Assumption) -> tuple[Range, str]:
     if setting.static_w is not None:
         return Range(setting.static_w, setting.static_w, setting.static_w), "idle power as given"
-    static = assumptions.STATIC[setting.device]
     count = setting.logical_cpus if setting.device == "cpu" else 1
-    return static.range * count, f"{_text(static)} × {count}"
-
-
-def _text(assumption: Assumption) -> str:
-    numbers = assumption.range
-    return (
-        f"{numbers.usual:g} ({numbers.low:g} to {numbers.high:g}) {assumption.unit}, "
-        f"{assumption.basis}"
-    )
+    return static.range * count, f"{static} × {count}"
 
 
 def tdp_estimate(tdp_w: float, utilisation: float, seconds: float) -> Range:

@@ -15,14 +15,12 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from snapviewer.model.energy.assumptions import Range
 from snapviewer.model.energy.estimate import (
     EnergySetting,
     Term,
-    WorkTotals,
     carbon_of,
     energy_model,
     tdp_estimate,
@@ -31,6 +29,7 @@ from snapviewer.model.energy.gpu import GpuCounter, GpuPower
 from snapviewer.model.energy.rapl import POWERCAP, Rapl
 from snapviewer.model.energy.result import Attempt, Energy
 from snapviewer.model.energy.sensors import Measurement, Period, Reading, Sensor
+from snapviewer.model.energy.work import WorkTotals
 from snapviewer.model.nvml import NoAnswerError, close_nvml, find_gpu, open_nvml
 from snapviewer.model.quantity import Quantity, Status, unavailable
 from snapviewer.model.system.cpu import processor_temperature
@@ -49,6 +48,7 @@ class _Estimate:
     joules: Range | None = None
     source: str = ""
     terms: tuple[Term, ...] = ()
+    setting: EnergySetting | None = None
     refusals: tuple[tuple[str, str], ...] = ()
 
 
@@ -112,12 +112,7 @@ class EnergyMeter:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         try:
             if kind is None:
                 self._wait_for_gpu()
@@ -176,8 +171,9 @@ class EnergyMeter:
             domains=_domains(best, runs),
             beside=_domains(period.answers.get(Rapl.name), runs) if self._is_gpu else (),
             attempts=_attempts(period, used, estimate, energy),
-            model=self._model if estimate.terms else None,
+            model=self._model if estimate.setting else None,
             terms=estimate.terms,
+            setting=estimate.setting,
         )
 
     def _sensors(self) -> tuple[list[Sensor], dict[str, str]]:
@@ -216,17 +212,16 @@ class EnergyMeter:
             share, share_text = self._share(period)
             joules = tdp_estimate(self._tdp_w, share, seconds)
             source = (
-                f"TDP {self._tdp_w:g} W as given × utilisation {share:.0%} {share_text} × time: "
-                f"{joules.low:.3g} to {joules.high:.3g} J"
+                f"TDP {self._tdp_w:g} W as given × utilisation {100 * share:.0f} % {share_text} "
+                f"× time: {joules.low:.3g} to {joules.high:.3g} J"
             )
             return _Estimate("TDP estimate", joules, source)
         refusals = (("TDP estimate", "no TDP was given"),)
         if work is not None:
-            found = energy_model(
-                work, seconds, setting=setting or self._setting(), model=self._model
-            )
+            setting = setting or self._setting()
+            found = energy_model(work, seconds, setting=setting, model=self._model)
             return _Estimate(
-                "energy model", found.range, found.energy.source, found.terms, refusals
+                "energy model", found.range, found.energy.source, found.terms, setting, refusals
             )
         return _Estimate(refusals=(*refusals, ("energy model", "the work of the run is unknown")))
 

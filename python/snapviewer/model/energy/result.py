@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from snapviewer.model.energy.estimate import Term, WorkTotals, carbon_of, energy_model
+from snapviewer.model.energy.assumptions import Assumption
+from snapviewer.model.energy.estimate import EnergySetting, Term, carbon_of, energy_model
+from snapviewer.model.energy.work import WorkTotals
 from snapviewer.model.quantity import Quantity, unavailable
 
 
@@ -25,7 +27,7 @@ class Energy:
     of the machine before the run and `above_idle` the energy that the run added to it, if the idle
     machine was watched. `beside` is what other sensors measured at the same time, such as the
     processor during a run on a GPU; it is not part of `energy`. `terms` are the parts of an energy
-    that `model` estimated.
+    that `model` estimated for hardware as in `setting`.
     """
 
     seconds: Quantity
@@ -43,6 +45,17 @@ class Energy:
     attempts: tuple[Attempt, ...] = ()
     model: str | None = None
     terms: tuple[Term, ...] = ()
+    setting: EnergySetting | None = None
+
+    @property
+    def is_modelled(self) -> bool:
+        """Whether an energy model estimated it."""
+        return self.model is not None
+
+    @property
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """The assumptions of all terms, each once."""
+        return tuple(dict.fromkeys(row for term in self.terms for row in term.assumptions))
 
 
 def energy_without_run(

@@ -15,16 +15,20 @@ from snapviewer.model.inference.batches import Batches, BatchRun
 from snapviewer.model.inference.loading import example_inputs, load_pt2, load_torchscript
 from snapviewer.model.inference.memory import RunMemory
 from snapviewer.model.inference.nodes import NodeProfile
+from snapviewer.model.inference.patterns import Pattern, Patterns
 from snapviewer.model.inference.profiling import profile
 from snapviewer.model.inference.result import Profile
 from snapviewer.model.inference.timing import Timing
-from snapviewer.model.inference.trials import Layouts, ThreadRun
+from snapviewer.model.inference.trials import DtypeRun, Layouts, ThreadRun
 
 __all__ = [
     "BatchRun",
     "Batches",
+    "DtypeRun",
     "Layouts",
     "NodeProfile",
+    "Pattern",
+    "Patterns",
     "Profile",
     "RunMemory",
     "ThreadRun",

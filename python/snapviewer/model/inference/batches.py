@@ -11,7 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from snapviewer import SnapshotError
+from snapviewer.model.energy import RunWork, work_by_class
 from snapviewer.model.inference import running
+from snapviewer.model.inference.dispatch import record_run
+from snapviewer.model.inference.metering import UNMETERED, Metering
 from snapviewer.model.inference.running import Runner, error_text
 from snapviewer.model.inference.timing import Timing, ratio, timing_of
 from snapviewer.model.live.inputs import Inputs
@@ -19,10 +22,7 @@ from snapviewer.model.quantity import Quantity
 from snapviewer.text.sanitize import sanitize
 
 _MAX_BATCH = 256
-# Short runs are repeated for a while, so that one interrupted run does not dominate.
 _REPEATS = 3
-_MAX_REPEATS = 50
-_LONG_ENOUGH_NS = 20_000_000
 # The share of the free memory that a trial may use.
 _MEMORY_SHARE = 0.25
 # The gain from which a larger batch counts, and the share of the best rate to recommend a batch.
@@ -33,26 +33,36 @@ _WITHOUT_GAIN = 2
 
 @dataclass(frozen=True, slots=True)
 class BatchRun:
-    """Runs with one batch size."""
+    """Runs with one batch size; `throughput` is in examples per second.
+
+    `energy` is that of a run with the whole batch.
+    """
 
     size: int
     time: Timing
+    """Of the whole batch."""
     per_example: Quantity
     throughput: Quantity
+    energy: Quantity
 
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """The sizes that were tried; `advised` is the smallest that is nearly as good as the best."""
+    """The sizes that were tried; `advised` is the smallest that is nearly as good as the best.
+
+    `as_given` is the number of examples in the inputs of the other runs.
+    """
 
     runs: tuple[BatchRun, ...]
     advised: int
     ended: str
     """Why no larger one was tried, in a sentence."""
+    as_given: int
 
 
 def time_batches(
     runner: Runner,
+    metering: Metering = UNMETERED,
     *,
     run_bytes: float | None,
     free_bytes: float | None,
@@ -63,6 +73,7 @@ def time_batches(
 
     Args:
         runner: The model and its inputs, which contain the example.
+        metering: How to find the energy of a run.
         run_bytes: The memory of a run without the weights, None if unknown.
         free_bytes: The free memory, None if unknown.
         budget_s: When to stop.
@@ -75,7 +86,9 @@ def time_batches(
     if not entries:
         raise SnapshotError("it has no input with a first dimension for a batch")
     example_bytes = run_bytes / entries if run_bytes else 0.0
-    _check(_batched(runner, entries, 1), _batched(runner, entries, 2))
+    one, two = _batched(runner, entries, 1), _batched(runner, entries, 2)
+    _check(one, two)
+    works = _works(metering, one, two)
     end_ns = running.clock_ns() + budget_s * 1e9
     found: list[BatchRun] = []
     without_gain, size, ended = 0, 1, f"a batch of {_MAX_BATCH} is the largest that is tried"
@@ -88,7 +101,8 @@ def time_batches(
             break
         reach()
         try:
-            run = _timed(_batched(runner, entries, size), size, reach)
+            metered = replace(metering, work=_work_of_batch(works, size))
+            run = _timed(_batched(runner, entries, size), size, metered, reach)
         except (RuntimeError, MemoryError) as error:
             ended = f"a batch of {size} failed: {sanitize(str(error), 120)}"
             break
@@ -103,7 +117,7 @@ def time_batches(
         raise SnapshotError(ended)
     best = max(map(_rate, found))
     advised = next(run.size for run in found if _rate(run) >= _GOOD_ENOUGH * best)
-    return Batches(tuple(found), advised, ended)
+    return Batches(tuple(found), advised, ended, entries)
 
 
 def _rate(run: BatchRun) -> float:
@@ -115,14 +129,36 @@ def _total_ns(run: BatchRun) -> float:
     return (run.time.median.value or 0.0) * (run.time.runs + 1) * 1e9
 
 
-def _timed(runner: Runner, size: int, reach: Callable[[], None]) -> BatchRun:
-    runner.timed_ns()  # the first selects kernels for these shapes
-    times_ns: list[int] = []
-    while len(times_ns) < _REPEATS or (
-        len(times_ns) < _MAX_REPEATS and sum(times_ns) < _LONG_ENOUGH_NS
-    ):
+def _works(metering: Metering, one: Runner, two: Runner) -> tuple[RunWork, RunWork] | None:
+    """Return the work of batches of one and of two examples; None if nothing needs it."""
+    if metering.work is None:
+        return None
+    first, second = (
+        work_by_class(record_run(runner, has_lines=False).nodes) for runner in (one, two)
+    )
+    return first, second
+
+
+def _work_of_batch(works: tuple[RunWork, RunWork] | None, size: int) -> RunWork | None:
+    """Return the work of a batch: that of one example, and what each further one adds."""
+    if works is None or len(works[0].parts) != len(works[1].parts):
+        return None
+    names = ("flops", "read_bytes", "written_bytes")
+    parts = []
+    for one, two in zip(works[0].parts, works[1].parts, strict=True):
+        added = {name: getattr(two, name) - getattr(one, name) for name in names}
+        whole = {name: getattr(one, name) + (size - 1) * added[name] for name in names}
+        parts.append(replace(one, **whole))
+    return RunWork(tuple(parts))
+
+
+def _timed(runner: Runner, size: int, metering: Metering, reach: Callable[[], None]) -> BatchRun:
+    def is_over(spent_ns: int) -> bool:
         reach()
-        times_ns.append(runner.timed_ns())
+        return False
+
+    runner.timed_ns()  # the first selects kernels for these shapes
+    times_ns, energy = metering.run(runner, least=_REPEATS, is_over=is_over)
     time = timing_of(times_ns, f"clock around a run with a batch of {size}")
     count = Quantity(float(size), "1", "computed", "")
     return BatchRun(
@@ -130,6 +166,7 @@ def _timed(runner: Runner, size: int, reach: Callable[[], None]) -> BatchRun:
         time,
         ratio(time.median, count, "s", "median / batch"),
         ratio(count, time.median, "1/s", "batch / median"),
+        energy,
     )
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
 from snapviewer.model.graph import Node
+from snapviewer.model.inference.counted import SOURCE as COUNTERS
+from snapviewer.model.inference.counted import CountedRun
 from snapviewer.model.inference.dispatch import RecordedRun, TimedRun
 from snapviewer.model.inference.timing import Timing, ratio, timing_of
 from snapviewer.model.quantity import Quantity, unavailable
 from snapviewer.model.roofline import Bound, Roof, bound_of
 from snapviewer.model.work import Uncounted, work_of
 
-_FORMULA = "formula on the shapes of the run"
+_FORMULA = "a formula on the run's shapes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,9 @@ class NodeProfile:
     `module` is the path of the module that runs it; `graph_number` its number in the graph that
     was given to the profile, None without one; `line` the line of the model's code that calls it.
     `share` is of the time of all nodes; `of_roof` compares its rate with the attainable rate at
-    this intensity.
+    this intensity. `flops` are by formula; `measured_flops` are those that the processor counted,
+    if it can. `speed_up` compares the most threads that were tried with one, by the fastest runs;
+    `efficiency` is the speed-up per thread.
     """
 
     node: Node
@@ -35,6 +39,7 @@ class NodeProfile:
     share: Quantity
     macs: Quantity
     flops: Quantity
+    measured_flops: Quantity
     read: Quantity
     written: Quantity
     rate: Quantity
@@ -42,6 +47,8 @@ class NodeProfile:
     intensity: Quantity
     bound: Bound
     of_roof: Quantity
+    speed_up: Quantity
+    efficiency: Quantity
     allocations: Quantity
     allocated: Quantity
 
@@ -53,6 +60,8 @@ def node_profiles(
     *,
     graph_nodes: Sequence[Node | None],
     allocations: dict[int, tuple[int, int]] | None,
+    counted: CountedRun | None,
+    thread_ns: Mapping[int, Sequence[tuple[int, ...]]],
     source: str,
 ) -> tuple[NodeProfile, ...]:
     """Return the profile of each node, in the order in which they ran.
@@ -64,6 +73,8 @@ def node_profiles(
         graph_nodes: The same nodes in a graph of the file, None where there is none.
         allocations: The number of allocations of each node and their bytes; None if memory was not
             recorded.
+        counted: Their FLOPs as the processor counted them; None if it did not.
+        thread_ns: Their times in runs with one thread and with the most.
         source: How they were timed.
     """
     times = [
@@ -72,9 +83,10 @@ def node_profiles(
     all_s = sum(time.median.value or 0.0 for time in times)
     whole = Quantity(all_s, "s", "computed", "sum of the medians of all nodes")
     profiles = []
-    for node, line, time, in_graph in zip(
-        recorded.nodes, recorded.lines, times, graph_nodes, strict=True
+    for place, (node, line, time, in_graph) in enumerate(
+        zip(recorded.nodes, recorded.lines, times, graph_nodes, strict=True)
     ):
+        work = _work(node, time.median, roof)
         profiles.append(
             NodeProfile(
                 node=node,
@@ -83,11 +95,35 @@ def node_profiles(
                 line=line,
                 time=time,
                 share=ratio(time.median, whole, "%", "median / sum of all medians", 100),
-                **_work(node, time.median, roof),
+                measured_flops=work["flops"]
+                if counted is None
+                else Quantity(counted.node_flops[place], "FLOP", "measured", COUNTERS),
+                **work,
+                **_threads(place, thread_ns),
                 **_allocated(node.number, allocations),
             )
         )
     return tuple(profiles)
+
+
+def _threads(place: int, thread_ns: Mapping[int, Sequence[tuple[int, ...]]]) -> dict[str, Any]:
+    """Compare a node with one thread and with the most."""
+    most = max(thread_ns, default=1)
+    if most == 1 or not thread_ns.get(1) or not thread_ns[most]:
+        why = "it was not timed with one thread and with several"
+        return {"speed_up": unavailable("×", why), "efficiency": unavailable("%", why)}
+    one, many = (
+        timing_of([run[place] for run in thread_ns[count]], "torch profiler").fastest
+        for count in (1, most)
+    )
+    threads = Quantity(float(most), "1", "computed", "")
+    speed_up = ratio(
+        one, many, "×", f"fastest with 1 thread / fastest with {most}, of profiled runs"
+    )
+    return {
+        "speed_up": speed_up,
+        "efficiency": ratio(speed_up, threads, "%", f"speed-up / {most} threads", 100),
+    }
 
 
 def _owner(node: Node) -> str:

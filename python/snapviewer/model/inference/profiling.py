@@ -4,28 +4,29 @@
 
 The warm-ups, and then about twice the time budget: plain and timed runs share the budget, runs
 with other numbers of threads take up to half of it, those for energy a fifth, and measuring the
-machine two seconds, once per process. Trials of layouts and batch sizes take up to four fifths
-more. Each way runs at least once, however long that takes.
+machine two seconds, once per process. Trials of layouts, batch sizes and dtypes take about as long
+as the budget again. Each way runs at least once, however long that takes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from threading import Event
-from typing import Any, TypeAlias, TypeVar
+from typing import Any
 
 from snapviewer import CancelledError, SnapshotError
-from snapviewer.model.energy import Energy, EnergyMeter, WorkTotals
-from snapviewer.model.graph import Graph, Node, TensorSpec
+from snapviewer.model.energy import Energy, EnergyMeter, RunWork, work_by_class
+from snapviewer.model.graph import Graph
 from snapviewer.model.inference import running
-from snapviewer.model.inference.batches import Batches, time_batches
+from snapviewer.model.inference.counted import count_run
 from snapviewer.model.inference.dispatch import RecordedRun, record_run
 from snapviewer.model.inference.environment import MEMORY, NODES, read_environment
 from snapviewer.model.inference.loading import torch_for
 from snapviewer.model.inference.memory import measure_memory
+from snapviewer.model.inference.metering import Metering
 from snapviewer.model.inference.result import Profile, Runs, profile_of
 from snapviewer.model.inference.running import (
     Runner,
@@ -34,61 +35,18 @@ from snapviewer.model.inference.running import (
     prepared,
     thread_count,
 )
+from snapviewer.model.inference.steps import Progress, Steps
 from snapviewer.model.inference.torch_profiler import time_run
-from snapviewer.model.inference.trials import (
-    Layouts,
-    ThreadRun,
-    thread_counts,
-    time_layouts,
-    time_threads,
-)
+from snapviewer.model.inference.trying import Trials
+from snapviewer.model.nvml import NoAnswerError
 from snapviewer.model.roofline import Roof, measure_roof
-from snapviewer.model.system import SystemMonitor, SystemUse, read_memory
-from snapviewer.model.work import MOSTLY_IMAGES, Uncounted, image_share, totals_of, work_of
+from snapviewer.model.system import SystemMonitor, SystemUse
+from snapviewer.model.system.flop_counters import flop_counters
+from snapviewer.model.work import main_dtype
 from snapviewer.text.sanitize import MAX_NAME_CHARS, sanitize
 
-Progress: TypeAlias = Callable[[int, int], object]
-_Found = TypeVar("_Found")
-
-# Shares of the time budget.
-_THREADS_SHARE, _ENERGY_SHARE, _LAYOUT_SHARE, _BATCH_SHARE = 0.5, 0.2, 0.3, 0.5
-
-
-@dataclass(slots=True)
-class Steps:
-    """Reports progress, collects notes, and stops when cancelled."""
-
-    total: int
-    progress: Progress | None = None
-    cancel: Event | None = None
-    done: int = 0
-    notes: list[str] = field(default_factory=list)
-
-    def reach(self, step: int) -> None:
-        """Report that a step is reached.
-
-        Raises:
-            CancelledError: `cancel` was set.
-        """
-        if self.cancel is not None and self.cancel.is_set():
-            raise CancelledError("the profile was cancelled")
-        self.done = max(self.done, min(step, self.total))
-        if self.progress is not None:
-            self.progress(self.done, self.total)
-
-    def take(self) -> None:
-        """Report that one more step is done."""
-        self.reach(self.done + 1)
-
-    def attempt(self, what: str, work: Callable[[], _Found]) -> _Found | None:
-        """Do a part of the work; if it fails, note why and continue without it."""
-        try:
-            return work()
-        except CancelledError:
-            raise
-        except Exception as error:  # noqa: BLE001 (a model may raise anything at all)
-            self.notes.append(f"{what}: {error_text(error)}")
-            return None
+# The share of the time budget for the runs whose energy is reported.
+_ENERGY_SHARE = 0.2
 
 
 def profile(
@@ -152,7 +110,7 @@ def profile(
     max_threads = settings.max_threads or max(torch.get_num_threads(), threads or 1)
     warmups = max(warmups, 1)
     has_nodes = settings.level >= NODES
-    steps = Steps(warmups + repeats + 7, progress, cancel)
+    steps = Steps(warmups + repeats + 8, progress, cancel)
     steps.notes.extend(settings.notes)
     with ExitStack() as stack:
         runner = stack.enter_context(
@@ -182,32 +140,42 @@ def profile(
         steps.take()
         _memory(runner, runs, steps)
         steps.take()
+        work = _work(runs.recorded, graph)
+        meter = partial(EnergyMeter, device=runner.device, tdp_w=tdp_w, model=energy_model)
+        trials = Trials(runner, runs, graph, Metering(meter, work), repeats, budget_s, steps)
         if has_nodes:
-            runs.thread_runs = _threads(runner, max_threads, repeats, budget_s, steps)
+            runs.thread_trials = trials.threads(max_threads)
+        steps.take()
+        _count(runner, runs, steps)
         steps.take()
         used = steps.attempt(
             "energy and the use of the machine were not measured",
             lambda: _energy(
                 runner,
-                _work(runs.recorded, graph),
+                work,
                 budget_s * _ENERGY_SHARE,
                 steps,
-                meter=EnergyMeter(
-                    device=runner.device, tdp_w=tdp_w, model=energy_model, idle_s=idle_s
-                ),
+                meter=meter(idle_s=idle_s),
                 carbon_intensity=carbon_intensity,
             ),
         )
-        runs.energy, runs.system = used or (None, None)
+        if used is not None:
+            runs.energy_ns, runs.energy, runs.system = used
         if runs.system is not None and runs.system.is_shared:
             steps.notes.append(
                 "other programs used the machine during the runs, which would be faster alone"
             )
         steps.take()
         if has_trials:
-            runs.layouts = _layouts(runner, runs, graph, repeats, budget_s, steps)
+            runs.layouts = trials.layouts()
             steps.take()
-            runs.batches = _batches(runner, runs, budget_s, steps)
+            runs.batches = trials.batches()
+            runs.dtype_run = trials.dtype()
+        else:
+            steps.untried |= dict.fromkeys(
+                ("layout", "batch", "dtype"), "trials were not requested"
+            )
+        runs.untried = steps.untried
     steps.reach(steps.total)
     return profile_of(runs, graph, steps.notes)
 
@@ -272,20 +240,9 @@ def _roof(runner: Runner, runs: Runs) -> Roof:
     return measure_roof(
         threads=None if runner.device.startswith("cuda") else runs.threads,
         device=runner.device,
-        dtype=_main_dtype(runs.recorded.nodes if runs.recorded else ()),
+        dtype=main_dtype(runs.recorded.nodes if runs.recorded else ()),
         backend="torch",
     )
-
-
-def _main_dtype(nodes: tuple[Node, ...]) -> str:
-    """Return the dtype with the most FLOPs."""
-    flops: dict[str, int] = {}
-    for node in nodes:
-        work = work_of(node)
-        spec = next((value for value in node.arguments if isinstance(value, TensorSpec)), None)
-        if not isinstance(work, Uncounted) and spec is not None and "float" in spec.dtype:
-            flops[spec.dtype] = flops.get(spec.dtype, 0) + work.flops
-    return max(flops, key=lambda dtype: flops[dtype], default="float32")
 
 
 def _memory(runner: Runner, runs: Runs, steps: Steps) -> None:
@@ -297,87 +254,43 @@ def _memory(runner: Runner, runs: Runs, steps: Steps) -> None:
         runs.memory, runs.allocations = found
 
 
-def _threads(
-    runner: Runner, maximum: int, repeats: int, budget_s: float, steps: Steps
-) -> tuple[ThreadRun, ...]:
+def _count(runner: Runner, runs: Runs, steps: Steps) -> None:
+    """Let the processor count the FLOPs, if it can; the result says why it cannot."""
+    like = runs.recorded
+    if like is None:
+        return
     if runner.device.startswith("cuda"):
-        steps.notes.append("the model ran on a GPU: other numbers of threads were not tried")
-        return ()
-    each_ns = budget_s * _THREADS_SHARE / len(thread_counts(maximum)) * 1e9
-
-    def is_over(spent_ns: int) -> bool:
-        steps.reach(steps.done)
-        return spent_ns > each_ns
-
-    found = steps.attempt(
-        "runs with other numbers of threads failed",
-        lambda: time_threads(runner, maximum, repeats=repeats, is_over=is_over),
-    )
-    return found or ()
+        runs.why_uncounted = "the model ran on a GPU, whose operations no counter of ours sees"
+        return
+    try:
+        runs.counted = count_run(runner, like, flop_counters())
+    except NoAnswerError as error:
+        runs.why_uncounted = str(error)
+    except Exception as error:  # noqa: BLE001 (a model may raise anything at all)
+        runs.why_uncounted = f"a counted run failed: {error_text(error)}"
+    steps.reach(steps.done)
 
 
-def _layouts(
-    runner: Runner, runs: Runs, graph: Graph | None, repeats: int, budget_s: float, steps: Steps
-) -> Layouts | None:
-    nodes = runs.recorded.nodes if runs.recorded else graph.nodes if graph else ()
-    if image_share(nodes) < MOSTLY_IMAGES:
-        return None
-    end_ns = running.clock_ns() + budget_s * _LAYOUT_SHARE * 1e9
-
-    def is_over() -> bool:
-        steps.reach(steps.done)
-        return running.clock_ns() > end_ns
-
-    return steps.attempt(
-        "channels_last was not timed",
-        lambda: time_layouts(runner, repeats=repeats, is_over=is_over),
-    )
-
-
-def _batches(runner: Runner, runs: Runs, budget_s: float, steps: Steps) -> Batches | None:
-    peak = runs.memory.peak.value if runs.memory else None
-    return steps.attempt(
-        "other batches were not timed",
-        lambda: time_batches(
-            runner,
-            run_bytes=peak,
-            free_bytes=_free_bytes(runner.device),
-            budget_s=budget_s * _BATCH_SHARE,
-            reach=lambda: steps.reach(steps.done),
-        ),
-    )
-
-
-def _free_bytes(device: str) -> float | None:
-    import torch
-
-    if device.startswith("cuda"):
-        return float(torch.cuda.mem_get_info(device)[0])
-    return read_memory().available.value
-
-
-def _work(like: RecordedRun | None, graph: Graph | None) -> WorkTotals | None:
+def _work(like: RecordedRun | None, graph: Graph | None) -> RunWork | None:
     nodes = like.nodes if like is not None else graph.nodes if graph is not None else None
-    return None if nodes is None else totals_of(nodes).work
+    return None if nodes is None else work_by_class(nodes)
 
 
 def _energy(
     runner: Runner,
-    work: WorkTotals | None,
+    work: RunWork | None,
     duration_s: float,
     steps: Steps,
     *,
     meter: EnergyMeter,
     carbon_intensity: float | None,
-) -> tuple[Energy, SystemUse]:
-    """Run for a while and measure energy and machine; these runs are not timed."""
-    count = 0
+) -> tuple[list[int], Energy, SystemUse]:
+    """Run for a while and measure energy and machine; these runs come after the plain ones."""
+    times_ns: list[int] = []
     with meter, SystemMonitor() as monitor:
         start_ns = running.clock_ns()
-        while count == 0 or running.clock_ns() - start_ns < duration_s * 1e9:
-            runner()
-            count += 1
+        while not times_ns or running.clock_ns() - start_ns < duration_s * 1e9:
+            times_ns.append(runner.timed_ns())
             steps.reach(steps.done)
-        runner.wait()
-    energy = meter.result(runs=count, work=work, carbon_intensity=carbon_intensity)
-    return energy, monitor.result()
+    energy = meter.result(runs=len(times_ns), work=work, carbon_intensity=carbon_intensity)
+    return times_ns, energy, monitor.result()

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from snapviewer.model.energy import Energy
 from snapviewer.model.graph import Graph, Node, TensorSpec, Value
 from snapviewer.model.inference.batches import Batches
+from snapviewer.model.inference.counted import SOURCE as COUNTERS
+from snapviewer.model.inference.counted import CountedRun
 from snapviewer.model.inference.dispatch import RecordedRun, TimedRun
 from snapviewer.model.inference.environment import NODES
 from snapviewer.model.inference.memory import RunMemory
 from snapviewer.model.inference.nodes import NodeProfile, node_profiles
+from snapviewer.model.inference.patterns import Patterns, patterns_of
 from snapviewer.model.inference.timing import Timing, no_timing, ratio, timing_of
-from snapviewer.model.inference.trials import Layouts, ThreadRun
+from snapviewer.model.inference.trials import DtypeRun, Layouts, ThreadRun, ThreadTrials
 from snapviewer.model.quantity import Quantity, unavailable
 from snapviewer.model.roofline import Roof
 from snapviewer.model.system import SystemUse
-from snapviewer.model.work import totals_of
+from snapviewer.model.work import main_dtype, totals_of
 
 _NOT_TIMED = "the operations were not timed"
 # How many nodes of the graph in a row may have no recorded operation.
@@ -32,7 +35,8 @@ class Profile:
     `plain` are runs with only a clock around them; `profiled` are runs in which each operation was
     timed, alternating with the plain ones. The time of a profiled run is that of its nodes and the
     rest: `in_nodes` and `outside`. `overhead` is how much longer a profiled run takes than a plain
-    one, and `accounted` the share of the nodes in a plain one.
+    one, and `accounted` the share of the nodes in a plain one. `energy_runs` are the runs of
+    `energy` and `system`, after those.
     """
 
     device: str
@@ -46,6 +50,8 @@ class Profile:
     overhead: Quantity
     accounted: Quantity
     flops: Quantity
+    measured_flops: Quantity
+    """As the processor counted them; if it cannot, the formula, and why."""
     moved: Quantity
     rate: Quantity
     bandwidth: Quantity
@@ -56,13 +62,38 @@ class Profile:
     thread_runs: tuple[ThreadRun, ...]
     memory: RunMemory | None
     energy: Energy | None
+    energy_runs: Timing
     system: SystemUse | None
     layouts: Layouts | None
     """Runs with channels last, if convolutions dominate and trials were requested."""
     batches: Batches | None
     """Runs with other batch sizes, if trials were requested."""
+    dtype_run: DtypeRun | None
+    """Runs in half precision, if trials were requested."""
+    patterns: Patterns | None
+    """The energy of an example in each way that was tried."""
     notes: tuple[str, ...]
     """What could not be done, and why, in sentences."""
+
+    @property
+    def node_share(self) -> float | None:
+        """The share of a run in which its nodes run; None if they were not timed."""
+        in_nodes, whole = self.in_nodes.median.value, self.profiled.median.value
+        return min(1.0, in_nodes / whole) if in_nodes is not None and whole else None
+
+    @property
+    def energy_spread(self) -> Quantity:
+        """How much the energy of the runs varies, by their times."""
+        power = self.energy.power if self.energy else unavailable("W", "no energy is known")
+        deviation = self.energy_runs.deviation
+        if power.value is None or deviation.value is None:
+            return unavailable("J", power.source if power.value is None else deviation.source)
+        return Quantity(
+            power.value * deviation.value,
+            "J",
+            "computed",
+            "mean power × median absolute deviation of the times of the runs for energy",
+        )
 
 
 @dataclass(slots=True)
@@ -79,11 +110,16 @@ class Runs:
     roof: Roof | None = None
     memory: RunMemory | None = None
     allocations: dict[int, tuple[int, int]] | None = None
-    thread_runs: tuple[ThreadRun, ...] = ()
+    thread_trials: ThreadTrials = field(default_factory=ThreadTrials)
+    counted: CountedRun | None = None
+    why_uncounted: str = "the operations were not recorded"
     energy: Energy | None = None
+    energy_ns: Sequence[int] = ()
     system: SystemUse | None = None
     layouts: Layouts | None = None
     batches: Batches | None = None
+    dtype_run: DtypeRun | None = None
+    untried: dict[str, str] = field(default_factory=dict)
 
 
 def profile_of(runs: Runs, graph: Graph | None, notes: Sequence[str]) -> Profile:
@@ -115,13 +151,33 @@ def profile_of(runs: Runs, graph: Graph | None, notes: Sequence[str]) -> Profile
         **_rates(runs, graph, plain.median),
         nodes=_nodes(runs, graph),
         roof=runs.roof,
-        thread_runs=runs.thread_runs,
+        thread_runs=runs.thread_trials.runs,
         memory=runs.memory,
         energy=runs.energy,
+        energy_runs=timing_of(runs.energy_ns, "clock around the runs for energy"),
         system=runs.system,
         layouts=runs.layouts,
         batches=runs.batches,
+        dtype_run=runs.dtype_run,
+        patterns=_patterns(runs, graph),
         notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def _patterns(runs: Runs, graph: Graph | None) -> Patterns | None:
+    if runs.energy is None:
+        return None
+    nodes = runs.recorded.nodes if runs.recorded else graph.nodes if graph else ()
+    return patterns_of(
+        runs.energy,
+        timing_of(runs.energy_ns, "clock around the runs for energy"),
+        threads=runs.threads,
+        dtype=main_dtype(nodes),
+        thread_runs=runs.thread_trials.runs,
+        layouts=runs.layouts,
+        batches=runs.batches,
+        dtype_run=runs.dtype_run,
+        untried=runs.untried,
     )
 
 
@@ -146,6 +202,8 @@ def _nodes(runs: Runs, graph: Graph | None) -> tuple[NodeProfile, ...]:
         runs.roof,
         graph_nodes=matched(nodes, graph.nodes if graph else ()),
         allocations=runs.allocations,
+        counted=runs.counted,
+        thread_ns=runs.thread_trials.node_ns,
         source=f"{' and '.join(sources)}, the operation alone",
     )
 
@@ -159,12 +217,11 @@ def _rates(runs: Runs, graph: Graph | None, time: Quantity) -> dict[str, Any]:
             if runs.level < NODES
             else "the operations are unknown"
         )
-        units = {"flops": "FLOP", "moved": "B", "rate": "FLOP/s", "bandwidth": "B/s"}
-        return {
-            name: unavailable(unit, why) for name, unit in {**units, "intensity": "FLOP/B"}.items()
-        }
+        units = {"flops": "FLOP", "measured_flops": "FLOP", "moved": "B", "rate": "FLOP/s"}
+        units |= {"bandwidth": "B/s", "intensity": "FLOP/B"}
+        return {name: unavailable(unit, why) for name, unit in units.items()}
     totals = totals_of(nodes)
-    source = "formulas on the shapes of the operations"
+    source = "formulas on the run's shapes"
     if totals.uncounted:
         source += f", {len(totals.uncounted)} of {len(nodes)} not counted"
     flops = Quantity(float(totals.work.flops), "FLOP", "computed", source)
@@ -172,6 +229,9 @@ def _rates(runs: Runs, graph: Graph | None, time: Quantity) -> dict[str, Any]:
     moved = Quantity(float(moved_bytes), "B", "computed", source)
     return {
         "flops": flops,
+        "measured_flops": replace(flops, source=f"{source}; not measured: {runs.why_uncounted}")
+        if runs.counted is None
+        else Quantity(runs.counted.flops, "FLOP", "measured", COUNTERS),
         "moved": moved,
         "rate": ratio(flops, time, "FLOP/s", "FLOPs / median plain run"),
         "bandwidth": ratio(moved, time, "B/s", "bytes in and out of each operation / median"),

@@ -146,7 +146,7 @@ def device_for(
     if wanted.startswith("cuda") and settings.memory_fraction is not None:
         torch.cuda.set_per_process_memory_fraction(settings.memory_fraction, torch.device(wanted))
         notes.append(
-            f"PYTORCH_CUDA_MEMORY_FRACTION: at most {settings.memory_fraction:.0%} of the "
+            f"PYTORCH_CUDA_MEMORY_FRACTION: at most {100 * settings.memory_fraction:.0f} % of the "
             "GPU's memory is used"
         )
     return wanted

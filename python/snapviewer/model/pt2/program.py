@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any
 
 from snapviewer._core import Checkpoint, SnapshotError, read_checkpoint
-from snapviewer.model.graph import Graph, TensorSpec, Value
+from snapviewer.model.graph import Graph, InputSize, TensorSpec, Value
 from snapviewer.model.pt2.archive import read_description
 from snapviewer.model.pt2.nodes import NodeReader
 from snapviewer.model.pt2.symbols import NotEvaluatedError, evaluate, solve, symbol_of
 from snapviewer.model.pt2.values import Scope, Sizes, items_in, mapping_in, text_in
+from snapviewer.model.shapes.roles import LENGTH, role_of, suggested_lengths
 from snapviewer.text.units import format_shape
+
+# The largest size of a range that has no upper limit.
+_NO_LIMIT = 2**62
 
 
 def read_pt2(
@@ -60,7 +64,51 @@ def _graph(
         input_source="sample" if inputs is None else "given",
         notes=(*notes, *_notes_of(sizes, program), *reader.notes),
         doubts=tuple(reader.notes),
+        input_sizes=tuple(_input_sizes(program, graph, signature, values)),
     )
+
+
+def _input_sizes(
+    program: Mapping[str, Any],
+    graph: Mapping[str, Any],
+    signature: Sequence[Any],
+    values: Sequence[Value],
+) -> Iterator[InputSize]:
+    """Yield the sizes of the inputs: dynamic ones with their range; the others are fixed."""
+    ranges = mapping_in(program, "range_constraints")
+    tensors = mapping_in(graph, "tensor_values")
+    found: dict[tuple[str, str, int], list[tuple[int, int]]] = {}
+    for place, (argument, value) in enumerate(zip(_user_arguments(signature), values, strict=True)):
+        if not isinstance(value, TensorSpec):
+            continue
+        entry = mapping_in(tensors, text_in(mapping_in(argument, "as_tensor"), "name"))
+        wanted = items_in(entry, "sizes")[: len(value.shape)]
+        for dimension, (size, entry) in enumerate(zip(value.shape, wanted, strict=False)):
+            if size is not None:
+                expression = text_in(mapping_in(entry, "as_expr"), "expr_str")
+                key = (role_of(value, dimension), expression, size)
+                found.setdefault(key, []).append((place, dimension))
+    for (role, expression, size), places in found.items():
+        if not expression:
+            reason = "the program was exported for this size"
+            yield InputSize(tuple(places), role, size, varies=False, reason=reason)
+            continue
+        symbol = symbol_of(expression)
+        limits = mapping_in(ranges, symbol) if symbol else {}
+        low, high = limits.get("min_val"), limits.get("max_val")
+        most = high if type(high) is int and high < _NO_LIMIT else None
+        yield InputSize(
+            tuple(places),
+            role,
+            size,
+            varies=True,
+            least=low if type(low) is int else None,
+            most=most,
+            suggested=suggested_lengths(most) if role == LENGTH else (),
+            reason="the program was exported with this range"
+            if symbol
+            else f"it depends on others: {expression[:60]}",
+        )
 
 
 def _names(signature: Sequence[Any]) -> dict[str, str]:
@@ -180,7 +228,7 @@ def _notes_of(sizes: Sizes, program: Mapping[str, Any]) -> list[str]:
 def _range_text(symbol: str, limits: Mapping[str, Any]) -> str:
     low, high = limits.get("min_val"), limits.get("max_val")
     parts = [f"at least {low}"] if type(low) is int else []
-    if type(high) is int and high < 2**62:
+    if type(high) is int and high < _NO_LIMIT:
         parts.append(f"at most {high}")
     return f"{symbol[:40]} is {' and '.join(parts)}" if parts else symbol[:40]
 

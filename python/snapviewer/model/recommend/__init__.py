@@ -5,7 +5,7 @@ time that they would save.
 """
 
 # Importing these modules registers their recommenders.
-from snapviewer.model.recommend import bits, fusion, runs, weights
+from snapviewer.model.recommend import bits, fusion, runs, vectors, weights
 from snapviewer.model.recommend.registry import (
     MIN_SHARE,
     Advice,
@@ -33,5 +33,6 @@ __all__ = [
     "recommend",
     "recommender",
     "runs",
+    "vectors",
     "weights",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from snapviewer.model.compression import GOOD_INT4_DB, GOOD_INT8_DB, best_db
 from snapviewer.model.nodes import NodeDetails
@@ -20,6 +21,7 @@ from snapviewer.text.units import count_of
 
 _TARGETS = (("int4", 4, GOOD_INT4_DB), ("int8", 8, GOOD_INT8_DB))
 _LARGEST_HALF = 65504.0
+_quantization = partial(Advice, "quantization")
 # Weights of matrix products; scales and shifts are kept as they are.
 _MIN_DIMENSIONS = 2
 
@@ -85,8 +87,7 @@ def bits_of_parameter(item: Parameter) -> Iterator[Advice]:
     for target, bits, least in _TARGETS:
         decibels = best_db(item, target)
         if decibels is not None and decibels >= least and _saved_bytes(item, bits):
-            yield Advice(
-                "quantization",
+            yield _quantization(
                 f"Quantize to {bits} bits ({target})",
                 f"a round trip keeps {decibels:.1f} dB, {least:g} dB are required",
             )
@@ -95,8 +96,7 @@ def bits_of_parameter(item: Parameter) -> Iterator[Advice]:
     if item.dtype == "float32" and stats is not None and stats.max is not None:
         largest = max(abs(stats.min or 0.0), abs(stats.max))
         half = "float16" if largest < _LARGEST_HALF else "bfloat16"
-        yield Advice(
-            "quantization",
+        yield _quantization(
             f"Consider quantization to 16-bit precision ({half})",
             f"the largest magnitude is {largest:.3g}, float16 holds {_LARGEST_HALF:g}",
         )
@@ -111,14 +111,12 @@ def bits_of_node(node: NodeDetails) -> Iterator[Advice]:
     if worst is None or None in known:
         return
     if worst >= GOOD_INT8_DB:
-        yield Advice(
-            "quantization",
+        yield _quantization(
             "Could be quantized to 8 bits",
             f"its weights keep {worst:.1f} dB in a round trip, {GOOD_INT8_DB:g} dB are required",
         )
     else:
-        yield Advice(
-            "quantization",
+        yield _quantization(
             "Keep in 16 bits or more",
             f"its weights keep only {worst:.1f} dB in a round trip to int8",
         )

@@ -40,19 +40,13 @@ def _fuses(node: NodeDetails) -> bool:
 def fold_normalization(known: Known) -> Iterator[Recommendation]:
     """Fold batch normalisations into the convolutions before them."""
     folded = [node for node in known.nodes if _folds(node)]
-    if not folded:
-        return
     moved = sum(node.moved_bytes for node in folded)
-    gain, share, share_of = _gain(known, folded, "FLOP", "the work of the normalisations")
-    yield Recommendation(
-        "fusion",
+    yield from _fusion(
         f"Fold {count_of(len(folded), 'batch normalisation')} into the preceding convolutions",
-        node_names(folded),
-        gain,
-        share,
+        folded,
+        _gain(known, folded, "FLOP", "the work of the normalisations"),
         f"each follows a convolution; it also saves {format_bytes(moved)} of memory traffic "
         "(torch.nn.utils.fuse_conv_bn_eval, torch.jit.freeze)",
-        share_of,
     )
 
 
@@ -60,18 +54,21 @@ def fold_normalization(known: Known) -> Iterator[Recommendation]:
 def fuse_activations(known: Known) -> Iterator[Recommendation]:
     """Fuse activations with the operation that computes their input."""
     fused = [node for node in known.nodes if _fuses(node)]
-    if not fused:
-        return
-    gain, share, share_of = _gain(known, fused, "bytes", "memory traffic of the activations")
-    yield Recommendation(
-        "fusion",
-        f"Fuse {count_of(len(fused), 'activation')} with the preceding operations",
-        node_names(fused),
-        gain,
-        share,
-        "each reads what the operation before it wrote (torch.compile does this)",
-        share_of,
-    )
+    title = f"Fuse {count_of(len(fused), 'activation')} with the preceding operations"
+    gain = _gain(known, fused, "bytes", "memory traffic of the activations")
+    evidence = "each reads what the operation before it wrote (torch.compile does this)"
+    yield from _fusion(title, fused, gain, evidence)
+
+
+def _fusion(
+    title: str,
+    nodes: Sequence[NodeDetails],
+    gain: tuple[Quantity, float, str],
+    evidence: str,
+) -> Iterator[Recommendation]:
+    if nodes:
+        saved, share, share_of = gain
+        yield Recommendation("fusion", title, node_names(nodes), saved, share, evidence, share_of)
 
 
 def _gain(

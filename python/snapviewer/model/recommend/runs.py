@@ -62,7 +62,7 @@ def overhead(known: Known) -> Iterator[Recommendation]:
             (),
             Quantity(outside, "s", "measured", "median of profiled runs, not in any operation"),
             share,
-            f"{share:.0%} of a run is between its operations: Python, dispatch, allocation",
+            f"{100 * share:.0f} % of a run is between its operations: Python, dispatch, allocation",
             _RUN_TIME,
         )
 
@@ -101,7 +101,7 @@ def channels_last(known: Known) -> Iterator[Recommendation]:
     share = image_share([node.node for node in known.nodes])
     if share < MOSTLY_IMAGES:
         return
-    part = f"{share:.0%} of the FLOPs are convolutions of images"
+    part = f"{100 * share:.0f} % of the FLOPs are convolutions of images"
     layouts = known.profile.layouts if known.profile else None
     if layouts is None:
         why = "not measured: --inference times the model in both formats"

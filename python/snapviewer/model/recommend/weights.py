@@ -28,9 +28,9 @@ _MIN_KEPT = 0.99
 _MIN_ZEROS = 0.7
 # Bytes of cache lines touched per byte used, in tensors of more than a few lines.
 _WASTEFUL = 1.5
-_LOSS = f"at most {PRUNABLE_LOSS:.0%} of the squared norm"
+_LOSS = f"at most {100 * PRUNABLE_LOSS:.0f} % of the squared norm"
 _SPARSE_KERNELS = "saves bytes only if stored sparse, and time only with kernels for sparse weights"
-_SMALL_CHANNELS = "norms below 10 % of the median of the tensor"
+_SMALL_CHANNELS = "norms below 10 % of the median, or 1 % of the root mean square, of all channels"
 
 
 @recommender
@@ -78,7 +78,7 @@ def small_channels(known: Known) -> Iterator[Recommendation]:
 def _small_channels(item: Parameter) -> tuple[int, int]:
     """Return how many channels are small, and how many there are."""
     rows = item.quality.channels if item.quality else None
-    if rows is None or len(item.shape) < 2 or rows.median_norm == 0:
+    if rows is None or len(item.shape) < 2:
         return 0, 1
     return rows.small, rows.count
 
@@ -95,7 +95,7 @@ def prune_parameter(item: Parameter) -> Iterator[Advice]:
         )
     potential = _prunable(item)
     if potential is not None:
-        yield Advice("pruning", f"Prune the smallest {potential:.0%} of the values", _LOSS)
+        yield Advice("pruning", f"Prune the smallest {100 * potential:.0f} % of the values", _LOSS)
 
 
 @node_recommender
@@ -128,7 +128,8 @@ def factorize(known: Known) -> Iterator[Recommendation]:
         f"Replace {count_of(len(saved), 'tensor')} by two factors of low rank",
         "estimated",
         "rank × (rows + columns) instead of rows × columns",
-        f"{_MIN_KEPT:.0%} of the squared norm of each is kept; measure the accuracy afterwards",
+        f"{100 * _MIN_KEPT:.0f} % of the squared norm of each is kept; "
+        "measure the accuracy afterwards",
     )
 
 
@@ -141,7 +142,8 @@ def factorize_parameter(item: Parameter) -> Iterator[Advice]:
         yield Advice(
             "factorization",
             f"Replace by two factors of rank {rank:,}",
-            f"they keep {_MIN_KEPT:.0%} of the squared norm and take {share:.0%} less",
+            f"they keep {100 * _MIN_KEPT:.0f} % of the squared norm "
+            f"and take {100 * share:.0f} % less",
         )
 
 
@@ -170,7 +172,7 @@ def store_sparse(known: Known) -> Iterator[Recommendation]:
         f"Store {count_of(len(saved), 'tensor')} sparse",
         "estimated",
         "an index takes about as much as a value",
-        f"{_MIN_ZEROS:.0%} of their elements or more are zero",
+        f"{100 * _MIN_ZEROS:.0f} % of their elements or more are zero",
     )
 
 
@@ -182,7 +184,9 @@ def _is_sparse(item: Parameter) -> bool:
 def store_parameter(item: Parameter) -> Iterator[Advice]:
     """What is unusual about how one parameter is stored."""
     if _is_sparse(item):
-        yield Advice("storage", "Store sparse", f"{item.sparsity or 0:.0%} of its elements are 0")
+        yield Advice(
+            "storage", "Store sparse", f"{100 * (item.sparsity or 0):.0f} % of its elements are 0"
+        )
     if item.stats is not None and item.stats.nan + item.stats.inf:
         yield Advice(
             "storage",

@@ -1,17 +1,20 @@
-"""Counters of the machine since its start; two readings give the use in between."""
+"""Counters of the machine and of this process; two readings give the use in between."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from snapviewer.model.nvml import NoAnswerError
 from snapviewer.model.quantity import Quantity, unavailable
-from snapviewer.model.system.cpu import throttle_count
+from snapviewer.model.system.cpu import PROC, throttle_count
 from snapviewer.model.system.memory import resident_peak
-from snapviewer.model.system.probe import probe, probe_errors, psutil
+from snapviewer.model.system.probe import probe, probe_errors, psutil, small_text
 
 TOO_SHORT = "the time was too short to measure it"
+# Linux does not count the network of a process.
+_NETWORK = "psutil, the whole machine: all networks, all programs"
 
 
 class Processors(NamedTuple):
@@ -23,7 +26,7 @@ class Processors(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """The counters at one moment."""
+    """The counters at one moment; the network's are of the whole machine."""
 
     processors: Processors
     disk_read: Quantity
@@ -34,14 +37,18 @@ class Counters:
     memory_peak: Quantity
 
 
-def read_counters() -> Counters:
-    """Read all counters."""
+def read_counters(proc: Path = PROC) -> Counters:
+    """Read all counters.
+
+    Args:
+        proc: The directory of the process file system.
+    """
     return Counters(
         processors=read_processors(),
-        disk_read=probe("B", "psutil, all disks", lambda: _disks().read_bytes),
-        disk_written=probe("B", "psutil, all disks", lambda: _disks().write_bytes),
-        received=probe("B", "psutil, all networks", lambda: _networks().bytes_recv),
-        sent=probe("B", "psutil, all networks", lambda: _networks().bytes_sent),
+        disk_read=_disk_of_process(proc, "read_bytes"),
+        disk_written=_disk_of_process(proc, "write_bytes"),
+        received=probe("B", _NETWORK, lambda: _networks().bytes_recv),
+        sent=probe("B", _NETWORK, lambda: _networks().bytes_sent),
         throttles=throttle_count(),
         memory_peak=resident_peak(),
     )
@@ -107,11 +114,18 @@ class BusyShare:
         return share
 
 
-def _disks() -> Any:
-    counters = psutil().disk_io_counters()
-    if counters is None:
-        raise NoAnswerError("psutil sees no disk")
-    return counters
+def _disk_of_process(proc: Path, name: str) -> Quantity:
+    """Read what this process had the disks read or write; what a cache served is not part of it."""
+    file = proc / "self" / "io"
+    if not proc.is_dir():  # not Linux
+        source = "psutil, this process"
+        return probe("B", source, lambda: getattr(psutil().Process().io_counters(), name))
+
+    def read() -> float | None:
+        counts = dict(line.split(": ", 1) for line in small_text(file).splitlines() if ": " in line)
+        return float(counts[name]) if name in counts else None
+
+    return probe("B", f"{file}, this process", read)
 
 
 def _networks() -> Any:

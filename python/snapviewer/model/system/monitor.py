@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from types import TracebackType
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from snapviewer.model.nvml import NoAnswerError, NvmlGpu, all_gpus, close_nvml, open_nvml
@@ -27,7 +27,7 @@ from snapviewer.model.system.counters import (
     change,
     read_counters,
 )
-from snapviewer.model.system.cpu import frequency, processor_temperature, usable_cpus
+from snapviewer.model.system.cpu import PROC, frequency, processor_temperature, usable_cpus
 from snapviewer.model.system.memory import resident
 
 if TYPE_CHECKING:
@@ -57,7 +57,8 @@ class SystemUse:
     """The use of the machine during a run.
 
     `program_cpus` is how many processors this program kept busy, `cpu_efficiency` the share of
-    those that it may use. Disk and network are those of the whole machine.
+    those that it may use. Disk is what this process read and wrote; network is that of the whole
+    machine.
     """
 
     seconds: Quantity
@@ -90,10 +91,12 @@ class SystemMonitor:
     Args:
         interval_s: The seconds between samples.
         nvml: A module to use instead of `pynvml`.
+        proc: The directory of the process file system.
     """
 
-    def __init__(self, *, interval_s: float = 0.2, nvml: Any = None) -> None:
+    def __init__(self, *, interval_s: float = 0.2, nvml: Any = None, proc: Path = PROC) -> None:
         self._interval_s = interval_s
+        self._proc = proc
         self._nvml = nvml
         self._stack = ExitStack()
         self._sampled: dict[str, SampledQuantity] = {}
@@ -109,22 +112,17 @@ class SystemMonitor:
         self._stack = ExitStack()
         self._gpus, self._gpu_note = self._open_gpus()
         self._sampled = {name: SampledQuantity(read) for name, read in self._readings().items()}
-        self._before = read_counters()
+        self._before = read_counters(self._proc)
         self._cache.start()
         self._stack.enter_context(Sampler(self._sample, interval_s=self._interval_s))
         self._cpu_s, self._start_s = time.process_time(), time.perf_counter()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         seconds = time.perf_counter() - self._start_s
         cpu_seconds = time.process_time() - self._cpu_s
         cache_hits = self._cache.stop()
-        after = read_counters()
+        after = read_counters(self._proc)
         self._stack.close()
         if self._before is not None:
             self._result = self._gathered(seconds, cpu_seconds, cache_hits, self._before, after)

@@ -15,6 +15,12 @@ from snapviewer.model.torchscript.tree import Tree
 from snapviewer.text.units import format_shape
 
 _IMAGE_SIZES = (224, 32, 28, 64, 96, 128, 256, 299, 384, 512, 448, 518)
+PUBLISHED_SIDES = {
+    **dict.fromkeys(("Inception3", "InceptionV3", "InceptionV4", "InceptionResnetV2"), 299),
+    **dict.fromkeys(("Xception", "Xception65", "Xception71"), 299),
+    **dict.fromkeys(("NASNetALarge", "PNASNet5Large"), 331),
+}
+"""Classes of torchvision and timm, and the image sizes that they were published for, if not 224."""
 _LENGTHS = (128, 64, 32, 16, 512, 8, 4)
 _AUDIO = (16_000,)
 _SPECTRUM = (1024, 128)
@@ -90,13 +96,20 @@ def unknown_input(name: str) -> Unknown:
     return Unknown(f"the shape of the input {name[:100]!r}")
 
 
-def guess(nodes: Sequence[Node], name: str) -> Guess | None:
-    """Infer the shape of an input from its first layer."""
+def guess(nodes: Sequence[Node], name: str, published: int | None = None) -> Guess | None:
+    """Infer the shape of an input from its first layer.
+
+    Args:
+        nodes: The operations of the model, interpreted with unknown inputs.
+        name: The name of the input.
+        published: The size of images for which such models were published.
+    """
     mark = unknown_input(name)
-    most = _positions(nodes)
+    most = rows_of_positions(nodes)
     for node in nodes:
         found = _guess_from(node, mark, most)
         if found is not None:
+            found = _at_published_size(found, published)
             # Attention is between the steps of a sequence, so features alone are not enough.
             is_sequence = any(node.op in _ATTENTION for node in nodes)
             if is_sequence and len(found.candidates[0].shape) == 2 and len(found.candidates) > 1:
@@ -105,6 +118,17 @@ def guess(nodes: Sequence[Node], name: str) -> Guess | None:
                     return Guess((*sequences, features), f"{found.reason}, 128 steps")
             return found
     return None
+
+
+def _at_published_size(found: Guess, published: int | None) -> Guess:
+    """Put the published size of images first."""
+    first = found.candidates[0]
+    if published is None or len(first.shape) != 4:
+        return found
+    best = TensorSpec((*first.shape[:2], published, published), first.dtype)
+    reason, _, _ = found.reason.rpartition(", ")
+    side = f"{reason}, {published}×{published}, the size that such models were published for"
+    return Guess((best, *found.candidates), side)
 
 
 def _guess_from(node: Node, mark: Unknown, most: int | None) -> Guess | None:
@@ -154,7 +178,7 @@ def _guess_from(node: Node, mark: Unknown, most: int | None) -> Guess | None:
 _MIN_POSITIONS = 8
 
 
-def _positions(nodes: Sequence[Node]) -> int | None:
+def rows_of_positions(nodes: Sequence[Node]) -> int | None:
     """Return the rows of an embedding of something else than an input: positions.
 
     A table with very few rows distinguishes segments of a text.

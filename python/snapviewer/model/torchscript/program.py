@@ -65,6 +65,10 @@ class Program:
         file = self._file(module)
         return file.functions.get(last) if file else None
 
+    def class_names(self) -> list[str]:
+        """Return the names of the classes that were read so far, without their modules."""
+        return [name for file in self._files.values() for name in file.classes]
+
     def _file(self, name: str) -> _File | None:
         if name not in self._names:
             return None

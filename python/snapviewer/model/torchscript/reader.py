@@ -10,18 +10,22 @@ from typing import Any, Literal
 
 from snapviewer._core import Checkpoint, SnapshotError, read_checkpoint
 from snapviewer.checkpoint.code import Archive, archive_of
-from snapviewer.model.graph import Graph, TensorSpec, Unknown, Value
+from snapviewer.model.graph import Graph, InputSize, TensorSpec, Unknown, Value
+from snapviewer.model.shapes.roles import LENGTH, role_of
 from snapviewer.model.torchscript.inputs import (
+    PUBLISHED_SIDES,
     Parameter,
     adapted,
     guess,
     parameters_of,
+    rows_of_positions,
     traced_inputs,
     unknown_input,
 )
 from snapviewer.model.torchscript.interpreter import Interpreter
 from snapviewer.model.torchscript.program import Program
 from snapviewer.model.torchscript.run import MAX_STEPS, CodeRaisedError, Run, StoppedError
+from snapviewer.model.torchscript.sizes import Trials
 from snapviewer.model.torchscript.tree import Tree
 from snapviewer.model.torchscript.values import (
     Instance,
@@ -45,9 +49,14 @@ class _Model:
     parameters: tuple[Parameter, ...]
     method: str
 
-    def interpret(self, arguments: Sequence[Any]) -> tuple[Run, bool]:
-        """Interpret the model with some inputs; also return whether it came to its end."""
-        run = Run()
+    def interpret(
+        self, arguments: Sequence[Any], trial_steps: int | None = None
+    ) -> tuple[Run, bool]:
+        """Interpret the model with some inputs; also return whether it came to its end.
+
+        With `trial_steps` it ends after so many, or at the first layer that does not fit.
+        """
+        run = Run() if trial_steps is None else Run(max_steps=trial_steps, is_trial=True)
         tree = Tree(self.archive.checkpoint)
         root = tree.root()
         assert isinstance(root, Instance)
@@ -99,6 +108,7 @@ def read_torchscript(
             arguments, notes = _inferred(model)
             source = "inferred" if any(map(_has_tensor, arguments)) else "none"
     run, _ = model.interpret(arguments)
+    sizes = _input_sizes(model, arguments, run)
     misfit = next((note for note in run.notes if note in run.misfits), None)
     if source == "given" and misfit is not None:
         del run.notes[misfit]
@@ -112,7 +122,22 @@ def read_torchscript(
         input_source=source,
         notes=(*notes, *run.notes),
         doubts=tuple(note for note, is_doubt in run.notes.items() if is_doubt),
+        input_sizes=sizes,
     )
+
+
+def _input_sizes(model: _Model, arguments: Sequence[Any], run: Run) -> tuple[InputSize, ...]:
+    """Find which sizes of the inputs may vary, and how far."""
+    tensors = [argument for argument in arguments if isinstance(argument, Tensor)]
+    if not tensors:
+        return ()
+    positions = None
+    if any(role_of(tensor.spec, 1) == LENGTH for tensor in tensors if len(tensor.spec.shape) == 2):
+        blind, _ = model.interpret([unknown_input(item.name) for item in model.parameters])
+        positions = rows_of_positions(blind.nodes)
+    shapes = (tensor.shape for tensor in model.archive.checkpoint.tensors)
+    weight_sizes = sorted({size for shape in shapes for size in shape})
+    return tuple(Trials(model.interpret, arguments, run).sizes(weight_sizes, positions))
 
 
 def _has_tensor(value: Any) -> bool:
@@ -183,7 +208,8 @@ def _inferred(model: _Model) -> tuple[list[Any], list[str]]:
         wanted = [p for p in model.parameters if p.kind != "other"][:1]
     blind = [unknown_input(parameter.name) for parameter in wanted]
     run, _ = model.interpret(_arranged(model, blind))
-    guesses = [guess(run.nodes, parameter.name) for parameter in wanted]
+    published = _published_side(model)
+    guesses = [guess(run.nodes, parameter.name, published) for parameter in wanted]
     first = next((found for found in guesses if found is not None), None)
     if first is None:
         text = "the shapes of the inputs are unknown, and no layer determines them: use --input"
@@ -201,6 +227,12 @@ def _inferred(model: _Model) -> tuple[list[Any], list[str]]:
     ]
     best, suited = _fitting(model, wanted, tries)
     return best, [*notes, *suited]
+
+
+def _published_side(model: _Model) -> int | None:
+    """Return the image size of a known class of models, of which one may be a part of this one."""
+    sides = (PUBLISHED_SIDES.get(name) for name in model.program.class_names())
+    return next((side for side in sides if side is not None), None)
 
 
 def _fitting(

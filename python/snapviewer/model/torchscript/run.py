@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from snapviewer.model.graph import MAX_NODES, Node, TensorSpec
 from snapviewer.model.torchscript.values import Instance, Tensor
 
-MAX_STEPS = 3_000_000  # about ten seconds
+MAX_STEPS = 1_000_000  # three seconds; the largest of torchvision's models take 100,000
 MAX_NOTES = 50
 _MAX_NOTE = 400  # characters
 
@@ -39,6 +39,9 @@ class Run:
     misfits: set[str] = field(default_factory=set)
     """Notes on sizes that should have been equal, also those of discarded trials."""
     steps: int = 0
+    max_steps: int = field(default_factory=lambda: MAX_STEPS)
+    is_trial: bool = False
+    """Whether to stop at the first misfit."""
     notes_left_out: int = 0
     differing: tuple[int, ...] = ()
     """The first two sizes that should have been equal and were not."""
@@ -52,14 +55,20 @@ class Run:
             StoppedError: There are too many.
         """
         self.steps += steps
-        if self.steps > MAX_STEPS:
-            raise StoppedError(f"after {MAX_STEPS:,} steps")
+        if self.steps > self.max_steps:
+            raise StoppedError(f"after {self.max_steps:,} steps")
 
     def note(self, text: str, *, is_doubt: bool = False, is_misfit: bool = False) -> None:
-        """Add a sentence, once."""
+        """Add a sentence, once.
+
+        Raises:
+            StoppedError: It is a misfit, and this a trial.
+        """
         text = text[:_MAX_NOTE]
         if is_misfit and len(self.misfits) < MAX_NOTES:
             self.misfits.add(text)
+            if self.is_trial:
+                raise StoppedError("sizes do not fit")
         if len(self.notes) < MAX_NOTES:
             self.notes[text] = is_doubt
         elif text not in self.notes:

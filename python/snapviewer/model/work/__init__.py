@@ -42,6 +42,7 @@ from snapviewer.model.work.totals import (
     MOSTLY_IMAGES,
     Totals,
     image_share,
+    main_dtype,
     totals_of,
 )
 
@@ -61,6 +62,7 @@ __all__ = [
     "is_counted",
     "kind_of",
     "linalg",
+    "main_dtype",
     "matmul",
     "movement",
     "normalization",

@@ -38,11 +38,9 @@ _CONVOLUTIONS = """
     conv1d conv2d conv3d conv1d_relu conv2d_relu conv3d_relu conv1d_dynamic conv2d_dynamic
     conv3d_dynamic conv2d_add conv2d_add_relu
 """
-_TRANSPOSED = """
-    quantized::conv_transpose1d quantized::conv_transpose2d quantized::conv_transpose3d
-    quantized::conv_transpose1d_dynamic quantized::conv_transpose2d_dynamic
-    quantized::conv_transpose3d_dynamic prepacked::conv2d_transpose_clamp_run
-"""
+_TRANSPOSED = " ".join(
+    f"quantized::conv_transpose{n}d quantized::conv_transpose{n}d_dynamic" for n in (1, 2, 3)
+)
 _PREPACKED = """
     prepacked::conv2d_clamp_run mkldnn_prepacked::conv2d_run metal_prepacked::conv2d_run
     vulkan_prepacked::conv2d_clamp_run vulkan_prepacked::run_conv2d_context
@@ -95,7 +93,11 @@ def _prepacked(call: Call) -> Work | Uncounted:
     return _convolved(call, _kernel(call, "W_prepack"), 0)
 
 
-@register(_TRANSPOSED, "qx|X packed_weight|W_prepack", kind="Convolution")
+@register(
+    f"{_TRANSPOSED} prepacked::conv2d_transpose_clamp_run",
+    "qx|X packed_weight|W_prepack",
+    kind="Convolution",
+)
 def _transposed(call: Call) -> Work | Uncounted:
     kernel = _kernel(call, "packed_weight")
     if kernel is None:

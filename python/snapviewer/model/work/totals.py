@@ -49,6 +49,17 @@ def totals_of(nodes: Iterable[Node]) -> Totals:
     return Totals(work, dict(ranked), counts, tuple(uncounted))
 
 
+def main_dtype(nodes: Iterable[Node]) -> str:
+    """Return the dtype with the most FLOPs."""
+    flops: dict[str, int] = {}
+    for node in nodes:
+        work = work_of(node)
+        spec = next((value for value in node.arguments if isinstance(value, TensorSpec)), None)
+        if not isinstance(work, Uncounted) and spec is not None and "float" in spec.dtype:
+            flops[spec.dtype] = flops.get(spec.dtype, 0) + work.flops
+    return max(flops, key=lambda dtype: flops[dtype], default="float32")
+
+
 def image_share(nodes: Sequence[Node]) -> float:
     """Return the share of the FLOPs that are convolutions of images."""
     whole = part = 0
