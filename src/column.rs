@@ -6,7 +6,7 @@
 //!
 //! # Invariants
 //!
-//! What was packed is what `get` returns, for any numbers (tested against a slice).
+//! `get` returns the numbers that were packed, whatever they are (tested against a slice).
 
 /// Some numbers, packed. Made at once, then only read.
 #[derive(Debug, Clone)]

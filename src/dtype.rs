@@ -172,7 +172,7 @@ impl DType {
         TABLE.iter().find(|row| row.0 == self).map_or(8, |row| row.4)
     }
 
-    /// How many bytes so many elements take; none if that is beyond 2⁶⁴.
+    /// The bytes that a number of elements take; none if that is beyond 2⁶⁴.
     #[must_use]
     pub fn bytes_of(self, elements: u64) -> Option<u64> {
         let bytes = (u128::from(elements) * u128::from(self.bits())).div_ceil(8);

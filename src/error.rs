@@ -1,10 +1,10 @@
-//! What can go wrong, in sentences that a person can act on.
+//! Errors, whose messages are sentences that a user can act on.
 
 use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What can go wrong between a file on disk and an answer on screen.
+/// An error of the core.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -13,7 +13,7 @@ pub enum Error {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 
@@ -35,10 +35,10 @@ pub enum Error {
         offset: u64,
     },
 
-    /// The snapshot is fine, but has nothing for the device asked for.
+    /// The snapshot does not have the requested device.
     #[error("device {device} is not in this snapshot; it has: {}", list(available))]
     NoDevice {
-        /// The device asked for.
+        /// The requested device.
         device: i32,
         /// The devices that are there.
         available: Vec<i32>,
@@ -51,24 +51,24 @@ pub enum Error {
         reason: Cow<'static, str>,
     },
 
-    /// The output is there already.
-    #[error("the output exists already; choose another name, or replace it with --force: {}", path.display())]
+    /// The output exists already.
+    #[error("the output exists already; choose another name, or set `force` to replace it: {}", path.display())]
     Exists {
         /// The output.
         path: PathBuf,
     },
 
-    /// A caller asked for something that cannot be.
+    /// An argument is not valid.
     #[error("{reason}")]
     Argument {
-        /// What is wrong with it, and what would do.
+        /// What is wrong with it, and what is valid.
         reason: String,
     },
 
     /// A query was refused or failed.
     #[error("query: {reason}")]
     Query {
-        /// What the database said.
+        /// The database's error.
         reason: String,
     },
 
@@ -100,7 +100,7 @@ pub enum Error {
     },
 }
 
-/// `T`, or what went wrong.
+/// `T`, or an [`enum@Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
@@ -157,13 +157,13 @@ impl Error {
     }
 }
 
-/// What the system said, without its number.
+/// The system's message, without the error number.
 fn plainly(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_owned()
 }
 
-/// Where something is, unless it is about the whole.
+/// The offset as the end of a message; empty for 0, which stands for the whole file.
 fn at(offset: u64) -> String {
     if offset == 0 { String::new() } else { format!(" (at byte {offset})") }
 }

@@ -1,5 +1,5 @@
-//! The core of snapviewer: reads PyTorch memory snapshots, finds every allocation's life, draws them,
-//! and keeps them in bundles that open at once. Beside it, the reader of checkpoints.
+//! The core of snapviewer: reads PyTorch memory snapshots, finds the lifetime of every allocation,
+//! draws them, and stores them in bundles that open at once. It also reads checkpoints.
 //!
 //! ```text
 //! snap.pickle ─ source ─ pickle ─ snapshot ─ lifetimes ─┬─ timeline ─ raster ─ screen ─▶ pixels
@@ -15,7 +15,10 @@ pub mod error;
 pub mod progress;
 
 pub mod column;
+pub mod digest;
 pub mod dtype;
+mod mapped;
+mod named;
 pub mod source;
 pub mod strided;
 
@@ -23,6 +26,8 @@ pub mod pickle;
 pub mod snapshot;
 
 pub mod lifetimes;
+
+pub mod allocator;
 
 pub mod timeline;
 
@@ -41,6 +46,8 @@ pub mod recording;
 pub mod stats;
 
 pub mod checkpoint;
+
+pub mod null_device;
 
 #[cfg(feature = "python")]
 mod py;

@@ -37,7 +37,7 @@ impl<'a> Progress<'a> {
         Progress { report: self.report, from: self.from + width * from, to: self.from + width * to }
     }
 
-    /// Says how far this stage is; fails if the work should stop.
+    /// Reports how far this stage is; fails if the work should stop.
     pub fn at(&self, done: u64, total: u64) -> Result<()> {
         let Some(report) = self.report else { return Ok(()) };
         let fraction = if total == 0 { 1.0 } else { done.min(total) as f64 / total as f64 };

@@ -7,7 +7,7 @@ use std::time::Duration;
 use snapviewer::bundle;
 use snapviewer::error::Error;
 use snapviewer::progress::Progress;
-use snapviewer::store::{Cell, Chosen, Limits, Store, Table};
+use snapviewer::store::{Cell, Chosen, Query, Store, Table};
 
 const ENDLESS: &str = "with recursive n(i) as (select 1 union all select i + 1 from n)";
 
@@ -16,7 +16,8 @@ fn stored(snapshot: &serde_json::Value) -> (Store, tempfile::TempDir) {
     let (snapshot, lifetimes) = common::read(snapshot);
     let directory = tempfile::tempdir().unwrap();
     let output = directory.path().join("out");
-    bundle::write(&snapshot, &lifetimes, "json", &output, false, &Progress::none()).unwrap();
+    bundle::write(&snapshot, &lifetimes, &common::origin(), &output, false, &Progress::none())
+        .unwrap();
     let store = bundle::open(&output, &Progress::none()).unwrap().store().unwrap();
     (store, directory)
 }
@@ -26,13 +27,13 @@ fn table(name: &str, list: impl IntoIterator<Item = i64>) -> Chosen {
 }
 
 fn ask(store: &Store, tables: &[Chosen], sql: &str) -> Table {
-    let limits = Limits { rows: 1_000_000, ..Limits::default() };
-    store.query_with(tables, sql, &limits, &|| false).unwrap()
+    let query = Query { tables: tables.to_vec(), rows: 1_000_000, ..Query::new(sql) };
+    store.query(&query, &|| false).unwrap()
 }
 
 fn refusal(store: &Store, tables: &[Chosen], sql: &str) -> String {
-    let answer = store.query_with(tables, sql, &Limits::default(), &|| false);
-    match answer {
+    let query = Query { tables: tables.to_vec(), ..Query::new(sql) };
+    match store.query(&query, &|| false) {
         Err(Error::Query { reason } | Error::Argument { reason }) => reason,
         other => panic!("{sql}: {other:?}"),
     }
@@ -112,15 +113,15 @@ fn a_call_stack_that_nobody_asks_for_is_not_made() {
 fn tables_are_gone_after_the_query_however_it_ends() {
     let (store, _directory) = stored(&common::rich());
     let chosen = [table("picked", [1, 2]), table("other", [3])];
-    let limits = Limits { rows: 10, time: Duration::from_millis(50) };
     let names = "select name from sqlite_temp_schema order by name";
     let before = ask(&store, &[], names);
     let slow = format!("{ENDLESS} select max(i) from n, picked");
 
     let ran = ask(&store, &chosen, "select count(*) from picked, other").rows;
     let wrong = refusal(&store, &chosen, "select nonsense from picked");
-    let late = store.query_with(&chosen, &slow, &limits, &|| false);
-    let cancelled = store.query_with(&chosen, &slow, &Limits::default(), &|| true);
+    let slow = Query { tables: chosen.to_vec(), ..Query::new(&slow) };
+    let cancelled = store.query(&slow, &|| true);
+    let late = store.query(&Query { time: Duration::from_millis(50), ..slow }, &|| false);
     let hidden = refusal(&store, &[chosen[0].clone(), table("Allocs", [1])], "select 1");
 
     assert_eq!(ran, [[Cell::Int(2)]]);
@@ -197,11 +198,11 @@ fn a_query_that_waits_for_another_can_be_cancelled() {
                 let _ = begun.send(());
                 is_over.load(relaxed)
             };
-            store.query(endless, &Limits::default(), &stop)
+            store.query(&Query::new(endless), &stop)
         });
         has_begun.recv().unwrap();
 
-        let waiting = store.query("select 1", &Limits::default(), &|| true);
+        let waiting = store.query(&Query::new("select 1"), &|| true);
 
         assert!(matches!(waiting, Err(Error::Cancelled)), "{waiting:?}");
         is_over.store(true, relaxed);

@@ -32,13 +32,13 @@ fn opened(snapshot: &Value) -> Recording {
     recording
 }
 
-/// The allocations of the first device that a filter lets through.
+/// The allocations of the first device that a filter matches.
 fn shown(recording: &Recording, filter: &str) -> Vec<usize> {
     let mask = recording.mask(0, &Filter::parse(filter).unwrap()).unwrap();
     mask.iter().enumerate().filter(|(_, shown)| **shown).map(|(index, _)| index).collect()
 }
 
-fn told(filter: &str) -> String {
+fn refusal(filter: &str) -> String {
     Filter::parse(filter).unwrap_err().to_string()
 }
 
@@ -129,6 +129,8 @@ fn numbers_are_compared() {
     assert_eq!(shown(&recording, "event>=1"), [3, 4]);
     assert_eq!(shown(&recording, "event<0"), [0, 1]);
     assert_eq!(shown(&recording, "stack=0"), [0, 1]);
+    assert_eq!(shown(&recording, "stack=none"), [0, 1]);
+    assert_eq!(shown(&recording, "stack!=None"), [2, 3, 4]);
     assert_eq!(shown(&recording, "train size!=10"), [3]);
 }
 
@@ -164,15 +166,15 @@ fn a_lifetime_is_in_events_or_in_time() {
 }
 
 #[test]
-fn times_that_are_not_recorded_are_told_only_where_they_are_needed() {
+fn times_that_are_not_recorded_are_refused_only_where_they_are_needed() {
     let trace = json!([{"action": "alloc", "addr": 1, "size": 1, "stream": 0, "frames": []}]);
     let recording = opened(&json!({"device_traces": [trace]}));
     let filter = Filter::parse("lifetime<1s").unwrap();
 
-    let told = recording.mask(0, &filter).unwrap_err().to_string();
+    let reason = recording.mask(0, &filter).unwrap_err().to_string();
 
     assert_eq!(
-        told,
+        reason,
         "filter: the file has no times, so lifetime cannot be compared with one; use a number of \
          events, as in lifetime<100"
     );
@@ -194,19 +196,19 @@ fn a_clock_that_runs_backwards_or_stops_gives_no_negative_times() {
 }
 
 #[test]
-fn what_cannot_be_understood_is_told() {
+fn what_cannot_be_understood_is_refused() {
     assert_eq!(
-        told("conv (mlp"),
+        refusal("conv (mlp"),
         "filter: the expression `(mlp` is not understood: unclosed group; to search for a character \
          such as ( [ * + ? itself, put a backslash before it"
     );
     for bad in ["[", "*", "a)", r"\", "(?P<", "a{2,1}", r"(a)\1", "(?=a)", "(?-u)\\xff"] {
-        assert!(told(bad).starts_with("filter: the expression `"), "{bad}: {}", told(bad));
-        assert_eq!(told(bad).lines().count(), 1, "{bad}");
+        assert!(refusal(bad).starts_with("filter: the expression `"), "{bad}: {}", refusal(bad));
+        assert_eq!(refusal(bad).lines().count(), 1, "{bad}");
     }
-    assert!(told("siez>5").starts_with("filter: there is no key siez; there are size, "));
-    assert!(told("size > 5").starts_with("filter: write comparisons without spaces"));
-    assert!(told("\"").starts_with("filter: a quote is not closed"));
+    assert!(refusal("siez>5").starts_with("filter: there is no key siez; there are size, "));
+    assert!(refusal("size > 5").starts_with("filter: write comparisons without spaces"));
+    assert!(refusal("\"").starts_with("filter: a quote is not closed"));
 }
 
 #[test]
@@ -283,6 +285,8 @@ enum Asks {
     Frame(&'static str, Regex),
     /// `key op value`, or a range if there is a second value.
     Number(&'static str, &'static str, i64, Option<i64>),
+    /// There is no frame at all.
+    NoFrames,
 }
 
 fn terms() -> impl Strategy<Value = Vec<(bool, Asks)>> {
@@ -322,7 +326,10 @@ fn terms() -> impl Strategy<Value = Vec<(bool, Asks)>> {
             Asks::Number(key, operator, value, end.map(|more| value + more))
         },
     );
-    prop::collection::vec((any::<bool>(), prop_oneof![frame, number]), 0..4)
+    prop::collection::vec(
+        (any::<bool>(), prop_oneof![4 => frame, 4 => number, 1 => Just(Asks::NoFrames)]),
+        0..4,
+    )
 }
 
 fn typed(terms: &[(bool, Asks)]) -> String {
@@ -335,6 +342,7 @@ fn typed(terms: &[(bool, Asks)]) -> String {
                 let end = end.map(|end| format!("..{end}{unit}")).unwrap_or_default();
                 format!("{not}{key}{operator}{value}{unit}{end}")
             }
+            Asks::NoFrames => format!("{not}stack=none"),
         }
     };
     terms.iter().map(one).collect::<Vec<_>>().join(" ")
@@ -352,6 +360,7 @@ fn holds(recording: &Recording, which: usize, one: &Allocation, asks: &Asks) -> 
                 .any(|text| expression.is_match(&text));
         }
         Asks::Number(key, operator, value, end) => (*key, *operator, *value, *end),
+        Asks::NoFrames => return recording.frames(one.stack).unwrap().unwrap().is_empty(),
     };
     let compares = |number: i64| match (operator, end) {
         (">", _) => number > value,
@@ -431,17 +440,17 @@ proptest! {
             for terms in &terms {
                 let filter = Filter::parse(&typed(terms)).unwrap();
                 for which in 0..snapshot.devices.len() {
-                    let told = |recording: &Recording| {
+                    let answer = |recording: &Recording| {
                         recording.mask(which, &filter).map_err(|error| error.to_string())
                     };
-                    prop_assert_eq!(told(&bundle), told(&snapshot));
+                    prop_assert_eq!(answer(&bundle), answer(&snapshot));
                 }
             }
         }
     }
 
     #[test]
-    fn whatever_is_typed_is_understood_or_told(text in prop_oneof![
+    fn whatever_is_typed_is_understood_or_refused(text in prop_oneof![
         any::<String>(),
         "[a-z \"!<>=.|()*\\\\0-9]{0,40}",
         "(size|lifetime|alive|stream|event|stack)(>|>=|<|<=|=|!=)[0-9.kmsibu-]{0,12}",

@@ -109,6 +109,14 @@ fn run(input: &[u8]) -> std::result::Result<String, String> {
     result.map(|(value, _)| show.show(value)).map_err(|error| error.to_string())
 }
 
+type Run = fn(&[u8]) -> std::result::Result<String, String>;
+
+fn assert_results(run: Run, cases: &[(&[u8], &str)]) {
+    for (input, expected) in cases {
+        assert_eq!(run(input).as_deref(), Ok(*expected), "{}", input.escape_ascii());
+    }
+}
+
 #[test]
 fn every_opcode_that_a_snapshot_needs_is_understood() {
     let cases: &[(&[u8], &str)] = &[
@@ -157,9 +165,7 @@ fn every_opcode_that_a_snapshot_needs_is_understood() {
         (b"N.rest is not read", "None"),
     ];
 
-    for (input, expected) in cases {
-        assert_eq!(run(input).as_deref(), Ok(*expected), "{}", input.escape_ascii());
-    }
+    assert_results(run, cases);
 }
 
 #[test]
@@ -228,9 +234,7 @@ fn objects_are_handed_over_to_a_builder_that_takes_them() {
         (b"cm\\u00e9\xc3\xa9\nn\n.", "m\\u00e9\u{e9}.n"),
     ];
 
-    for (input, expected) in cases {
-        assert_eq!(run_objects(input).as_deref(), Ok(*expected), "{}", input.escape_ascii());
-    }
+    assert_results(run_objects, cases);
 }
 
 #[test]
@@ -290,9 +294,7 @@ fn what_python_2_wrote_is_understood() {
         ),
     ];
 
-    for (input, expected) in cases {
-        assert_eq!(run_objects(input).as_deref(), Ok(*expected), "{}", input.escape_ascii());
-    }
+    assert_results(run_objects, cases);
 }
 
 #[test]

@@ -24,13 +24,21 @@ fn segment(address: u64, pool: (i64, i64)) -> Value {
     })
 }
 
-/// An event that tells its pool.
-fn told(mut event: Value, pool: (i64, i64)) -> Value {
+/// Events: what, where and how large.
+fn trace(events: &[(&str, u64, u64)]) -> Vec<Value> {
+    (1..)
+        .zip(events)
+        .map(|(line, &(action, address, size))| event(action, address, size, line))
+        .collect()
+}
+
+/// An event that names its pool.
+fn in_pool(mut event: Value, pool: (i64, i64)) -> Value {
     event["pool_id"] = json!([pool.0, pool.1]);
     event
 }
 
-/// An event that tells its category.
+/// An event that names its category.
 fn of_category(mut event: Value, category: &str) -> Value {
     event["category"] = category.into();
     event
@@ -44,12 +52,12 @@ fn pools(device: &Lifetimes) -> Vec<(u64, Option<(i64, i64)>)> {
 }
 
 #[test]
-fn an_event_that_tells_its_pool_is_believed_more_than_a_segment() {
+fn the_pool_of_an_event_takes_precedence_over_that_of_a_segment() {
     let events = vec![
-        told(event("alloc", 0x1200, 10, 1), (0, 7)),
+        in_pool(event("alloc", 0x1200, 10, 1), (0, 7)),
         event("alloc", 0x1400, 10, 2),
-        told(event("free_requested", 0x1600, 10, 3), (0, 8)),
-        told(event("free_completed", 0x1600, 10, 4), (0, 9)),
+        in_pool(event("free_requested", 0x1600, 10, 3), (0, 8)),
+        in_pool(event("free_completed", 0x1600, 10, 4), (0, 9)),
     ];
 
     let device = device(events, Some(vec![segment(0x1000, (0, 1))]));
@@ -71,17 +79,11 @@ fn the_default_pool_comes_first_and_the_others_ascend() {
 }
 
 #[test]
-fn a_segment_that_came_after_an_allocations_end_does_not_tell_its_pool() {
-    let events = vec![
-        event("alloc", 0x1200, 10, 1),
-        event("free_completed", 0x1200, 10, 2),
-        event("segment_free", 0x1000, 4096, 3),
-        event("segment_alloc", 0x1000, 4096, 4),
-        event("alloc", 0x1200, 10, 5),
-        event("free_completed", 0x1200, 10, 6),
-        // Covers neither of them.
-        event("segment_map", 0x2000, 4096, 7),
-    ];
+fn a_segment_that_came_after_an_allocations_end_does_not_determine_its_pool() {
+    let life = [("alloc", 0x1200, 10), ("free_completed", 0x1200, 10)];
+    let anew = [("segment_free", 0x1000, 4096), ("segment_alloc", 0x1000, 4096)];
+    let elsewhere = [("segment_map", 0x2000, 4096)];
+    let events = trace(&[&life[..], &anew, &life, &elsewhere].concat());
 
     let device = device(events, Some(vec![segment(0x1000, (0, 1)), segment(0x2000, (0, 2))]));
 
@@ -92,12 +94,9 @@ fn a_segment_that_came_after_an_allocations_end_does_not_tell_its_pool() {
 
 #[test]
 fn an_allocation_that_was_alive_when_its_segment_came_is_of_its_pool() {
-    let events = vec![
-        event("alloc", 0x1200, 10, 1),
-        event("segment_map", 0x1000, 4096, 2),
-        event("free_completed", 0x1200, 10, 3),
-        event("free_completed", 0x1400, 10, 4),
-    ];
+    let before = [("alloc", 0x1200, 10), ("segment_map", 0x1000, 4096)];
+    let after = [("free_completed", 0x1200, 10), ("free_completed", 0x1400, 10)];
+    let events = trace(&[before, after].concat());
 
     let device = device(events, Some(vec![segment(0x1000, (0, 1))]));
 
@@ -106,11 +105,7 @@ fn an_allocation_that_was_alive_when_its_segment_came_is_of_its_pool() {
 
 #[test]
 fn an_address_in_no_segment_is_of_no_known_pool() {
-    let events = vec![
-        event("alloc", 0xfff, 1, 1),
-        event("alloc", 0x2000, 1, 2),
-        event("alloc", 0x1fff, 1, 3),
-    ];
+    let events = trace(&[("alloc", 0xfff, 1), ("alloc", 0x2000, 1), ("alloc", 0x1fff, 1)]);
 
     let device = device(events, Some(vec![segment(0x1000, (0, 1))]));
 
@@ -119,15 +114,15 @@ fn an_address_in_no_segment_is_of_no_known_pool() {
 
 #[test]
 fn where_all_segments_are_of_the_default_pool_everything_is() {
-    let events = || vec![event("alloc", 0x9000, 10, 1), event("free_completed", 0x9200, 10, 2)];
+    let events = || trace(&[("alloc", 0x9000, 10), ("free_completed", 0x9200, 10)]);
 
     let all = device(events(), Some(vec![segment(0x1000, (0, 0))]));
-    let mut telling = events();
-    telling.push(told(event("snapshot", 0, 0, 3), (0, 0)));
-    let with_one_told = device(telling, Some(vec![segment(0x1000, (0, 0))]));
+    let mut naming = events();
+    naming.push(in_pool(event("snapshot", 0, 0, 3), (0, 0)));
+    let with_one_named = device(naming, Some(vec![segment(0x1000, (0, 0))]));
 
     assert_eq!((all.pools, all.allocations.pool), (vec![(0, 0)], vec![1, 1, 1]));
-    assert_eq!(with_one_told.allocations.pool, [1, 0, 0], "a file that tells pools is looked up");
+    assert_eq!(with_one_named.allocations.pool, [1, 0, 0], "a file that names pools is looked up");
 }
 
 #[test]
@@ -162,12 +157,9 @@ fn pools_are_of_a_device() {
 #[test]
 fn a_segment_may_end_where_addresses_do() {
     let last = u64::MAX - 4095;
-    let events = vec![
-        event("alloc", u64::MAX, 1, 1),
-        event("free_completed", u64::MAX, 1, 2),
-        event("alloc", u64::MAX - 1, 1, 3),
-        event("segment_alloc", u64::MAX, u64::MAX >> 2, 4),
-    ];
+    let life = [("alloc", u64::MAX, 1), ("free_completed", u64::MAX, 1)];
+    let later = [("alloc", u64::MAX - 1, 1), ("segment_alloc", u64::MAX, u64::MAX >> 2)];
+    let events = trace(&[life, later].concat());
 
     let device = device(events, Some(vec![segment(last, (0, 1))]));
 
@@ -177,7 +169,7 @@ fn a_segment_may_end_where_addresses_do() {
 #[test]
 fn pools_beyond_what_the_column_can_count_are_not_known() {
     let alloc = |n: u64| json!({"action": "alloc", "addr": n * 512, "size": 1});
-    let events = (0..65_536).map(|n| told(alloc(n), (0, n as i64))).collect();
+    let events = (0..65_536).map(|n| in_pool(alloc(n), (0, n as i64))).collect();
 
     let device = device(events, None);
 
@@ -187,7 +179,7 @@ fn pools_beyond_what_the_column_can_count_are_not_known() {
 }
 
 #[test]
-fn a_category_is_that_of_the_event_that_tells_of_the_allocation() {
+fn a_category_is_that_of_the_first_event_of_the_allocation() {
     let events = vec![
         of_category(event("alloc", 0x1000, 1, 1), "parameter"),
         of_category(event("free_completed", 0x1000, 1, 2), "input"),
@@ -206,4 +198,13 @@ fn a_category_is_that_of_the_event_that_tells_of_the_allocation() {
         names.map(|&one| usize::from(one).checked_sub(1).map(|at| CATEGORIES[at])).collect();
     let known = [Some("gradient"), Some("parameter"), Some("autograd_detail"), Some("unknown")];
     assert_eq!(names, [&known[..], &[None; 3]].concat());
+}
+
+#[test]
+fn categories_are_found_where_every_event_has_one() {
+    let device = device(vec![of_category(event("alloc", 0x1000, 1, 1), "input")], None);
+
+    let category = usize::from(device.allocations.category[0]);
+
+    assert_eq!(CATEGORIES[category - 1], "input");
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use base64::Engine;
 use proptest::prelude::*;
 use snapviewer::lifetimes;
 use snapviewer::progress::Progress;
@@ -9,7 +10,7 @@ use snapviewer::snapshot::{self, Snapshot};
 use snapviewer::source::Source;
 
 /// All that a snapshot says, in a form that can be compared.
-fn tell(snapshot: &Snapshot) -> (Vec<String>, String) {
+fn describe(snapshot: &Snapshot) -> (Vec<String>, String) {
     let frame = |id: &u32| {
         let frame = snapshot.stacks.frame(*id);
         let text = |id| snapshot.strings.get(id);
@@ -56,7 +57,7 @@ fn assert_same(bytes: &[u8], name: &str) {
     let plain = snapshot::read_plainly(bytes, &Progress::none());
     match (quick, plain) {
         (Ok((quick, lives)), Ok(plain)) => {
-            assert!(tell(&quick) == tell(&plain), "{name}: the snapshots differ");
+            assert!(describe(&quick) == describe(&plain), "{name}: the snapshots differ");
             let slow = lifetimes::lifetimes(&plain).expect("lives are found");
             assert_eq!(lives.len(), slow.len(), "{name}");
             for (one, other) in lives.iter().zip(&slow) {
@@ -274,4 +275,21 @@ proptest! {
             assert_same(&bytes, "damaged");
         }
     }
+}
+
+/// An event in no trace, which only one of the two ways counted. Found by fuzzing.
+const IN_NO_TRACE: &str = "gAR9cQAoWAgAAABzZWdtZW50c3EBXXECKGVYDQAAAGRldmljZV90cmFjZXNxA11xBChdcQVdcQYofXEHKFgGAAAAYW\
+    N0aW9ucQhYDAAAAHNlZ21lbnRfZnJlZXEJdX1xCihoCFgOAAAAZnJlZV9jb21wbGV0ZWRxC3V9cQwoaAhoC3V9cQ0o\
+    aAhYCAAAAHNuYXBzaG90cQ51fXEPKGgIWA0AAABzZWdtZW50X2FsbG9jcRB1fXERKGgIaA51fXESKGgIaAt1fXETKG\
+    gIaAt1ZV1xFCh9cRVYBAAAAGFkZHJxFooGAAgAAAB/c2gIaA5zWAQAAABzaXplcReKBiwAAAAAAHNYBgAAAHN0cmVh\
+    bXEYigbmDQAAAABzWAcAAAB0aW1lX3VzcRmKBikAAAAAAHNYDwAAAGNvbXBpbGVfY29udGV4dHEaWAAAAABxG3NYBg\
+    AAAGZyYW1lc3EcXXEdc31xHihoCJUAAAAAAAAAAJUAAAAAAAAAAGgWlQ4AAAAAAAAAaBdLu2gYSmwKwaxoGUsvaBpo\
+    G2gcXXEfdX1xIGgWigYADgAAAH9zaAhYCAAAAGFubm90YXRlcSFzaBeKBgRuAAAAAHNoGIoGRwAAAAAAc2gZigYAAA\
+    AAAABzaBqVAAAAAAAAAABzaByVAAAAAAAAAABzlQAAAAAAAAAAZWVYCwAAAGhvc3RfdHJhY2VzcSJdcSMoXXEkZXUu";
+
+#[test]
+fn an_event_in_no_trace_is_counted_by_neither() {
+    let bytes = base64::engine::general_purpose::STANDARD.decode(IN_NO_TRACE).unwrap();
+
+    assert_same(&bytes, "an event in no trace");
 }

@@ -1,4 +1,4 @@
-//! What the arguments of calls say: types, shapes, devices, storages.
+//! Decodes the arguments of calls: types, shapes, devices, storages.
 
 use super::describe::cut;
 use super::tensors::StorageId;
@@ -79,7 +79,7 @@ impl Values {
     }
 }
 
-/// What a persistent id says.
+/// Decodes a persistent id.
 #[must_use]
 pub(super) fn storage_id(values: &Values, id: Value) -> Option<StorageId<'_>> {
     let items = values.as_items(id)?;

@@ -4,13 +4,14 @@ use hashbrown::{HashMap, HashSet};
 
 use super::handles::{Amounts, Marks};
 use super::imports::in_python_3;
+use super::numpy::scalar_type;
 use super::parts::{Label, MAX_DEPTH, Parts};
 use super::preview::{MAX_PREVIEW, preview};
 use super::values::{Call, Node, Values, kind};
 use super::walk::TensorOf;
 use crate::pickle::{Handle, Value};
 
-/// The beginning of a text, at most so many bytes of it.
+/// The beginning of a text, up to a number of bytes.
 #[must_use]
 pub fn cut(text: &str, max: usize) -> &str {
     let end = (0..=max.min(text.len())).rev().find(|&end| text.is_char_boundary(end));
@@ -92,7 +93,10 @@ fn result_type(values: &Values, module: &str, name: &str, args: Value) -> String
                 None => "object".to_owned(),
             }
         }
-        (module, "scalar") if module.starts_with("numpy") => "numpy scalar".to_owned(),
+        (module, "scalar") if module.starts_with("numpy") => match scalar_type(values, args) {
+            Some(dtype) => format!("numpy.{}", dtype.name()),
+            None => "numpy scalar".to_owned(),
+        },
         (module, "_reconstruct" | "_frombuffer") if module.starts_with("numpy") => {
             "numpy.ndarray".to_owned()
         }
@@ -127,7 +131,7 @@ pub fn is_container(values: &Values, value: Value) -> bool {
             let global = values.as_global(call.callable);
             let is_plain = |arg: &Value| !matches!(arg, Value::Object(_));
             let args = values.as_items(call.args).unwrap_or_default();
-            // Only so many are looked at: a file may give the same arguments to millions of calls.
+            // Only a few are looked at: a file may give the same arguments to millions of calls.
             let is_more = call.then.is_some() || args.len() > 100 || !args.iter().all(is_plain);
             is_collection(values, value)
                 || is_more && !global.is_some_and(|(module, name)| is_leaf(module, name))

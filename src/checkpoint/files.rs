@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use crate::error::{Error, Result};
+use crate::mapped::Mapped;
 use crate::source;
 
 /// One file of a checkpoint.
@@ -31,7 +32,7 @@ enum Content {
         file: File,
         bytes: u64,
         /// Made on demand.
-        map: OnceLock<memmap2::Mmap>,
+        map: OnceLock<Mapped>,
     },
     Owned(Vec<u8>),
 }
@@ -42,12 +43,6 @@ const MAX_READ: u64 = 64 << 20;
 impl CheckpointFile {
     /// Opens and maps a file.
     pub fn open(path: &Path) -> Result<Self> {
-        let metadata = std::fs::metadata(path).map_err(|error| Error::io(path, error))?;
-        // Opening a pipe would wait for a writer.
-        if !metadata.is_file() && !metadata.is_dir() {
-            let odd = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
-            return Err(Error::io(path, odd));
-        }
         let file = source::open_file(path)?;
         let bytes = file.metadata().map_err(|error| Error::io(path, error))?.len();
         let content = Content::OnDisk { file, bytes, map: OnceLock::new() };
@@ -80,6 +75,16 @@ impl CheckpointFile {
         }
     }
 
+    /// Fails if the file was mapped, and written to or cut short since.
+    pub fn check_unchanged(&self) -> Result<()> {
+        match &self.content {
+            Content::OnDisk { map, .. } if map.get().is_some_and(Mapped::has_changed) => {
+                Err(Error::io(&self.path, source::changed()))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// How many bytes the file has.
     #[must_use]
     pub fn len(&self) -> u64 {
@@ -87,12 +92,6 @@ impl CheckpointFile {
             Content::Owned(bytes) => bytes.len() as u64,
             Content::OnDisk { bytes, .. } => *bytes,
         }
-    }
-
-    /// Whether the file is empty.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Some of the bytes; an error if the file does not have them.
@@ -115,7 +114,7 @@ impl CheckpointFile {
         }
     }
 
-    /// Fills `into` with the bytes from `at` on; an error if the file does not have so many.
+    /// Fills `into` with the bytes from `at` on; an error if the file is too short.
     pub fn read_at(&self, at: u64, into: &mut [u8]) -> Result<()> {
         self.check(at, into.len() as u64)?;
         match &self.content {
@@ -211,7 +210,7 @@ mod tests {
             assert_eq!(&into, b"3456");
             assert_eq!(*file.part(3, 4).unwrap(), *b"3456");
             assert_eq!(file.map().unwrap(), b"0123456789");
-            assert_eq!((file.len(), file.is_empty()), (10, false));
+            assert_eq!(file.len(), 10);
             let mut text = String::new();
             file.window(6, 3).read_to_string(&mut text).unwrap();
             assert_eq!(text, "678");
@@ -234,7 +233,7 @@ mod tests {
     #[test]
     fn an_empty_file_opens() {
         for (_kept, file) in both(b"") {
-            assert!(file.is_empty());
+            assert_eq!(file.len(), 0);
             file.read_at(0, &mut []).unwrap();
         }
     }
@@ -260,6 +259,6 @@ mod tests {
     fn what_is_not_a_file_is_refused_without_waiting_for_it() {
         let error = CheckpointFile::open(Path::new("/dev/null")).unwrap_err().to_string();
 
-        assert_eq!(error, "not a regular file: /dev/null");
+        assert_eq!(error, "not a regular file; save it as one first: /dev/null");
     }
 }

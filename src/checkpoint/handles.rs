@@ -15,7 +15,7 @@ pub(super) struct Marks {
 }
 
 impl Marks {
-    /// Adds a handle; says whether it was not there.
+    /// Adds a handle; returns whether it is new.
     pub fn insert(&mut self, handle: Handle) -> bool {
         let bits = &mut self.bits[handle.kind as usize % KINDS];
         let (word, bit) = (handle.id as usize / 64, 1 << (handle.id % 64));
@@ -35,7 +35,7 @@ pub(super) struct Amounts {
 }
 
 impl Amounts {
-    /// Notes a number.
+    /// Sets the number of a handle.
     pub fn insert(&mut self, handle: Handle, amount: u64) {
         let amounts = &mut self.by_kind[handle.kind as usize % KINDS];
         let at = handle.id as usize;

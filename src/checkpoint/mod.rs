@@ -152,7 +152,7 @@ pub enum Quantized {
         /// The axis.
         axis: usize,
     },
-    /// Complex numbers of which the conjugates are meant.
+    /// Complex numbers that stand for their conjugates.
     Conjugate,
 }
 
@@ -219,20 +219,27 @@ pub struct Tree {
     pub pickle: PickleAt,
 }
 
-/// What a reader finds in one file.
+/// What a file contains, or several that belong together.
 #[derive(Debug, Default)]
-pub(crate) struct Content {
+pub struct Content {
+    /// What kind of file it is.
     pub format: &'static str,
+    /// The stretches of the files that tensors are in.
     pub storages: Vec<Storage>,
-    /// What every byte is for.
+    /// What every byte is for; empty once that was added up.
     pub stretches: Vec<Stretch>,
+    /// The tensors, in the order of the file.
     pub tensors: Vec<Tensor>,
+    /// What the pickles hold, and which of them is what torch would return.
     pub trees: Vec<Tree>,
-    /// Which of the trees is what torch would return.
+    /// See `trees`.
     pub root_tree: usize,
+    /// What the file would import.
     pub imports: Imports,
+    /// Warnings, in sentences.
     pub warnings: Vec<String>,
+    /// The metadata of the file.
     pub metadata: Vec<(String, String)>,
-    /// The members of the archive, by their names in its folder.
+    /// The members of an archive in their order, by their names in its folder.
     pub members: Vec<Member>,
 }

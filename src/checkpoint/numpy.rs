@@ -1,10 +1,11 @@
-//! NumPy arrays in a pickle: their numbers are part of the pickle itself.
+//! NumPy arrays and scalars in a pickle: their numbers are part of the pickle itself.
 
 use super::tensors::elements;
 use super::values::{Call, Node, Values};
 use super::{InPickle, Tensor};
 use crate::dtype::DType;
 use crate::pickle::Value;
+use crate::stats::{Number, number_of};
 
 const MAX_DIMENSIONS: usize = 64;
 /// How long NumPy's name of a type may be: `M8[25us]`.
@@ -60,6 +61,33 @@ pub(super) fn array(
         quantized: None,
         in_pickle,
     })
+}
+
+/// The type of the scalar that these arguments make, if torch has it.
+pub(super) fn scalar_type(values: &Values, args: Value) -> Option<DType> {
+    let &[dtype, ..] = values.as_items(args)? else { return None };
+    DType::from_numpy(&dtype_code(values, dtype)?.0)
+}
+
+/// The scalar that these arguments make, with its type.
+pub(super) fn scalar(values: &Values, args: Value) -> Option<(DType, Number)> {
+    let &[dtype, data] = values.as_items(args)? else { return None };
+    let (code, is_big_endian) = dtype_code(values, dtype)?;
+    let known = DType::from_numpy(&code)?;
+    let mut bytes = match (raw(values, data)?, values.node(data)) {
+        ((value, true), _) => {
+            let letters = values.as_text(value)?.chars().take(16);
+            letters
+                .map(|letter| u8::try_from(u32::from(letter)).ok())
+                .collect::<Option<Vec<u8>>>()?
+        }
+        (_, Some(Node::Bytes(bytes))) => bytes.head.get(..bytes.len)?.to_vec(),
+        _ => return None,
+    };
+    if is_big_endian {
+        bytes.reverse();
+    }
+    Some((known, number_of(known, &bytes)?))
 }
 
 /// NumPy's code for a type (`f4`), and whether its high byte comes first.

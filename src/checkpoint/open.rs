@@ -1,11 +1,11 @@
 //! Opens a checkpoint of any kind and adds up its bytes.
 
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::path::Path;
 
 use hashbrown::HashMap;
 
-use super::archive::{Member, looks_like_pickle};
+use super::archive::looks_like_pickle;
 use super::describe::Sizes;
 use super::files::CheckpointFile;
 use super::imports::Imports;
@@ -31,30 +31,22 @@ const BUDGET_OF_ONE: u64 = 1 << 18;
 /// What is in a checkpoint.
 #[derive(Debug)]
 pub struct Checkpoint {
-    /// What kind of file it is.
-    pub format: &'static str,
     /// The file itself, then its shards.
     pub files: Vec<CheckpointFile>,
-    /// The stretches of the files that tensors are in.
-    pub storages: Vec<Storage>,
+    /// What the files contain.
+    pub content: Content,
     /// What each storage is used for.
     pub uses: Vec<Use>,
-    /// The tensors, in the order of the file.
-    pub tensors: Vec<Tensor>,
-    /// What the pickles hold.
-    pub trees: Vec<Tree>,
-    /// Which of them is what torch would return.
-    pub root_tree: usize,
-    /// What the file would import.
-    pub imports: Imports,
     /// The bytes of the files, by what they are for.
     pub ledger: Ledger,
-    /// Warnings, in sentences.
-    pub warnings: Vec<String>,
-    /// The metadata of the file.
-    pub metadata: Vec<(String, String)>,
-    /// The members of an archive in their order, by their names in its folder.
-    pub members: Vec<Member>,
+}
+
+impl Deref for Checkpoint {
+    type Target = Content;
+
+    fn deref(&self) -> &Content {
+        &self.content
+    }
 }
 
 /// What a storage is used for.
@@ -167,8 +159,15 @@ impl Checkpoint {
     }
 }
 
-/// Reads one file by what its first bytes say.
+/// Reads one file; the format is detected from its first bytes.
 fn read(file: &CheckpointFile, number: u32, progress: &Progress<'_>) -> Result<Content> {
+    let content = read_any(file, number, progress);
+    // If so, both the content and an error would be of bytes that are no longer there.
+    file.check_unchanged()?;
+    content
+}
+
+fn read_any(file: &CheckpointFile, number: u32, progress: &Progress<'_>) -> Result<Content> {
     let head = file.part(0, file.len().min(1024))?;
     match &*head {
         [] => Err(Error::checkpoint("the file is empty", 0)),
@@ -312,26 +311,15 @@ impl Content {
     }
 }
 
-/// Works out who uses which bytes, and adds everything up.
+/// Finds which tensors use which bytes, and adds everything up.
 fn settle(
     files: Vec<CheckpointFile>,
-    content: Content,
+    mut content: Content,
     progress: &Progress<'_>,
 ) -> Result<Checkpoint> {
-    let Content {
-        format,
-        storages,
-        stretches,
-        tensors,
-        trees,
-        root_tree,
-        imports,
-        mut warnings,
-        metadata,
-        members,
-    } = content;
     let mut more = 0;
-    let uses = uses(&storages, &tensors, progress, |warning| {
+    let Content { storages, stretches, tensors, warnings, .. } = &mut content;
+    let uses = uses(storages, tensors, progress, |warning| {
         if warnings.len() < MAX_WARNINGS {
             warnings.push(warning());
         } else {
@@ -340,26 +328,13 @@ fn settle(
     })?;
     let lengths: Vec<u64> = files.iter().map(CheckpointFile::len).collect();
     let reached: Vec<u64> = uses.iter().map(|used| used.reached_bytes).collect();
-    let ledger = ledger::add_up(&lengths, &stretches, &storages, &reached)?;
+    let ledger = ledger::add_up(&lengths, &std::mem::take(stretches), storages, &reached)?;
     more += warnings.len().saturating_sub(MAX_WARNINGS);
     if more > 0 {
         warnings.truncate(MAX_WARNINGS);
         warnings.push(format!("{more} more warnings like these"));
     }
-    Ok(Checkpoint {
-        format,
-        files,
-        storages,
-        uses,
-        tensors,
-        trees,
-        root_tree,
-        imports,
-        ledger,
-        warnings,
-        metadata,
-        members,
-    })
+    Ok(Checkpoint { files, content, uses, ledger })
 }
 
 fn uses(

@@ -186,12 +186,6 @@ impl<'a> Parts<'a> {
         self.chunks.iter().map(Chunk::len).sum()
     }
 
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// The part with this number.
     #[must_use]
     pub fn get(&self, values: &Values, mut index: usize) -> Option<(Label, Value)> {

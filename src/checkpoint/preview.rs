@@ -3,8 +3,11 @@
 use std::fmt::Write;
 
 use super::describe::{class_name, cut, type_name};
+use super::numpy::scalar;
 use super::values::{Node, Values};
+use crate::dtype::DType;
 use crate::pickle::Value;
+use crate::stats::Number;
 
 /// The longest preview.
 pub(super) const MAX_PREVIEW: usize = 200;
@@ -33,7 +36,13 @@ pub fn preview(values: &Values, value: Value) -> String {
             }
             Some(Node::Integer(bytes)) => decimal(bytes),
             Some(Node::Global { module, name }) => class_name(module, name),
-            Some(Node::Call(call)) => of_call(values, value, call.args),
+            Some(Node::Call(call)) => match values.as_global(call.callable) {
+                Some((module, "scalar")) if module.starts_with("numpy") => {
+                    of_scalar(values, call.args)
+                }
+                _ => None,
+            }
+            .unwrap_or_else(|| of_call(values, value, call.args)),
             Some(Node::Tuple(items)) if is_short(items) => {
                 let shown: Vec<_> = items.iter().map(|&item| preview(values, item)).collect();
                 let comma = if items.len() == 1 { "," } else { "" };
@@ -48,6 +57,22 @@ pub fn preview(values: &Values, value: Value) -> String {
 fn is_short(items: &[Value]) -> bool {
     let is_plain = |item: &Value| !matches!(item, Value::Object(_));
     matches!(items.len(), 1..=4) && items.iter().all(is_plain)
+}
+
+/// The value of a scalar of NumPy.
+fn of_scalar(values: &Values, args: Value) -> Option<String> {
+    let (dtype, number) = scalar(values, args)?;
+    Some(match number {
+        Number::Bool(is_true) => if is_true { "True" } else { "False" }.to_owned(),
+        Number::Int(number) => number.to_string(),
+        Number::Uint(number) => number.to_string(),
+        // The fewest digits that are this number in its own type.
+        Number::Float(number) if dtype == DType::Float32 => {
+            let text = (number as f32).to_string();
+            float(text.parse().unwrap_or(number))
+        }
+        Number::Float(number) => float(number),
+    })
 }
 
 fn of_call(values: &Values, value: Value, args: Value) -> String {
@@ -90,7 +115,13 @@ fn of_call(values: &Values, value: Value, args: Value) -> String {
     format!("{name} of {}", values.parts(value).len())
 }
 
-/// A text in quotes, with escapes as Python writes them; of bytes, each character stands for one.
+/// A string as Python's `repr` shows it.
+#[must_use]
+pub fn repr(text: &str) -> String {
+    quoted(text, false, false)
+}
+
+/// A string in quotes, with Python's escapes; of bytes, each character stands for one.
 fn quoted(letters: &str, is_bytes: bool, is_cut: bool) -> String {
     let quote = if letters.contains('\'') && !letters.contains('"') { '"' } else { '\'' };
     let mut text = String::from(quote);

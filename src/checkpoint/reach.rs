@@ -30,7 +30,7 @@ pub const BUDGET: u64 = 1 << 28;
 /// strides of half bytes.
 const PIECES: u64 = 1 << 12;
 
-/// Making such a pattern takes about as long as walking so many runs.
+/// Making such a pattern takes about as long as walking this many runs.
 const PIECE_RUNS: u64 = 32;
 
 /// With more views than this no common period is looked for: each round may take away one view only.
@@ -146,7 +146,7 @@ impl Pieces<'_> {
         }
     }
 
-    /// Whether there is room for so many more; if not, the count is a bound.
+    /// Whether there is room for this many more; if not, the count is a bound.
     fn afford(&mut self, pieces: u64) -> bool {
         let left = self.room.checked_sub(pieces);
         self.is_exact &= left.is_some();

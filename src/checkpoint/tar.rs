@@ -4,6 +4,7 @@ use super::json::shortened;
 use super::legacy::Stream;
 use super::table::Table;
 use super::tensors::{elements, plain};
+use super::values::Values;
 use super::walk;
 use super::{Class, Content, Imports, Storage, Stretch, Tensor, Tree, View};
 use crate::dtype::DType;
@@ -34,18 +35,19 @@ pub(super) fn read(bytes: &[u8], file: u32, progress: &Progress<'_>) -> Result<C
     let mut table = Table::default();
     let mut imports = Imports::default();
     let mut stretches = std::mem::take(&mut archive.stretches);
+    let mut end = |stream: Stream<'_>| {
+        stretches.extend(stream.stretches);
+        imports.merge(stream.imports);
+    };
     let mut stream = archive.member("storages")?;
     storages(&mut stream, &mut table, progress)?;
-    stretches.append(&mut stream.stretches);
-    imports.merge(stream.imports);
+    end(stream);
     let mut stream = archive.member("tensors")?;
     tensors(&mut stream, &mut table, progress)?;
-    stretches.append(&mut stream.stretches);
-    imports.merge(stream.imports);
+    end(stream);
     let mut stream = archive.member("pickle")?;
     let (values, root, pickle) = stream.pickle(progress)?;
-    stretches.append(&mut stream.stretches);
-    imports.merge(stream.imports);
+    end(stream);
 
     let (tensors, tensor_of) = walk::tensors(&values, root, "", &mut table, progress)?;
     Ok(Content {
@@ -62,13 +64,8 @@ pub(super) fn read(bytes: &[u8], file: u32, progress: &Progress<'_>) -> Result<C
 
 /// The storages, one after the other: (key, place, type), a length, the bytes.
 fn storages(stream: &mut Stream<'_>, table: &mut Table, progress: &Progress<'_>) -> Result<()> {
-    let count = counted(stream, progress)?;
-    for _ in 0..count {
-        let at = stream.at;
-        let (values, root, _) = stream.pickle(progress)?;
-        let Some(&[Value::Int(key), _, class]) = values.as_items(root) else {
-            return Err(Error::checkpoint("a storage without a key and a type", at as u64));
-        };
+    for _ in 0..counted(stream, progress)? {
+        let (values, key, _, class) = record(stream, "a storage without a key", progress)?;
         let dtype = values.as_global(class).and_then(|(_, class)| DType::from_storage(class));
         let index = table.storages.len() as u32;
         let (start, bytes) = stream.storage(index, dtype.unwrap_or(DType::UInt8), false)?;
@@ -89,13 +86,9 @@ fn storages(stream: &mut Stream<'_>, table: &mut Table, progress: &Progress<'_>)
 
 /// The tensors: (key, storage, type), the number of dimensions, sizes, strides, an offset.
 fn tensors(stream: &mut Stream<'_>, table: &mut Table, progress: &Progress<'_>) -> Result<()> {
-    let count = counted(stream, progress)?;
-    for _ in 0..count {
+    for _ in 0..counted(stream, progress)? {
         let at = stream.at;
-        let (values, root, _) = stream.pickle(progress)?;
-        let Some(&[Value::Int(key), storage, class]) = values.as_items(root) else {
-            return Err(Error::checkpoint("a tensor without a key and a storage", at as u64));
-        };
+        let (values, key, storage, class) = record(stream, "a tensor without a key", progress)?;
         let head = stream.number(false)?;
         let dimensions = head as u32 as usize;
         if dimensions > 64 {
@@ -138,6 +131,20 @@ fn tensor(
     let layout = Strided { shape, stride, offset };
     tensor.views.push(View { role: String::new(), storage, dtype, layout });
     Some(tensor)
+}
+
+/// A pickle that begins a record: a key, the storage or its place, and the type.
+fn record(
+    stream: &mut Stream<'_>,
+    missing: &'static str,
+    progress: &Progress<'_>,
+) -> Result<(Values, i64, Value, Value)> {
+    let at = stream.at;
+    let (values, root, _) = stream.pickle(progress)?;
+    match values.as_items(root) {
+        Some(&[Value::Int(key), storage, class]) => Ok((values, key, storage, class)),
+        _ => Err(Error::checkpoint(missing, at as u64)),
+    }
 }
 
 /// A pickle that says how many records follow.

@@ -1,4 +1,4 @@
-//! What the calls that rebuild tensors say: which bytes of which storage, in what shape.
+//! Decodes the calls that rebuild tensors: which bytes of which storage, in what shape.
 //!
 //! The functions are torch's own (`torch._utils._rebuild_tensor_v2` and its relatives, from torch 0.2
 //! to 2.13); none of them is called. A tensor that is made of several (sparse, quantized by channel,
@@ -19,7 +19,7 @@ pub(super) const MAX_DEPTH: usize = 8;
 pub(super) const MAX_LOOKS: usize = 2000;
 const MAX_ALL_LOOKS: usize = 1 << 26;
 
-/// What a persistent id says about a storage.
+/// A storage as a persistent id describes it.
 #[derive(Debug, Clone, Copy)]
 pub struct StorageId<'a> {
     /// What the file calls it.
@@ -266,7 +266,7 @@ impl<'v, 's> Rebuilder<'v, 's> {
         Some(tensor)
     }
 
-    /// A view that only says that its numbers have the other sign, or that their conjugates are meant.
+    /// A view that only negates or conjugates its numbers.
     fn turn(&self, tensor: &mut Tensor, metadata: Option<&Value>) {
         let Some(Node::Dict(entries)) = metadata.and_then(|&about| self.values.node(about)) else {
             return;

@@ -165,7 +165,7 @@ impl<'v, 's> List<'v, 's> {
         Some(parts)
     }
 
-    /// Adds a tensor. If there are too many, says so and ends the walk.
+    /// Adds a tensor. If there are too many, warns and ends the walk.
     fn add(&mut self, tensor: Tensor, name: &str) {
         let name = if name.is_empty() { "root" } else { name };
         let left = self.left.checked_sub(held_by(&tensor) + name.len());

@@ -1,4 +1,4 @@
-//! What a filter can compare, and how the numbers are written.
+//! The keys of a filter, and how their numbers are written.
 //!
 //! A key gives each allocation a span of whole numbers, nearly always of a single one, and a
 //! comparison is a range of them. It holds if the two meet. So `alive=1234` is alive at that event,
@@ -12,13 +12,13 @@ use crate::timeline::Clock;
 /// From the first number to the last.
 type Span = (i64, i64);
 
-/// What can be compared.
+/// A key.
 #[derive(Debug)]
 struct Key {
     name: &'static str,
     /// Reads a number as it is written for this key.
     read: fn(&str) -> Option<i64>,
-    /// Shown when it is not written so.
+    /// An example, shown when a number cannot be read.
     example: &'static str,
     needs_times: bool,
     /// Hides the allocations whose spans do not meet the range; or, if that is not wanted, those whose
@@ -57,7 +57,7 @@ static KEYS: &[Key] = &[
     key!("category", category, "category=activation", |of, i| just(of.all.category[i])),
     key!("event", whole, "event>=1000", |of, i| just(of.all.alloc_event[i])),
     key!("alive", whole, "alive=1234", life),
-    key!("stack", whole, "stack=17", |of, i| just(of.all.stack[i])),
+    key!("stack", stack, "stack=17 or stack=none", |of, i| just(of.all.stack[i])),
 ];
 
 impl Key {
@@ -72,7 +72,7 @@ fn just(number: impl TryInto<i64>) -> Span {
     (number, number)
 }
 
-/// What keys look at.
+/// The data that keys compare.
 pub(super) struct Of<'a> {
     all: &'a Allocations,
     events: i64,
@@ -118,7 +118,7 @@ const OPERATORS: &[&str] = &[">=", "<=", "!=", "==", ">", "<", "="];
 impl Comparison {
     /// None if it does not look like a comparison; an error if it does, but is not understood.
     ///
-    /// If it is not wanted, it is turned round.
+    /// If it must not hold, it is negated.
     pub fn parse(term: &str, wanted: bool) -> Result<Option<Self>> {
         let Some((word, operator, value)) = parts(term) else {
             return Ok(None);
@@ -151,7 +151,7 @@ impl Comparison {
         self.key.needs_times
     }
 
-    /// Hides the allocations that it is not true of.
+    /// Hides the allocations that do not match.
     pub fn narrow(&self, mask: &mut [bool], of: &Of<'_>) -> Result<()> {
         if self.needs_times() && of.clock.is_empty() {
             let name = self.key.name;
@@ -231,7 +231,12 @@ fn whole(text: &str) -> Option<i64> {
     text.parse().ok()
 }
 
-/// What the profiler calls it, as the number that allocations have.
+/// The id of a stack; `none` is the empty one, of allocations without a recorded stack.
+fn stack(text: &str) -> Option<i64> {
+    if text.eq_ignore_ascii_case("none") { Some(0) } else { whole(text) }
+}
+
+/// The number of a profiler category.
 fn category(text: &str) -> Option<i64> {
     let found = CATEGORIES.iter().position(|name| name.eq_ignore_ascii_case(text));
     found.map(|place| place as i64 + 1)
@@ -280,7 +285,7 @@ mod tests {
         Some((one.key.name, one.key.needs_times, one.range, one.wanted))
     }
 
-    fn told(term: &str) -> String {
+    fn refusal(term: &str) -> String {
         Comparison::parse(term, true).unwrap_err().to_string()
     }
 
@@ -360,36 +365,36 @@ mod tests {
         assert_eq!(unit("lifetime<100ms"), Some(("lifetime", true)));
         assert_eq!(unit("lifetime=1ms..1min"), Some(("lifetime", true)));
         assert_eq!(
-            told("lifetime=5..1ms"),
+            refusal("lifetime=5..1ms"),
             "filter: `lifetime=5..1ms` is not understood; write for example lifetime<100 (events) or \
              lifetime>=2ms (us, ms, s or min), without spaces, or lifetime=a..b"
         );
     }
 
     #[test]
-    fn a_value_that_makes_no_sense_is_told_with_an_example() {
+    fn a_value_that_makes_no_sense_is_refused_with_an_example() {
         for term in ["size>", "size>=x", "size=>5", "size<>5", "size=..", "size>1..2"] {
             assert!(
-                told(term).contains("write for example size>=1.5MiB, without spaces"),
+                refusal(term).contains("write for example size>=1.5MiB, without spaces"),
                 "{term}"
             );
         }
         for term in ["stream=1.5", "stream=a", "stream=99999999999999999999"] {
-            assert!(told(term).contains("write for example stream=7"), "{term}");
+            assert!(refusal(term).contains("write for example stream=7"), "{term}");
         }
         for term in ["size=5..5", "size=6..5", "event=0..-1"] {
-            assert!(told(term).contains("is empty"), "{term}");
+            assert!(refusal(term).contains("is empty"), "{term}");
         }
     }
 
     #[test]
-    fn an_unknown_key_is_told_and_code_is_an_expression() {
+    fn an_unknown_key_is_refused_and_code_is_an_expression() {
         assert_eq!(
-            told("siez>5"),
+            refusal("siez>5"),
             "filter: there is no key siez; there are size, lifetime, stream, pool, category, event, alive, stack. To \
              search for `siez>5` in the stacks, put it in quotes"
         );
-        assert!(told("vector<int>").contains("put it in quotes"));
+        assert!(refusal("vector<int>").contains("put it in quotes"));
         for term in [
             "dim=1",
             "a!=b",
@@ -411,20 +416,20 @@ mod tests {
     }
 
     #[test]
-    fn a_comparison_with_spaces_is_told() {
-        let told = |text: &str| match crate::filter::Filter::parse(text) {
+    fn a_comparison_with_spaces_is_refused() {
+        let refusal = |text: &str| match crate::filter::Filter::parse(text) {
             Ok(_) => String::new(),
             Err(error) => error.to_string(),
         };
 
         assert_eq!(
-            told("conv size >= 5"),
+            refusal("conv size >= 5"),
             "filter: write comparisons without spaces, as in size>=1.5MiB; to search for `size` in the \
              stacks, put it in quotes"
         );
         for text in ["size >5", "size> 5", "alive != 5", "event >= -1", "a stream = 5", "Size >.5"]
         {
-            assert_ne!(told(text), "", "{text}");
+            assert_ne!(refusal(text), "", "{text}");
         }
         for text in [
             "size",
@@ -435,7 +440,7 @@ mod tests {
             "\"size\" >5",
             "size \">5\"",
         ] {
-            assert_eq!(told(text), "", "{text}");
+            assert_eq!(refusal(text), "", "{text}");
         }
     }
 }

@@ -36,7 +36,7 @@ impl Pattern {
         self.0.is_match(text)
     }
 
-    /// Whether a match ends behind the first so many characters of a text.
+    /// Whether a match ends after the first `characters` characters of a text.
     #[must_use]
     pub fn ends_behind(&self, text: &str, characters: usize) -> bool {
         let start = text.char_indices().nth(characters).map_or(text.len(), |(at, _)| at);

@@ -76,7 +76,7 @@ pub(super) fn shortened(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn told(text: &str) -> String {
+    fn refusal(text: &str) -> String {
         split(text).unwrap_err().to_string()
     }
 
@@ -104,7 +104,7 @@ mod tests {
             shown(r#"!a b! !!c !"d e" "!f" size!=5"#),
             ["!a", "b!", "!!c", "!'d e'", "'!f'", "size!=5"]
         );
-        assert!(told("a ! b").contains("as in !conv"));
+        assert!(refusal("a ! b").contains("as in !conv"));
     }
 
     #[test]
@@ -116,10 +116,10 @@ mod tests {
     }
 
     #[test]
-    fn an_open_quote_and_too_much_text_are_told() {
-        assert!(told(r#"a "b c"#).starts_with("filter: a quote is not closed"));
-        assert!(told(&"a".repeat(10_000_000)).contains("more than 4096 characters"));
-        assert!(told(&"a ".repeat(65)).contains("more than 64 terms"));
+    fn an_open_quote_and_too_much_text_are_refused() {
+        assert!(refusal(r#"a "b c"#).starts_with("filter: a quote is not closed"));
+        assert!(refusal(&"a".repeat(10_000_000)).contains("more than 4096 characters"));
+        assert!(refusal(&"a ".repeat(65)).contains("more than 64 terms"));
         assert_eq!(split(&"a ".repeat(64)).unwrap().len(), 64);
     }
 

@@ -1,4 +1,4 @@
-//! What an allocation is for, as the profiler says: only snapshots that it made have that.
+//! The category that the profiler gave an allocation; only snapshots made by the profiler have any.
 
 use crate::lifetimes::Allocations;
 use crate::snapshot::{Snapshot, Trace};
@@ -16,7 +16,7 @@ pub const CATEGORIES: [&str; 8] = [
 ];
 
 /// The category of each of the events' extras; empty if none has one.
-pub(super) fn told(snapshot: &Snapshot) -> Vec<u8> {
+pub(super) fn of_extras(snapshot: &Snapshot) -> Vec<u8> {
     let extras = snapshot.events.extras_table.items();
     if extras.iter().all(|extras| extras.category == 0) {
         return Vec::new();
@@ -29,14 +29,19 @@ pub(super) fn told(snapshot: &Snapshot) -> Vec<u8> {
 }
 
 /// Finds the categories of all allocations, given those of the extras.
-pub(super) fn find(told: &[u8], snapshot: &Snapshot, trace: &Trace, allocations: &mut Allocations) {
-    if told.is_empty() {
+pub(super) fn find(
+    of_extras: &[u8],
+    snapshot: &Snapshot,
+    trace: &Trace,
+    allocations: &mut Allocations,
+) {
+    if of_extras.is_empty() {
         return;
     }
     for index in 0..allocations.len() {
-        if let Some(event) = allocations.told_by(index) {
+        if let Some(event) = allocations.first_event(index) {
             let extras = snapshot.events.extras_id(trace.rows.start + event);
-            allocations.category[index] = told[extras as usize];
+            allocations.category[index] = of_extras[extras as usize];
         }
     }
 }

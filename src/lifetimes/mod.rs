@@ -1,6 +1,7 @@
-//! Every allocation's life: from which event to which, by whom, and whether the file agrees.
+//! The lifetime of every allocation, the stacks that made and freed it, and whether the file is
+//! consistent.
 //!
-//! A trace lists calls, not lives. Per device, in list order: an `alloc` opens an address and a
+//! A trace lists calls, not lifetimes. Per device, in list order: an `alloc` opens an address and a
 //! `free_completed` closes it; a free of an address that is not open shows an allocation older
 //! than the recording; and what the segments hold at the end, but no event mentions, was there all
 //! the time. (docs/internals/lifetimes.md has the rules one by one.)
@@ -10,8 +11,8 @@
 //!
 //! # Invariants
 //!
-//! Totals are the sums of live sizes after each event. All is compared with a slow model in Python
-//! on random and on real files.
+//! Totals are the sums of live sizes after each event. Tests compare everything with a slow model in
+//! Python, on random and on real files.
 //!
 //! # Cost
 //!
@@ -34,10 +35,10 @@ use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::snapshot::{self, Action, Event, Follow, Snapshot, Trace};
 
-/// In place of a stack: not known.
+/// The stack of an allocation whose stack is not known.
 pub const NO_STACK: u32 = u32::MAX;
 
-/// In place of an event: before the first.
+/// The event before the first one.
 pub const BEFORE: i64 = -1;
 
 /// What is special about an allocation.
@@ -50,48 +51,69 @@ pub mod flag {
     pub const ONLY_IN_SEGMENTS: u8 = 4;
 }
 
-/// One allocation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Allocation {
-    /// Where it is.
-    pub address: u64,
-    /// The bytes asked for.
-    pub size: u64,
-    /// The stream it was made on.
-    pub stream: i64,
-    /// The event that made it, or [`BEFORE`].
-    pub alloc_event: i64,
-    /// The event that ended it, or the number of events.
-    pub free_event: i64,
-    /// The event that asked for its end, or [`BEFORE`]; from there to `free_event` it is pending.
-    pub free_requested: i64,
-    /// Who made it; 0 if not recorded.
-    pub stack: u32,
-    /// Who freed it, or [`NO_STACK`].
-    pub free_stack: u32,
-    /// See [`flag`].
-    pub flags: u8,
-    /// The memory pool, 1 + its place in [`Lifetimes::pools`]; 0 if not known.
-    pub pool: u16,
-    /// What it is for, 1 + a place in [`CATEGORIES`]; 0 if not known.
-    pub category: u8,
+/// An allocation, and the same as columns.
+macro_rules! columns {
+    ($($(#[$doc:meta])+ $field:ident: $type:ty,)+) => {
+        /// One allocation.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub struct Allocation {
+            $($(#[$doc])+ pub $field: $type,)+
+        }
+
+        /// Allocations in columns.
+        #[derive(Debug, Default, Clone, PartialEq, Eq)]
+        pub struct Allocations {
+            $($(#[$doc])+ pub $field: Vec<$type>,)+
+        }
+
+        impl Allocations {
+            /// Makes room for some more.
+            pub fn reserve(&mut self, more: usize) {
+                $(self.$field.reserve(more);)+
+            }
+
+            /// Adds one.
+            pub fn push(&mut self, one: &Allocation) {
+                $(self.$field.push(one.$field);)+
+            }
+
+            /// One of them.
+            #[must_use]
+            pub fn get(&self, index: usize) -> Allocation {
+                Allocation { $($field: self.$field[index],)+ }
+            }
+
+            /// Puts others, which are usually few, before these.
+            fn prepend(&mut self, first: Self) {
+                $(self.$field.splice(0..0, first.$field);)+
+            }
+        }
+    };
 }
 
-/// Allocations in columns.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-#[allow(missing_docs)] // As in `Allocation`.
-pub struct Allocations {
-    pub address: Vec<u64>,
-    pub size: Vec<u64>,
-    pub stream: Vec<i64>,
-    pub alloc_event: Vec<i64>,
-    pub free_event: Vec<i64>,
-    pub free_requested: Vec<i64>,
-    pub stack: Vec<u32>,
-    pub free_stack: Vec<u32>,
-    pub flags: Vec<u8>,
-    pub pool: Vec<u16>,
-    pub category: Vec<u8>,
+columns! {
+    /// Where it is.
+    address: u64,
+    /// The requested bytes.
+    size: u64,
+    /// The stream it was made on.
+    stream: i64,
+    /// The event that made it, or [`BEFORE`].
+    alloc_event: i64,
+    /// The event that ended it, or the number of events.
+    free_event: i64,
+    /// The event that asked for its end, or [`BEFORE`]; from there to `free_event` it is pending.
+    free_requested: i64,
+    /// The stack that made it; 0 if not recorded.
+    stack: u32,
+    /// The stack that freed it, or [`NO_STACK`].
+    free_stack: u32,
+    /// See [`flag`].
+    flags: u8,
+    /// The memory pool, 1 + its place in [`Lifetimes::pools`]; 0 if not known.
+    pool: u16,
+    /// The profiler's category, 1 + a place in [`CATEGORIES`]; 0 if not known.
+    category: u8,
 }
 
 impl Allocations {
@@ -101,62 +123,8 @@ impl Allocations {
         self.size.len()
     }
 
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.size.is_empty()
-    }
-
-    /// Makes room for some more.
-    pub fn reserve(&mut self, more: usize) {
-        self.address.reserve(more);
-        self.size.reserve(more);
-        self.stream.reserve(more);
-        self.alloc_event.reserve(more);
-        self.free_event.reserve(more);
-        self.free_requested.reserve(more);
-        self.stack.reserve(more);
-        self.free_stack.reserve(more);
-        self.flags.reserve(more);
-        self.pool.reserve(more);
-        self.category.reserve(more);
-    }
-
-    /// Adds one.
-    pub fn push(&mut self, one: &Allocation) {
-        self.address.push(one.address);
-        self.size.push(one.size);
-        self.stream.push(one.stream);
-        self.alloc_event.push(one.alloc_event);
-        self.free_event.push(one.free_event);
-        self.free_requested.push(one.free_requested);
-        self.stack.push(one.stack);
-        self.free_stack.push(one.free_stack);
-        self.flags.push(one.flags);
-        self.pool.push(one.pool);
-        self.category.push(one.category);
-    }
-
-    /// One of them.
-    #[must_use]
-    pub fn get(&self, index: usize) -> Allocation {
-        Allocation {
-            address: self.address[index],
-            size: self.size[index],
-            stream: self.stream[index],
-            alloc_event: self.alloc_event[index],
-            free_event: self.free_event[index],
-            free_requested: self.free_requested[index],
-            stack: self.stack[index],
-            free_stack: self.free_stack[index],
-            flags: self.flags[index],
-            pool: self.pool[index],
-            category: self.category[index],
-        }
-    }
-
-    /// The event that shows one: the one that made it, or of an older one the first of its free.
-    fn told_by(&self, index: usize) -> Option<usize> {
+    /// The first event that mentions an allocation: its `alloc`, or for an older one its free.
+    fn first_event(&self, index: usize) -> Option<usize> {
         let (alloc, request) = (self.alloc_event[index], self.free_requested[index]);
         if self.flags[index] & flag::ONLY_IN_SEGMENTS != 0 {
             return None;
@@ -170,24 +138,6 @@ impl Allocations {
         };
         usize::try_from(event).ok()
     }
-
-    /// Puts others, which are usually few, before these.
-    fn prepend(&mut self, first: Self) {
-        fn join<T: Copy>(first: Vec<T>, rest: &mut Vec<T>) {
-            rest.splice(0..0, first);
-        }
-        join(first.address, &mut self.address);
-        join(first.size, &mut self.size);
-        join(first.stream, &mut self.stream);
-        join(first.alloc_event, &mut self.alloc_event);
-        join(first.free_event, &mut self.free_event);
-        join(first.free_requested, &mut self.free_requested);
-        join(first.stack, &mut self.stack);
-        join(first.free_stack, &mut self.free_stack);
-        join(first.flags, &mut self.flags);
-        join(first.pool, &mut self.pool);
-        join(first.category, &mut self.category);
-    }
 }
 
 /// How far trace and segments agree.
@@ -198,13 +148,13 @@ pub struct Check {
     pub has_segments: bool,
     /// Requested bytes of the blocks that are active at the end.
     pub expected_final_bytes: u64,
-    /// Requested bytes alive at the end by our account.
+    /// Requested bytes alive at the end of the trace.
     pub final_bytes: u64,
     /// Requested bytes alive before the first event.
     pub initial_bytes: u64,
     /// The most that was alive after any event.
     pub peak_bytes: u64,
-    /// The most that was got from the device.
+    /// The most memory that was reserved from the device.
     pub reserved_peak_bytes: u64,
     /// Allocations that ended because another took their address.
     pub implicit_frees: u64,
@@ -229,7 +179,7 @@ impl Check {
         self.has_segments && self.expected_final_bytes == self.final_bytes
     }
 
-    /// What is off, in sentences.
+    /// What does not agree, in sentences.
     #[must_use]
     pub fn sentences(&self) -> Vec<String> {
         let mut all = Vec::new();
@@ -237,12 +187,12 @@ impl Check {
         if !self.has_segments {
             all.push("the file has no segments: the final state cannot be checked".to_owned());
         } else if difference != 0 {
-            let more = self.final_bytes > self.expected_final_bytes;
-            let (more, less) = if more { ("trace", "segments") } else { ("segments", "trace") };
-            all.push(
-                format!("at the end the {more} have {difference} bytes more alive than the {less}")
-                    .replace("the trace have", "the trace has"),
-            );
+            let is_more = self.final_bytes > self.expected_final_bytes;
+            let more = if is_more { "trace has" } else { "segments have" };
+            let less = if is_more { "segments" } else { "trace" };
+            all.push(format!(
+                "at the end the {more} {difference} bytes more alive than the {less}"
+            ));
         }
         if self.has_segments && self.peak_bytes > self.reserved_peak_bytes {
             all.push(format!(
@@ -251,25 +201,35 @@ impl Check {
                 self.peak_bytes, self.reserved_peak_bytes
             ));
         }
-        let mut count = |count: u64, what: &str| {
-            if count > 0 {
-                all.push(format!("{count} {what}"));
-            }
+        let mut count = |count: u64, one: &str, many: &str| match count {
+            0 => {}
+            1 => all.push(format!("1 {one}")),
+            _ => all.push(format!("{count} {many}")),
         };
         count(
             self.missing_blocks,
+            "allocation is alive at the end of the trace but in no segment",
             "allocations are alive at the end of the trace but in no segment",
         );
         count(
             self.implicit_frees,
+            "allocation ends without a free: another one took its address",
             "allocations end without a free: another one took their address",
         );
-        count(self.size_mismatches, "frees give another size than the allocation they end");
-        count(self.snapshots_below, "`snapshot` events report fewer bytes than are alive");
         count(
-            u64::from(self.is_reserved_negative),
-            "or more segments were released that the file does not account for",
+            self.size_mismatches,
+            "free has another size than the allocation it ends",
+            "frees have another size than the allocation they end",
         );
+        count(
+            self.snapshots_below,
+            "`snapshot` event reports fewer bytes than are alive",
+            "`snapshot` events report fewer bytes than are alive",
+        );
+        if self.is_reserved_negative {
+            let sentence = "segments were released that the file does not account for";
+            all.push(sentence.to_owned());
+        }
         all
     }
 }
@@ -291,9 +251,9 @@ pub struct Lifetimes {
     pub peak_bytes: u64,
     /// The first event after which there was that much; [`BEFORE`] if that was before all events.
     pub peak_event: i64,
-    /// Bytes got from the device before the first event.
+    /// Bytes reserved from the device before the first event.
     pub reserved_initial_bytes: u64,
-    /// The most bytes got from the device.
+    /// The most bytes reserved from the device.
     pub reserved_peak_bytes: u64,
     /// The events where an allocation failed.
     pub oom_events: Vec<u64>,
@@ -309,19 +269,19 @@ impl Lifetimes {
     }
 }
 
-/// Reads a snapshot and finds the life of every allocation of every device.
+/// Reads a snapshot and finds the lifetime of every allocation of every device.
 pub fn read(bytes: &[u8], progress: &Progress<'_>) -> Result<(Snapshot, Vec<Lifetimes>)> {
     let (snapshot, following) = snapshot::read::<Following>(bytes, progress)?;
     let lifetimes = following.finish(&snapshot)?;
     Ok((snapshot, lifetimes))
 }
 
-/// The life of every allocation of every device.
+/// The lifetime of every allocation of every device.
 pub fn lifetimes(snapshot: &Snapshot) -> Result<Vec<Lifetimes>> {
     Following::default().finish(snapshot)
 }
 
-/// Finds lives while a file is being read: one pass for each list of events that turns up.
+/// Finds lifetimes while a file is being read, with one pass for each list of events.
 #[derive(Default)]
 pub struct Following {
     passes: HashMap<u32, Pass>,
@@ -350,10 +310,10 @@ impl Following {
     /// Takes the passes that turn out to be of a device's trace, and makes those that are missing.
     fn finish(mut self, snapshot: &Snapshot) -> Result<Vec<Lifetimes>> {
         let events = &snapshot.events;
-        let told = Told::of(snapshot);
+        let extras = ExtrasSummary::of(snapshot);
         // Actions can be left out of a recording. A file without any completion ends at the request.
         let has_completions = events.action_counts()[Action::FREE_COMPLETED.0 as usize] > 0;
-        let can_reuse = has_completions && told.bookkeeping.is_empty();
+        let can_reuse = has_completions && extras.bookkeeping.is_empty();
         let mut passes: Vec<Pass> = self.passes.drain().map(|(_, pass)| pass).collect();
         let mut one = |trace: &Trace| {
             let is_of_trace = |pass: &Pass| pass.is_whole && pass.rows == trace.rows;
@@ -363,29 +323,29 @@ impl Following {
                     let mut pass = Pass::new(trace.rows.start, has_completions);
                     for row in trace.rows.clone() {
                         let event = events.get(row);
-                        let is_ours = !told.bookkeeping.contains(&event.extras);
+                        let is_ours = !extras.bookkeeping.contains(&event.extras);
                         pass.step(&if is_ours { event } else { Event::EMPTY });
                     }
                     pass
                 }
             };
-            pass.finish(snapshot, trace, &told)
+            pass.finish(snapshot, trace, &extras)
         };
         snapshot.traces.iter().map(&mut one).collect()
     }
 }
 
 /// What the extras of the file's events contain.
-struct Told {
-    /// The extras of the allocator's own bookkeeping, which is no allocation.
+struct ExtrasSummary {
+    /// The extras of the allocator's own bookkeeping, which are not allocations.
     bookkeeping: Vec<u32>,
-    /// Whether any name a pool.
+    /// Whether any of them names a pool.
     have_pools: bool,
-    /// See [`categories::told`].
+    /// See [`categories::of_extras`].
     categories: Vec<u8>,
 }
 
-impl Told {
+impl ExtrasSummary {
     fn of(snapshot: &Snapshot) -> Self {
         let is_bookkeeping = |extras: &snapshot::Extras| {
             snapshot.strings.get(extras.internal_metadata) == "mallocWithAddress"
@@ -398,7 +358,7 @@ impl Told {
                 .map(|(id, _)| id)
                 .collect(),
             have_pools: all.iter().any(|extras| extras.pool != 0),
-            categories: categories::told(snapshot),
+            categories: categories::of_extras(snapshot),
         }
     }
 }
@@ -426,7 +386,7 @@ struct Pass {
     totals: Vec<u64>,
     /// The most of them, and the first event that has it.
     peak: Option<(i64, usize)>,
-    /// Bytes got from the device, relative to those before the first event, and the most of it.
+    /// Bytes reserved from the device, relative to those before the first event, and their maximum.
     reserved: (i128, i128),
     /// `snapshot` events: number, bytes.
     snapshots: Vec<(usize, u64)>,
@@ -488,15 +448,20 @@ impl Pass {
         }
     }
 
-    fn finish(mut self, snapshot: &Snapshot, trace: &Trace, told: &Told) -> Result<Lifetimes> {
+    fn finish(
+        mut self,
+        snapshot: &Snapshot,
+        trace: &Trace,
+        extras: &ExtrasSummary,
+    ) -> Result<Lifetimes> {
         self.result.device = trace.device;
         self.result.check.has_segments = snapshot.has_segments(trace.device);
-        let pools = Pools::of(snapshot, trace, told.have_pools);
+        let pools = Pools::of(snapshot, trace, extras.have_pools);
         self.end(snapshot, &pools);
         self.number()?;
         let allocations = &mut self.result.allocations;
         pools.find(allocations);
-        categories::find(&told.categories, snapshot, trace, allocations);
+        categories::find(&extras.categories, snapshot, trace, allocations);
         self.result.pools = pools.list;
         self.add_up();
         self.finish_reserved(snapshot);
@@ -581,7 +546,7 @@ impl Pass {
         self.close(which, now);
     }
 
-    /// Notes who freed an allocation, and whether the free speaks of the same bytes.
+    /// Records the stack that freed an allocation, and whether the free has the same size.
     #[inline]
     fn note_free(&mut self, which: u32, event: &Event) {
         let (table, index) = self.table(which);
@@ -608,7 +573,7 @@ impl Pass {
                 let expected = &mut self.result.check.expected_final_bytes;
                 *expected = expected.saturating_add(block.requested_size);
                 match self.open.get(&block.address) {
-                    // The block knows who made it, also where the trace begins too late for that.
+                    // The block has its stack, even where the trace begins too late for that.
                     Some(&which) if which & OLDER != 0 => {
                         let (table, index) = self.table(which);
                         table.stack[index] = block.stack;
@@ -642,7 +607,7 @@ impl Pass {
         }
         for index in (0..self.older.len()).rev() {
             let mut one = self.older.get(index);
-            // A free's stack is who freed it, unless the recording put the allocation's there.
+            // A free has the stack that freed, unless the recording put the allocation's there.
             if self.has_free_stacks && one.free_event != OPEN {
                 one.stack = 0;
             }

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::lifetimes::{Allocations, BEFORE};
 use crate::snapshot::{Action, Segment, Snapshot, Trace};
 
-/// What memory is of unless a program asks for a pool of its own.
+/// The pool of memory for which the program asked for no other.
 const DEFAULT: (i64, i64) = (0, 0);
 
 /// How many pools of a device have a number; there is no room for more in the column.
@@ -27,24 +27,24 @@ pub(super) struct Pools<'a> {
     /// All that its segments and events name: the default one first, then ascending.
     pub list: Vec<(i64, i64)>,
     /// Whether any of its events names its pool.
-    are_told: bool,
+    are_named: bool,
 }
 
 impl<'a> Pools<'a> {
-    /// Collects them. `may_be_told`: whether any event of the file could name its pool.
-    pub fn of(snapshot: &'a Snapshot, trace: &'a Trace, may_be_told: bool) -> Self {
+    /// Collects them. `may_be_named`: whether any event of the file could name its pool.
+    pub fn of(snapshot: &'a Snapshot, trace: &'a Trace, may_be_named: bool) -> Self {
         let segments = segments(snapshot, trace);
         let mut sorted: BTreeSet<_> = segments.map(|segment| order(segment.pool)).collect();
-        let mut told_last = 0;
-        for row in if may_be_told { trace.rows.clone() } else { 0..0 } {
-            let told = snapshot.events.extras(row).pool;
-            if told != 0 && told != told_last {
-                sorted.insert(order(snapshot.pools[told as usize - 1]));
-                told_last = told;
+        let mut previous = 0;
+        for row in if may_be_named { trace.rows.clone() } else { 0..0 } {
+            let pool = snapshot.events.extras(row).pool;
+            if pool != 0 && pool != previous {
+                sorted.insert(order(snapshot.pools[pool as usize - 1]));
+                previous = pool;
             }
         }
         let list = sorted.into_iter().map(|(_, pool)| pool).take(MAX_POOLS).collect();
-        Self { snapshot, trace, list, are_told: told_last != 0 }
+        Self { snapshot, trace, list, are_named: previous != 0 }
     }
 
     /// 1 + the place of a pool in the list; 0 if it has none.
@@ -55,7 +55,7 @@ impl<'a> Pools<'a> {
 
     /// Finds the pools of all allocations that are in the trace; the others have theirs.
     pub fn find(&self, allocations: &mut Allocations) {
-        if !self.are_told && self.list == [DEFAULT] {
+        if !self.are_named && self.list == [DEFAULT] {
             // There may have been a private pool all of whose segments were released before the end.
             // It cannot be seen in such a file.
             allocations.pool.fill(1);
@@ -68,16 +68,17 @@ impl<'a> Pools<'a> {
         let Self { snapshot: Snapshot { events, pools, .. }, trace, .. } = self;
         let places = self.places();
         for index in 0..allocations.len() {
-            let Some(event) = allocations.told_by(index) else { continue };
-            let told = if self.are_told { events.extras(trace.rows.start + event).pool } else { 0 };
-            allocations.pool[index] = if told == 0 {
+            let Some(event) = allocations.first_event(index) else { continue };
+            let named =
+                if self.are_named { events.extras(trace.rows.start + event).pool } else { 0 };
+            allocations.pool[index] = if named == 0 {
                 let (address, end) = (allocations.address[index], allocations.free_event[index]);
                 let after = places.partition_point(|place| place.from <= address);
                 let place = after.checked_sub(1).map(|at| &places[at]);
                 // If its memory came after its end, it was in a segment that is gone.
                 place.filter(|place| place.came <= end).map_or(0, |place| place.pool)
             } else {
-                self.number(pools[told as usize - 1])
+                self.number(pools[named as usize - 1])
             };
         }
     }

@@ -58,12 +58,6 @@ impl Memo {
         self.slots.len()
     }
 
-    /// Whether nothing has been stored.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.slots.is_empty()
-    }
-
     #[inline]
     fn slot(&mut self, value: Value) -> Slot {
         match value {
@@ -79,7 +73,7 @@ impl Memo {
         }
     }
 
-    /// Stores a value under a number; says whether that number was taken.
+    /// Stores a value under a number; returns whether that number was taken.
     pub(super) fn put(&mut self, index: usize, value: Value) -> bool {
         if self.slots.len() <= index {
             self.slots.resize(index + 1, EMPTY);

@@ -220,30 +220,18 @@ impl<'a, B: Builder> Machine<'a, '_, B> {
                 let mark = self.mark()?;
                 self.state.stack.truncate(mark);
             }
-            op::DUP => {
-                let top = self.top()?;
-                self.push(top);
-            }
+            op::DUP => self.top().map(|top| self.push(top))?,
 
             op::NONE => self.push(Value::None),
             op::NEWTRUE => self.push(Value::Bool(true)),
             op::NEWFALSE => self.push(Value::Bool(false)),
-            op::BININT1 => {
-                let value = self.byte()?;
-                self.push(Value::Int(i64::from(value)));
-            }
-            op::BININT2 => {
-                let value = self.length(2)?;
-                self.push(Value::Int(value as i64));
-            }
+            op::BININT1 => self.byte().map(|value| self.push(Value::Int(value.into())))?,
+            op::BININT2 => self.length(2).map(|value| self.push(Value::Int(value as i64)))?,
             op::BININT => {
                 let value = self.length(4)?;
                 self.push(Value::Int(i64::from(value as i32)));
             }
-            op::LONG1 => {
-                let length = self.length(1)?;
-                self.long(length)?;
-            }
+            op::LONG1 => self.length(1).and_then(|length| self.long(length))?,
             op::LONG4 => {
                 let length = self.length(4)?;
                 if length > i32::MAX as u64 {
@@ -271,12 +259,10 @@ impl<'a, B: Builder> Machine<'a, '_, B> {
             }
 
             op::EMPTY_LIST => {
-                let list = self.builder.new_list(at)?;
-                self.push(Value::Object(list));
+                self.builder.new_list(at).map(|list| self.push(Value::Object(list)))?;
             }
             op::EMPTY_DICT => {
-                let dict = self.builder.new_dict(at)?;
-                self.push(Value::Object(dict));
+                self.builder.new_dict(at).map(|dict| self.push(Value::Object(dict)))?;
             }
             op::LIST => {
                 let mark = self.mark()?;
@@ -290,53 +276,23 @@ impl<'a, B: Builder> Machine<'a, '_, B> {
                 self.set_items(dict, mark)?;
                 self.replace(mark, Value::Object(dict));
             }
-            op::APPEND => {
-                let from = self.below(1)?;
-                self.append(from)?;
-            }
-            op::APPENDS => {
-                let from = self.mark()?;
-                self.append(from)?;
-            }
-            op::SETITEM => {
-                let from = self.below(2)?;
-                self.set(from)?;
-            }
-            op::SETITEMS => {
-                let from = self.mark()?;
-                self.set(from)?;
-            }
+            op::APPEND => self.below(1).and_then(|from| self.append(from))?,
+            op::APPENDS => self.mark().and_then(|from| self.append(from))?,
+            op::SETITEM => self.below(2).and_then(|from| self.set(from))?,
+            op::SETITEMS => self.mark().and_then(|from| self.set(from))?,
             op::EMPTY_TUPLE => self.tuple(self.state.stack.len())?,
-            op::TUPLE1 => self.tuple_of(1)?,
-            op::TUPLE2 => self.tuple_of(2)?,
-            op::TUPLE3 => self.tuple_of(3)?,
-            op::TUPLE => {
-                let mark = self.mark()?;
-                self.tuple(mark)?;
-            }
+            op::TUPLE1 => self.below(1).and_then(|from| self.tuple(from))?,
+            op::TUPLE2 => self.below(2).and_then(|from| self.tuple(from))?,
+            op::TUPLE3 => self.below(3).and_then(|from| self.tuple(from))?,
+            op::TUPLE => self.mark().and_then(|from| self.tuple(from))?,
 
-            op::BINGET => self.get(1)?,
-            op::LONG_BINGET => self.get(4)?,
-            op::GET => {
-                let index = self.decimal_line()?;
-                self.get_index(index)?;
-            }
-            op::MEMOIZE => {
-                let top = self.top()?;
-                self.state.memo.push(top);
-            }
-            op::BINPUT => {
-                let index = self.length(1)?;
-                self.put(index)?;
-            }
-            op::LONG_BINPUT => {
-                let index = self.length(4)?;
-                self.put(index)?;
-            }
-            op::PUT => {
-                let index = self.decimal_line()?;
-                self.put(index)?;
-            }
+            op::BINGET => self.length(1).and_then(|index| self.get(index))?,
+            op::LONG_BINGET => self.length(4).and_then(|index| self.get(index))?,
+            op::GET => self.decimal_line().and_then(|index| self.get(index))?,
+            op::MEMOIZE => self.top().map(|top| self.state.memo.push(top))?,
+            op::BINPUT => self.length(1).and_then(|index| self.put(index))?,
+            op::LONG_BINPUT => self.length(4).and_then(|index| self.put(index))?,
+            op::PUT => self.decimal_line().and_then(|index| self.put(index))?,
             _ if B::TAKES_OBJECTS => return self.object_step(opcode),
             _ => return Err(refuse(opcode, at)),
         }
@@ -423,11 +379,6 @@ impl<'a, B: Builder> Machine<'a, '_, B> {
         }
     }
 
-    fn tuple_of(&mut self, count: usize) -> Result<()> {
-        let from = self.below(count)?;
-        self.tuple(from)
-    }
-
     fn tuple(&mut self, from: usize) -> Result<()> {
         let value = self.builder.tuple(&self.state.stack[from..], self.op_at)?;
         self.replace(from, value);
@@ -470,13 +421,7 @@ impl<'a, B: Builder> Machine<'a, '_, B> {
     }
 
     #[inline(always)]
-    fn get(&mut self, width: usize) -> Result<()> {
-        let index = self.length(width)?;
-        self.get_index(index)
-    }
-
-    #[inline(always)]
-    fn get_index(&mut self, index: u64) -> Result<()> {
+    fn get(&mut self, index: u64) -> Result<()> {
         match usize::try_from(index).ok().and_then(|index| self.state.memo.get(index)) {
             Some(value) => {
                 self.push(value);
@@ -577,7 +522,7 @@ fn refuse(opcode: u8, at: usize) -> Error {
 /// A little-endian two's complement integer.
 #[must_use]
 pub fn integer(mut bytes: &[u8]) -> Value {
-    // Sign bytes beyond what is needed say nothing.
+    // Sign bytes beyond what is needed add nothing.
     while let [low @ .., next, top] = bytes
         && low.len() >= 7
         && *top == (if *next < 0x80 { 0 } else { 0xff })

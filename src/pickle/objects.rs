@@ -4,7 +4,7 @@
 use super::{Builder, Machine, Value, ends_early, op, refuse};
 use crate::error::{Error, Result};
 
-/// What an opcode that would run code stands for.
+/// The meaning of an opcode that would run code.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Object {
     /// A class or a function, by its module and its name.
@@ -52,13 +52,9 @@ impl<'a, B: Builder> Machine<'a, '_, B> {
     #[inline(never)] // The loop over data stays small.
     pub(super) fn object_step(&mut self, opcode: u8) -> Result<()> {
         match opcode {
-            op::GLOBAL => {
-                let global = self.global_lines()?;
-                self.push(global);
-            }
+            op::GLOBAL => self.global_lines().map(|global| self.push(global))?,
             op::STACK_GLOBAL => {
-                let name = self.pop()?;
-                let module = self.pop()?;
+                let (module, name) = self.pop_two()?;
                 self.object(Object::Global { module, name })?;
             }
             op::EXT1 => self.extension(1)?,
@@ -66,19 +62,16 @@ impl<'a, B: Builder> Machine<'a, '_, B> {
             op::EXT4 => self.extension(4)?,
 
             op::REDUCE => {
-                let args = self.pop()?;
-                let callable = self.pop()?;
+                let (callable, args) = self.pop_two()?;
                 self.object(Object::Call { callable, args })?;
             }
             op::NEWOBJ => {
-                let args = self.pop()?;
-                let class = self.pop()?;
+                let (class, args) = self.pop_two()?;
                 self.object(Object::New { class, args, named: None })?;
             }
             op::NEWOBJ_EX => {
                 let named = Some(self.pop()?);
-                let args = self.pop()?;
-                let class = self.pop()?;
+                let (class, args) = self.pop_two()?;
                 self.object(Object::New { class, args, named })?;
             }
             op::INST => {
@@ -99,24 +92,14 @@ impl<'a, B: Builder> Machine<'a, '_, B> {
                 self.object(Object::New { class, args, named: None })?;
             }
             op::BUILD => {
-                let state = self.pop()?;
-                let object = self.pop()?;
+                let (object, state) = self.pop_two()?;
                 self.object(Object::WithState { object, state })?;
             }
-            op::BINPERSID => {
-                let id = self.pop()?;
-                self.object(Object::Persistent(id))?;
-            }
-            op::PERSID => {
-                let id = self.line_text()?;
-                self.object(Object::Persistent(id))?;
-            }
+            op::BINPERSID => self.pop().and_then(|id| self.object(Object::Persistent(id)))?,
+            op::PERSID => self.line_text().and_then(|id| self.object(Object::Persistent(id)))?,
 
             op::EMPTY_SET => self.object(Object::Set { is_frozen: false })?,
-            op::ADDITEMS => {
-                let from = self.mark()?;
-                self.append(from)?;
-            }
+            op::ADDITEMS => self.mark().and_then(|from| self.append(from))?,
             op::FROZENSET => {
                 let mark = self.mark()?;
                 let set = self.builder.make(Object::Set { is_frozen: true }, self.op_at)?;
@@ -128,6 +111,12 @@ impl<'a, B: Builder> Machine<'a, '_, B> {
             _ => return self.old_step(opcode),
         }
         Ok(())
+    }
+
+    /// Takes two values off the stack: the one below the top, and the top.
+    fn pop_two(&mut self) -> Result<(Value, Value)> {
+        let top = self.pop()?;
+        Ok((self.pop()?, top))
     }
 
     /// The opcodes of protocols 0 and 1, as Python 2 wrote them.

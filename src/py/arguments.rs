@@ -19,7 +19,7 @@ pub(super) fn choice<T: Copy>(names: &[(&str, T)], what: &str, name: &str) -> Py
     })
 }
 
-/// Which of so many allocations a caller means: all, those of a filter's text, or those of a mask.
+/// The allocations that an argument selects: all, those that a filter matches, or those of a mask.
 pub(super) fn subset(given: Option<&Bound<'_, PyAny>>, count: usize) -> PyResult<Subset> {
     let Some(given) = given else { return Ok(Subset::All) };
     if let Ok(text) = given.cast::<PyString>() {
@@ -41,7 +41,7 @@ pub(super) fn subset(given: Option<&Bound<'_, PyAny>>, count: usize) -> PyResult
     Ok(Subset::Mask(bytes.as_array().iter().map(|&byte| byte != 0).collect()))
 }
 
-/// The number of an allocation, of which there are so many.
+/// The index of an allocation, checked against their number.
 pub(super) fn allocation(given: &Bound<'_, PyAny>, count: usize) -> PyResult<u32> {
     match index(given)? {
         place if (0..count as i64).contains(&place) => Ok(place as u32),

@@ -17,7 +17,7 @@ use super::recording::PySnapshot;
 use crate::error::Error;
 use crate::progress::Progress;
 use crate::recording::{self, Recording};
-use crate::store::{Cell, Chosen, Limits, Table};
+use crate::store::{Cell, Chosen, Query, Table};
 
 pyo3::create_exception!(
     snapviewer,
@@ -50,8 +50,8 @@ impl From<Error> for PyErr {
     }
 }
 
-/// Who hears of progress and who may cancel.
-pub(super) struct Caller {
+/// The callbacks for progress and cancellation.
+struct Caller {
     progress: Option<Py<PyAny>>,
     cancel: Option<Py<PyAny>>,
     /// What the caller's own code raised meanwhile.
@@ -59,7 +59,7 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    pub(super) fn new(progress: Option<Py<PyAny>>, cancel: Option<Py<PyAny>>) -> Self {
+    fn new(progress: Option<Py<PyAny>>, cancel: Option<Py<PyAny>>) -> Self {
         Self { progress, cancel, raised: Mutex::new(None) }
     }
 
@@ -80,7 +80,7 @@ impl Caller {
     }
 
     /// Runs the work without the GIL.
-    pub(super) fn run<T: Send>(
+    fn run<T: Send>(
         &self,
         py: Python<'_>,
         work: impl FnOnce(&Progress<'_>) -> crate::error::Result<T> + Send,
@@ -94,6 +94,16 @@ impl Caller {
     }
 }
 
+/// Runs the work without the GIL; reports progress to one callback, and asks the other to cancel.
+pub(super) fn run<T: Send>(
+    py: Python<'_>,
+    progress: Option<Py<PyAny>>,
+    cancel: Option<Py<PyAny>>,
+    work: impl FnOnce(&Progress<'_>) -> crate::error::Result<T> + Send,
+) -> PyResult<T> {
+    Caller::new(progress, cancel).run(py, work)
+}
+
 /// Opens a snapshot (pickle, JSON, gzip of these, `memory_viz` page) or a bundle.
 #[pyfunction]
 #[pyo3(signature = (path, *, progress=None, cancel=None))]
@@ -103,8 +113,7 @@ pub(super) fn load(
     progress: Option<Py<PyAny>>,
     cancel: Option<Py<PyAny>>,
 ) -> PyResult<PySnapshot> {
-    let caller = Caller::new(progress, cancel);
-    let recording = caller.run(py, |progress| Recording::open(&path, progress))?;
+    let recording = run(py, progress, cancel, |progress| Recording::open(&path, progress))?;
     PySnapshot::new(py, recording)
 }
 
@@ -112,6 +121,12 @@ pub(super) fn load(
 #[pyfunction]
 pub(super) fn is_bundle(path: PathBuf) -> PyResult<bool> {
     Ok(recording::is_bundle(&path)?)
+}
+
+/// The bytes of the null device, a shared library; None where it cannot be used.
+#[pyfunction]
+pub(super) fn null_device() -> Option<&'static [u8]> {
+    crate::null_device::LIBRARY
 }
 
 /// Converts a snapshot into a bundle: a zip if the output's name ends so, else a directory.
@@ -126,8 +141,9 @@ pub(super) fn convert(
     progress: Option<Py<PyAny>>,
     cancel: Option<Py<PyAny>>,
 ) -> PyResult<()> {
-    let caller = Caller::new(progress, cancel);
-    caller.run(py, |progress| recording::convert(&input, &output, device, force, progress))
+    run(py, progress, cancel, |progress| {
+        recording::convert(&input, &output, device, force, progress)
+    })
 }
 
 /// Runs a read-only SQL query on a bundle. Returns column names, rows, and whether rows were left off.
@@ -142,60 +158,50 @@ pub(super) fn query<'py>(
     cancel: Option<Py<PyAny>>,
     tables: Option<&Bound<'py, PyMapping>>,
 ) -> PyResult<Answer<'py>> {
-    let question = Question::new(sql, max_rows, max_seconds, tables)?;
-    question.ask(py, cancel, |progress| Recording::open(&path, progress))
+    let query = question(sql, max_rows, max_seconds, tables)?;
+    ask(py, cancel, &query, |progress| Recording::open(&path, progress))
 }
 
 /// Column names, rows, and whether rows were left off.
 pub(super) type Answer<'py> = (Vec<String>, Bound<'py, PyList>, bool);
 
-/// What a person asks of a bundle.
-pub(super) struct Question<'a> {
+/// A user's query of a bundle.
+pub(super) fn question<'a>(
     sql: &'a str,
-    limits: Limits,
-    tables: Vec<Chosen>,
+    rows: usize,
+    max_seconds: f64,
+    tables: Option<&Bound<'_, PyMapping>>,
+) -> PyResult<Query<'a>> {
+    let time = Duration::try_from_secs_f64(max_seconds).unwrap_or(Duration::MAX);
+    let mut query = Query { rows, time, ..Query::new(sql) };
+    for item in tables.map(PyMappingMethods::items).transpose()?.iter().flatten() {
+        let (name, list) = item.extract::<(String, Bound<'_, PyAny>)>()?;
+        let list = list.extract::<PyReadonlyArray1<'_, i64>>().map_err(|_| {
+            PyTypeError::new_err(format!("the table {name} takes an array of int64: idx"))
+        })?;
+        query.tables.push(Chosen::new(&name, list.as_array().to_vec())?);
+    }
+    Ok(query)
 }
 
-impl<'a> Question<'a> {
-    pub(super) fn new(
-        sql: &'a str,
-        max_rows: usize,
-        max_seconds: f64,
-        tables: Option<&Bound<'_, PyMapping>>,
-    ) -> PyResult<Self> {
-        let time = Duration::try_from_secs_f64(max_seconds).unwrap_or(Duration::MAX);
-        let mut chosen = Vec::new();
-        for item in tables.map(PyMappingMethods::items).transpose()?.iter().flatten() {
-            let (name, list) = item.extract::<(String, Bound<'_, PyAny>)>()?;
-            let list = list.extract::<PyReadonlyArray1<'_, i64>>().map_err(|_| {
-                PyTypeError::new_err(format!("the table {name} takes an array of int64: idx"))
-            })?;
-            chosen.push(Chosen::new(&name, list.as_array().to_vec())?);
-        }
-        Ok(Self { sql, limits: Limits { rows: max_rows, time }, tables: chosen })
-    }
-
-    /// Asks a recording, which may have to be opened first.
-    pub(super) fn ask<'py, R: Borrow<Recording>>(
-        &self,
-        py: Python<'py>,
-        cancel: Option<Py<PyAny>>,
-        open: impl FnOnce(&Progress<'_>) -> crate::error::Result<R> + Send,
-    ) -> PyResult<Answer<'py>> {
-        let caller = Caller::new(None, cancel);
-        let table: Table = caller.run(py, |progress| {
-            let recording = open(progress)?;
-            let stop = || !caller.hears(0, 0);
-            recording.borrow().query(&self.tables, self.sql, &self.limits, &stop)
-        })?;
-        let rows = table.rows.iter().map(|row| {
-            let cells =
-                row.iter().map(|cell| cell_to_python(py, cell)).collect::<PyResult<Vec<_>>>()?;
-            PyTuple::new(py, cells)
-        });
-        let rows = PyList::new(py, rows.collect::<PyResult<Vec<_>>>()?)?;
-        Ok((table.columns, rows, table.is_truncated))
-    }
+/// Runs a query on a recording, which may have to be opened first.
+pub(super) fn ask<'py, R: Borrow<Recording>>(
+    py: Python<'py>,
+    cancel: Option<Py<PyAny>>,
+    query: &Query<'_>,
+    open: impl FnOnce(&Progress<'_>) -> crate::error::Result<R> + Send,
+) -> PyResult<Answer<'py>> {
+    let caller = Caller::new(None, cancel);
+    let table: Table = caller.run(py, |progress| {
+        let recording = open(progress)?;
+        recording.borrow().query(query, &|| !caller.hears(0, 0))
+    })?;
+    let rows = table.rows.iter().map(|row| {
+        let cells = row.iter().map(|cell| cell_to_python(py, cell));
+        PyTuple::new(py, cells.collect::<PyResult<Vec<_>>>()?)
+    });
+    let rows = PyList::new(py, rows.collect::<PyResult<Vec<_>>>()?)?;
+    Ok((table.columns, rows, table.is_truncated))
 }
 
 fn cell_to_python<'py>(py: Python<'py>, cell: &Cell) -> PyResult<Bound<'py, PyAny>> {

@@ -2,20 +2,23 @@
 
 #![allow(clippy::needless_pass_by_value)] // PyO3 hands arguments over by value.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyTuple};
+use pyo3::types::{IntoPyDict, PyBytes, PyDict, PyTuple};
 
-use super::calls::{Caller, SnapshotError};
-use super::getters::{derefs, getters};
+use super::calls::{SnapshotError, run};
+use super::getters::{Tuple, derefs, getters};
 use super::numbers::{PyDifference, PyQuality, PyStats};
 use super::tensors::{PyStorage, PyTensor};
 use super::values::PyValue;
 use crate::checkpoint::describe::Sizes;
+use crate::checkpoint::files::CheckpointFile;
 use crate::checkpoint::open::Checkpoint;
+use crate::checkpoint::preview::repr;
 use crate::checkpoint::{Ledger, Tree, View};
 use crate::error::Error;
 use crate::stats::Number;
@@ -29,8 +32,7 @@ pub(super) fn read_checkpoint(
     progress: Option<Py<PyAny>>,
     cancel: Option<Py<PyAny>>,
 ) -> PyResult<PyCheckpoint> {
-    let caller = Caller::new(progress, cancel);
-    Ok(PyCheckpoint::new(caller.run(py, |progress| Checkpoint::open(&path, progress))?))
+    run(py, progress, cancel, |progress| Checkpoint::open(&path, progress)).map(PyCheckpoint::new)
 }
 
 /// A checkpoint, and what is computed on demand.
@@ -64,92 +66,37 @@ pub(super) struct PyCheckpoint {
     read: Arc<Read>,
 }
 
-#[pymethods]
-impl PyCheckpoint {
-    #[getter]
-    fn path(&self) -> String {
-        self.read.checkpoint.files[0].path().to_string_lossy().into_owned()
-    }
+derefs!(PyCheckpoint, |this| -> Checkpoint { &this.read.checkpoint });
 
-    #[getter]
-    fn format(&self) -> &'static str {
-        self.read.checkpoint.format
-    }
-
-    #[getter]
-    fn files<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let files = &self.read.checkpoint.files;
-        PyTuple::new(py, files.iter().map(|file| file.path().to_string_lossy().into_owned()))
-    }
-
-    #[getter]
-    fn file_bytes(&self) -> u64 {
-        self.read.checkpoint.file_bytes()
-    }
-
-    #[getter]
-    fn ledger(&self) -> PyLedger {
-        PyLedger(self.read.checkpoint.ledger)
-    }
-
-    #[getter]
-    fn logical_bytes(&self) -> u64 {
-        self.read.checkpoint.logical_bytes()
-    }
-
-    #[getter]
-    fn unique_bytes(&self) -> u64 {
-        self.read.checkpoint.unique_bytes()
-    }
-
-    #[getter]
-    fn wasted_bytes(&self) -> u64 {
-        self.read.checkpoint.wasted_bytes()
-    }
-
-    #[getter]
-    fn tensors<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let count = self.read.checkpoint.tensors.len();
-        PyTuple::new(py, (0..count).map(|index| PyTensor { read: self.read.clone(), index }))
-    }
-
-    #[getter]
-    fn storages<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let count = self.read.checkpoint.storages.len();
-        PyTuple::new(py, (0..count).map(|index| PyStorage { read: self.read.clone(), index }))
-    }
-
-    #[getter]
-    fn allowed_imports<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, &self.read.checkpoint.imports.allowed)
-    }
-
-    #[getter]
-    fn flagged_imports<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, &self.read.checkpoint.imports.flagged)
-    }
-
-    #[getter]
-    fn warnings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, &self.read.checkpoint.warnings)
+getters! {
+    PyCheckpoint |this| {
+        path: String = text(&this.files[0]),
+        format: &'static str,
+        files: Tuple<Vec<String>> = Tuple(this.files.iter().map(text).collect()),
+        file_bytes: u64 = (**this).file_bytes(),
+        ledger: PyLedger = PyLedger(this.ledger),
+        logical_bytes: u64 = (**this).logical_bytes(),
+        unique_bytes: u64 = (**this).unique_bytes(),
+        wasted_bytes: u64 = (**this).wasted_bytes(),
+        tensors: Tuple<Vec<PyTensor>> =
+            this.each(this.tensors.len(), |read, index| PyTensor { read, index }),
+        storages: Tuple<Vec<PyStorage>> =
+            this.each(this.storages.len(), |read, index| PyStorage { read, index }),
+        allowed_imports: Tuple<&BTreeSet<String>> = Tuple(&this.imports.allowed),
+        flagged_imports: Tuple<&BTreeSet<String>> = Tuple(&this.imports.flagged),
+        warnings: Tuple<&[String]> = Tuple(&this.warnings),
+        value_bytes: u64 = this.read.sizes().parts,
+        root: PyValue = PyValue { read: this.read.clone(), value: this.read.tree().root },
     }
 
     #[getter]
     fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let metadata = PyDict::new(py);
-        for (key, value) in &self.read.checkpoint.metadata {
-            metadata.set_item(key, value)?;
-        }
-        Ok(metadata)
+        self.metadata.iter().map(|(key, value)| (key, value)).into_py_dict(py)
     }
 
     #[getter]
     fn members<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let members = PyDict::new(py);
-        for member in &self.read.checkpoint.members {
-            members.set_item(&member.name, member.bytes)?;
-        }
-        Ok(members)
+        self.members.iter().map(|member| (&member.name, member.bytes)).into_py_dict(py)
     }
 
     fn member<'py>(
@@ -158,24 +105,13 @@ impl PyCheckpoint {
         name: &str,
         limit: u64,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = py.detach(|| self.read.checkpoint.member(name, limit))?;
+        let bytes = py.detach(|| (**self).member(name, limit))?;
         Ok(PyBytes::new(py, &bytes))
     }
 
     fn open_member(&self, py: Python<'_>, name: &str, limit: u64) -> PyResult<Self> {
-        let caller = Caller::new(None, None);
         let checkpoint = &self.read.checkpoint;
-        Ok(Self::new(caller.run(py, |progress| checkpoint.open_member(name, limit, progress))?))
-    }
-
-    #[getter]
-    fn value_bytes(&self) -> u64 {
-        self.read.sizes().parts
-    }
-
-    #[getter]
-    fn root(&self) -> PyValue {
-        PyValue { read: self.read.clone(), value: self.read.tree().root }
+        run(py, None, None, |progress| checkpoint.open_member(name, limit, progress)).map(Self::new)
     }
 
     #[pyo3(signature = (index, *, limit=64))]
@@ -206,10 +142,9 @@ impl PyCheckpoint {
         cancel: Option<Py<PyAny>>,
     ) -> PyResult<PyStats> {
         self.check(index)?;
-        let caller = Caller::new(progress, cancel);
-        let stats = caller
-            .run(py, |progress| said(self.read.checkpoint.measure(index, bins, progress)))??;
-        Ok(PyStats(stats))
+        let checkpoint = &self.read.checkpoint;
+        run(py, progress, cancel, |progress| said(checkpoint.measure(index, bins, progress)))?
+            .map(PyStats)
     }
 
     #[pyo3(signature = (index, *, spectrum=true, progress=None, cancel=None))]
@@ -222,10 +157,9 @@ impl PyCheckpoint {
         cancel: Option<Py<PyAny>>,
     ) -> PyResult<PyQuality> {
         self.check(index)?;
-        let caller = Caller::new(progress, cancel);
-        let quality = caller
-            .run(py, |progress| said(self.read.checkpoint.quality(index, spectrum, progress)))??;
-        Ok(PyQuality(quality))
+        let checkpoint = &self.read.checkpoint;
+        run(py, progress, cancel, |progress| said(checkpoint.quality(index, spectrum, progress)))?
+            .map(PyQuality)
     }
 
     #[pyo3(signature = (index, other, other_index, *, progress=None, cancel=None))]
@@ -240,12 +174,16 @@ impl PyCheckpoint {
     ) -> PyResult<PyDifference> {
         self.check(index)?;
         other.check(other_index)?;
-        let caller = Caller::new(progress, cancel);
-        let difference = caller.run(py, |progress| {
-            let other = &other.read.checkpoint;
-            said(self.read.checkpoint.compare(index, other, other_index, progress))
-        })??;
-        Ok(PyDifference(difference))
+        let (one, other) = (&self.read.checkpoint, &other.read.checkpoint);
+        run(py, progress, cancel, |progress| {
+            said(one.compare(index, other, other_index, progress))
+        })?
+        .map(PyDifference)
+    }
+
+    fn __repr__(&self) -> String {
+        let (path, format, tensors) = (repr(&self.path()), repr(self.format), self.tensors.len());
+        format!("Checkpoint(path={path}, format={format}, tensors={tensors})")
     }
 }
 
@@ -254,14 +192,23 @@ impl PyCheckpoint {
         Self { read: Arc::new(Read { checkpoint, sizes: OnceLock::new() }) }
     }
 
+    /// One object for each index.
+    fn each<T>(&self, count: usize, make: impl Fn(Arc<Read>, usize) -> T) -> Tuple<Vec<T>> {
+        Tuple((0..count).map(|index| make(self.read.clone(), index)).collect())
+    }
+
     fn check(&self, index: usize) -> PyResult<()> {
-        let count = self.read.checkpoint.tensors.len();
+        let count = self.tensors.len();
         if index < count {
             return Ok(());
         }
         let reason = format!("there is no tensor {index}; there are {count}");
         Err(pyo3::exceptions::PyIndexError::new_err(reason))
     }
+}
+
+fn text(file: &CheckpointFile) -> String {
+    file.path().to_string_lossy().into_owned()
 }
 
 /// What cannot be measured is not the caller's mistake.
@@ -282,7 +229,7 @@ pub(super) struct PyLedger(Ledger);
 derefs!(PyLedger, |this| -> Ledger { &this.0 });
 
 getters! {
-    PyLedger { tensors: u64, unreferenced: u64, pickle: u64, padding: u64, archive: u64 }
+    PyLedger |this| { tensors: u64, unreferenced: u64, pickle: u64, padding: u64, archive: u64 }
 
     fn __repr__(&self) -> String {
         let Ledger { tensors, unreferenced, pickle, padding, archive } = self.0;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use numpy::PyArray1;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
 
 use super::arguments::index;
 use super::columns::lend;
+use super::getters::{Tuple, derefs, getters};
 use crate::recording::Recording;
 use crate::timeline::Clock;
 
@@ -25,34 +25,28 @@ impl PyClock {
     }
 }
 
-#[pymethods]
-impl PyClock {
-    /// The Unix time of the first event, in microseconds.
-    #[getter]
-    fn start_us(&self) -> u64 {
-        self.clock.start_us
-    }
+derefs!(PyClock, |this| -> Clock { &this.clock });
 
-    /// From the first to the last event, on this clock.
-    #[getter]
-    fn length_us(&self) -> u64 {
-        self.clock.length_us()
+getters! {
+    PyClock |this| {
+        /// The Unix time of the first event, in microseconds.
+        start_us: u64,
+        /// From the first to the last event, on this clock.
+        length_us: u64 = this.clock.length_us(),
+        /// Where time without events was cut short: the event before, from and to on this clock, and
+        /// how long it was.
+        gaps: Tuple<Vec<(usize, u64, u64, u64)>> = Tuple(
+            this.gaps
+                .iter()
+                .map(|gap| (gap.after, gap.from_us, gap.from_us + gap.shown_us, gap.real_us))
+                .collect(),
+        ),
     }
 
     /// The time of each event on this clock, which never runs backwards.
     #[getter]
     fn times<'py>(slf: &Bound<'py, Self>) -> Bound<'py, PyArray1<u64>> {
         lend(slf, slf.get().clock.at_us.as_slice().into())
-    }
-
-    /// Where time without events was cut short: the event before, from and to on this clock, and
-    /// how long it was.
-    #[getter]
-    fn gaps<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let gap = |gap: &crate::timeline::Gap| {
-            (gap.after, gap.from_us, gap.from_us + gap.shown_us, gap.real_us)
-        };
-        PyTuple::new(py, self.clock.gaps.iter().map(gap))
     }
 
     /// The time of an event on this clock.
@@ -63,12 +57,18 @@ impl PyClock {
         found.copied().ok_or_else(|| PyIndexError::new_err(format!("event {event} of {count}")))
     }
 
+    /// The events that a stretch of this clock shows: the first, and the one after the last.
+    fn events(&self, from_us: f64, to_us: f64) -> (usize, usize) {
+        let events = self.clock.events(from_us.floor() as i64, to_us.ceil() as i64);
+        (events.start, events.end)
+    }
+
     /// The real time since the first event that this clock shows as `us`.
     fn real(&self, us: f64) -> f64 {
         self.clock.real_us(us)
     }
 
     fn __repr__(&self) -> String {
-        format!("<Clock: {} µs>", self.clock.length_us())
+        format!("Clock(length_us={})", self.clock.length_us())
     }
 }

@@ -8,11 +8,12 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use super::allocator::{PyAllocator, PyCurves};
 use super::arguments::{self, choice, subset};
 use super::clock::PyClock;
 use super::columns::lend;
 use super::events::PyEvent;
-use super::getters::{derefs, getters};
+use super::getters::{Tuple, derefs, getters};
 use super::image::color_array;
 use super::recording::PyAllocations;
 use super::timeline::PyTimeline;
@@ -23,7 +24,7 @@ use crate::recording::Recording;
 use crate::timeline::Order;
 
 /// The least, the most, and the colours between them.
-type Scale<'py> = (u64, u64, Bound<'py, PyArray2<u8>>);
+type Scale = (u64, u64, Vec<(u8, u8, u8)>);
 
 /// The most events that are handed out at once: they are objects, not columns.
 const MAX_ROWS: i64 = 10_000;
@@ -35,103 +36,76 @@ pub(super) struct PyDevice {
     which: usize,
 }
 
+derefs!(PyDevice, |this| -> Lifetimes { &this.recording.devices[this.which] });
+
 impl PyDevice {
     pub(super) fn new(recording: &Arc<Recording>, which: usize) -> Self {
         Self { recording: Arc::clone(recording), which }
     }
-
-    fn lifetimes(&self) -> &Lifetimes {
-        &self.recording.devices[self.which]
-    }
 }
 
-derefs!(PyDevice, |this| -> Lifetimes { this.lifetimes() });
-
 getters! {
-    PyDevice {
+    PyDevice |this| {
+        /// The device's ordinal; -1 for pinned host memory.
+        index: i32 = this.device,
+        /// Its allocations, in stacking order.
+        allocations: PyAllocations = PyAllocations::new(&this.recording, this.which),
+        /// What queries call its allocation 0: in `elements.db`, `allocations.idx`.
+        first_idx: usize = this.recording.first_idx(this.which),
+        /// The memory pools that `Allocations.pool` counts: (0, 0), the default one, first.
+        pools: Tuple<&[(i64, i64)]> = Tuple(&this.pools),
         /// Live requested bytes before the first event.
         initial_bytes: u64,
+        /// Live requested bytes after the last event.
+        final_bytes: u64 = (**this).final_bytes(),
         /// The most that was live after any event; if there are no events, what is live.
         peak_bytes: u64,
         /// The first event with that much; -1 if there are no events.
         peak_event: i64,
-        /// Bytes got from the device before the first event.
+        /// Bytes reserved from the device before the first event.
         reserved_initial_bytes: u64,
-        /// The most bytes that were got from the device.
+        /// The most bytes that were reserved from the device.
         reserved_peak_bytes: u64,
-    }
-
-    /// The device's ordinal; -1 for pinned host memory.
-    #[getter]
-    fn index(&self) -> i32 {
-        self.lifetimes().device
+        /// How often an allocation failed.
+        oom_events: usize = this.oom_events.len(),
+        /// The events at which an allocation failed.
+        oom_at: Tuple<&[u64]> = Tuple(&this.oom_events),
+        /// Whether what is live at the end is what the segments hold, to the byte.
+        reconciles: bool = this.check.reconciles(),
+        /// Requested bytes of the blocks that the segments hold at the end.
+        expected_final_bytes: u64 = this.check.expected_final_bytes,
+        /// What does not agree in the file, in sentences.
+        warnings: Tuple<Vec<String>> = Tuple(this.check.sentences()),
     }
 
     /// How many events its trace has.
     #[getter]
     fn events<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let count = self.lifetimes().totals.len();
-        py.import("snapviewer.counts")?.getattr("EventCount")?.call1((count,))
-    }
-
-    /// Its allocations, in stacking order.
-    #[getter]
-    fn allocations(&self) -> PyAllocations {
-        PyAllocations::new(&self.recording, self.which)
-    }
-
-    /// What queries call its allocation 0: in `elements.db`, `allocations.idx`.
-    #[getter]
-    fn first_idx(&self) -> usize {
-        self.recording.first_idx(self.which)
-    }
-
-    /// The memory pools that `Allocations.pool` counts: (0, 0), the default one, first.
-    #[getter]
-    fn pools<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, &self.lifetimes().pools)
+        py.import("snapviewer.counts")?.getattr("EventCount")?.call1((self.totals.len(),))
     }
 
     /// Live requested bytes after each event.
     #[getter]
     fn totals<'py>(slf: &Bound<'py, Self>) -> Bound<'py, PyArray1<u64>> {
-        lend(slf, slf.get().lifetimes().totals.as_slice().into())
+        lend(slf, slf.get().totals.as_slice().into())
     }
 
-    /// Live requested bytes after the last event.
+    /// The replay of PyTorch's allocator, made at the first use.
     #[getter]
-    fn final_bytes(&self) -> u64 {
-        self.lifetimes().final_bytes()
+    fn allocator(&self, py: Python<'_>) -> PyResult<PyAllocator> {
+        PyAllocator::new(py, &self.recording, self.which)
     }
 
-    /// How often an allocation failed.
+    /// Requested, allocated, active and reserved bytes after each event.
     #[getter]
-    fn oom_events(&self) -> usize {
-        self.lifetimes().oom_events.len()
+    fn curves(&self, py: Python<'_>) -> PyResult<PyCurves> {
+        Ok(PyCurves(self.allocator(py)?))
     }
 
-    /// The events at which an allocation failed.
+    /// The requests that failed, each with the reason.
     #[getter]
-    fn oom_at<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, &self.lifetimes().oom_events)
-    }
-
-    /// Whether what is live at the end is what the segments hold, to the byte.
-    #[getter]
-    fn reconciles(&self) -> bool {
-        self.lifetimes().check.reconciles()
-    }
-
-    /// Requested bytes of the blocks that the segments hold at the end.
-    #[getter]
-    fn expected_final_bytes(&self) -> u64 {
-        self.lifetimes().check.expected_final_bytes
-    }
-
-    /// What is off, in sentences.
-    #[getter]
-    fn warnings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.lifetimes().check.sentences())
+    fn ooms<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        self.allocator(py)?.ooms(py)
     }
 
     /// Stacks the allocations in an order: all, or those that `where` describes.
@@ -142,15 +116,15 @@ getters! {
         order: &str,
         r#where: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyTimeline> {
-        let order = choice(&Order::NAMES, "order", order)?;
-        let shown = subset(r#where, self.lifetimes().allocations.len())?;
+        let order = choice(Order::NAMES, "order", order)?;
+        let shown = subset(r#where, self.allocations.len())?;
         py.detach(|| {
             let filter = self.recording.subset(self.which, &shown)?.map(Cow::into_owned);
             PyTimeline::new(&self.recording, self.which, order, filter)
         })
     }
 
-    /// Which allocations a filter's text lets through.
+    /// Which allocations a filter matches.
     fn mask<'py>(&self, py: Python<'py>, r#where: &str) -> PyResult<Bound<'py, PyArray1<bool>>> {
         let mask = py.detach(|| self.recording.mask(self.which, &Filter::parse(r#where)?))?;
         Ok(PyArray1::from_vec(py, mask))
@@ -175,10 +149,10 @@ getters! {
         Ok(PyArray1::from_vec(py, events))
     }
 
-    /// What the allocator set aside for an allocation: the size of its block at the end. None if it
-    /// does not live so long, or the segments do not have it.
+    /// The size of the block that holds an allocation at the end. None if it is freed before, or is
+    /// not in the segments.
     fn rounded_size(&self, py: Python<'_>, allocation: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
-        let count = self.lifetimes().allocations.len();
+        let count = self.allocations.len();
         let number = arguments::allocation(allocation, count)? as usize;
         Ok(py.detach(|| self.recording.rounded_size(self.which, number))?)
     }
@@ -191,8 +165,8 @@ getters! {
         color: &str,
         theme: &str,
     ) -> PyResult<Bound<'py, PyArray2<u8>>> {
-        let by = choice(&ColorBy::NAMES, "color", color)?;
-        let theme = choice(&Theme::NAMES, "theme", theme)?;
+        let by = choice(ColorBy::NAMES, "color", color)?;
+        let theme = choice(Theme::NAMES, "theme", theme)?;
         let colors = self.recording.colors(self.which, by, theme)?;
         color_array(py, &colors)
     }
@@ -200,16 +174,15 @@ getters! {
     /// What the colours of "size" and "age" mean: the least, the most, and the colours from one to
     /// the other, by the logarithm. None for other colours.
     #[pyo3(signature = (color, theme="light"))]
-    fn scale<'py>(
-        &self,
-        py: Python<'py>,
-        color: &str,
-        theme: &str,
-    ) -> PyResult<Option<Scale<'py>>> {
-        let by = choice(&ColorBy::NAMES, "color", color)?;
-        let theme = choice(&Theme::NAMES, "theme", theme)?;
-        let Some((least, most)) = by.extent(self.lifetimes()) else { return Ok(None) };
-        Ok(Some((least, most, color_array(py, &theme.scale())?)))
+    fn scale(&self, color: &str, theme: &str) -> PyResult<Option<Scale>> {
+        let by = choice(ColorBy::NAMES, "color", color)?;
+        let theme = choice(Theme::NAMES, "theme", theme)?;
+        let Some((least, most)) = by.extent(self) else { return Ok(None) };
+        let color = |color: u32| {
+            let [red, green, blue, _] = color.to_le_bytes();
+            (red, green, blue)
+        };
+        Ok(Some((least, most, theme.scale().into_iter().map(color).collect())))
     }
 
     /// When the events happened; None if the file has no times.
@@ -219,8 +192,8 @@ getters! {
     }
 
     fn __repr__(&self) -> String {
-        let lifetimes = self.lifetimes();
-        let (events, allocations) = (lifetimes.totals.len(), lifetimes.allocations.len());
-        format!("<Device {}: {events} events, {allocations} allocations>", lifetimes.device)
+        let Lifetimes { device, totals, allocations, .. } = &**self;
+        let (events, allocations) = (totals.len(), allocations.len());
+        format!("Device(index={device}, events={events}, allocations={allocations})")
     }
 }

@@ -8,8 +8,10 @@ use numpy::ndarray::{ArrayView2, ArrayView3, s};
 use numpy::{PyArray1, PyArray2, PyArray3, PyArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use super::columns::lend;
+use crate::lifetimes::Lifetimes;
 use crate::raster::{Channels, Mark, Picture, PooledPicture, Viewport};
 
 /// The colour of each allocation as Python gets it.
@@ -28,6 +30,11 @@ pub(super) struct Owner(Arc<PooledPicture>);
 impl Owner {
     pub(super) fn picture(&self) -> &Picture {
         self.0.picture()
+    }
+
+    /// Whether it shows a device's allocations.
+    pub(super) fn is_of(&self, lives: &Lifetimes) -> bool {
+        self.0.is_of(lives)
     }
 
     fn bytes(&self) -> ArrayView3<'_, u8> {
@@ -66,6 +73,17 @@ impl PyImage {
         held.clone().map(Owner).ok_or_else(given_up)
     }
 
+    fn painted(&self, py: Python<'_>, marks: Vec<PyMark>) -> PyResult<Vec<u8>> {
+        let (owner, marks) = (self.owner()?, self::marks(marks));
+        let picture = owner.picture();
+        let area = picture.area();
+        Ok(py.detach(|| {
+            let mut pixels = vec![[0; 4]; area.pixels()];
+            picture.copy_marked(&area, &marks, Channels::Rgb, &mut pixels);
+            pixels.into_flattened()
+        }))
+    }
+
     /// Takes the picture out, unless an array still uses it.
     pub(super) fn give_up(&self) -> Option<PooledPicture> {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -88,15 +106,17 @@ impl PyImage {
         py: Python<'py>,
         marks: Vec<PyMark>,
     ) -> PyResult<Bound<'py, PyArray3<u8>>> {
-        let (owner, marks) = (self.owner()?, self::marks(marks));
-        let picture = owner.picture();
-        let area = picture.area();
-        let pixels = py.detach(|| {
-            let mut pixels = vec![[0; 4]; area.pixels()];
-            picture.copy_marked(&area, &marks, Channels::Rgb, &mut pixels);
-            pixels.into_flattened()
-        });
-        PyArray1::from_vec(py, pixels).reshape([area.rows.len(), area.columns.len(), 4])
+        let Viewport { width, height, .. } = self.owner()?.picture().view;
+        PyArray1::from_vec(py, self.painted(py, marks)?).reshape([height, width, 4])
+    }
+
+    /// The same as bytes.
+    fn marked_bytes<'py>(
+        &self,
+        py: Python<'py>,
+        marks: Vec<PyMark>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &self.painted(py, marks)?))
     }
 
     /// The allocation in each pixel; 2**32-1 is background.
@@ -119,10 +139,10 @@ impl PyImage {
 
     fn __repr__(&self) -> String {
         match self.owner() {
-            Err(_) => "<Image, given up>".to_owned(),
+            Err(_) => "Image(closed)".to_owned(),
             Ok(owner) => {
                 let Viewport { width, height, .. } = owner.picture().view;
-                format!("<Image {width} × {height}>")
+                format!("Image(width={width}, height={height})")
             }
         }
     }

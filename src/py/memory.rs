@@ -5,7 +5,7 @@
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 
-use super::calls::Caller;
+use super::calls::run;
 use super::numbers::{PyQuality, PyStats};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -41,11 +41,10 @@ pub(super) fn tensor_stats(
     cancel: Option<Py<PyAny>>,
 ) -> PyResult<PyStats> {
     let bytes = data.bytes()?;
-    let caller = Caller::new(progress, cancel);
-    let stats = caller.run(py, |progress| {
+    run(py, progress, cancel, |progress| {
         with_elements(bytes, dtype, shape, |elements| stats::measure(elements, bins, progress))
-    })?;
-    Ok(PyStats(stats))
+    })
+    .map(PyStats)
 }
 
 /// What a tensor in memory would lose.
@@ -61,11 +60,10 @@ pub(super) fn tensor_quality(
     cancel: Option<Py<PyAny>>,
 ) -> PyResult<PyQuality> {
     let bytes = data.bytes()?;
-    let caller = Caller::new(progress, cancel);
-    let quality = caller.run(py, |progress| {
+    run(py, progress, cancel, |progress| {
         with_elements(bytes, dtype, shape, |elements| stats::quality(elements, spectrum, progress))
-    })?;
-    Ok(PyQuality(quality))
+    })
+    .map(PyQuality)
 }
 
 /// Shows the elements that some bytes are.

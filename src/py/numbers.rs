@@ -1,14 +1,13 @@
 //! Numbers over tensors as Python sees them: statistics, differences, what a tensor would lose.
 
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
 
-use super::getters::record;
+use super::getters::{Tuple, record};
 use crate::stats::{Channels, Difference, PruningPoint, Quality, RoundTrip, Spectrum, Stats};
 
 record! {
     /// Statistics of a tensor.
-    PyStats(Stats) as "Stats" {
+    PyStats(Stats) as "Stats" |this| {
         count: u64,
         mean: Option<f64>,
         std: Option<f64>,
@@ -24,17 +23,13 @@ record! {
         kurtosis: Option<f64>,
         entropy: Option<f64>,
         edges: Option<(f64, f64)>,
-    }
-
-    #[getter]
-    fn histogram<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, &self.0.histogram)
+        histogram: Tuple<&[u64]> = Tuple(&this.0.histogram),
     }
 }
 
 record! {
     /// How two tensors differ.
-    PyDifference(Difference) as "Difference" {
+    PyDifference(Difference) as "Difference" |this| {
         is_equal: bool,
         changed: u64,
         count: u64,
@@ -48,47 +43,25 @@ record! {
 
 record! {
     /// What a tensor would lose in fewer bits or with fewer values.
-    PyQuality(Quality) as "Quality" {
+    PyQuality(Quality) as "Quality" |this| {
         count: u64,
         nan: u64,
         inf: u64,
         max_abs: Option<f64>,
-    }
-
-    #[getter]
-    fn round_trips<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.0.round_trips.iter().copied().map(PyRoundTrip))
-    }
-
-    #[getter]
-    fn pruning<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.0.pruning.iter().copied().map(PyPruningPoint))
-    }
-
-    #[getter]
-    fn channels(&self) -> Option<PyChannels> {
-        self.0.channels.as_ref().ok().copied().map(PyChannels)
-    }
-
-    #[getter]
-    fn channels_unavailable(&self) -> Option<&str> {
-        self.0.channels.as_ref().err().map(String::as_str)
-    }
-
-    #[getter]
-    fn spectrum(&self) -> Option<PySpectrum> {
-        self.0.spectrum.as_ref().ok().copied().map(PySpectrum)
-    }
-
-    #[getter]
-    fn spectrum_unavailable(&self) -> Option<&str> {
-        self.0.spectrum.as_ref().err().map(String::as_str)
+        round_trips: Tuple<Vec<PyRoundTrip>> =
+            Tuple(this.0.round_trips.iter().copied().map(PyRoundTrip).collect()),
+        pruning: Tuple<Vec<PyPruningPoint>> =
+            Tuple(this.0.pruning.iter().copied().map(PyPruningPoint).collect()),
+        channels: Option<PyChannels> = this.0.channels.as_ref().ok().copied().map(PyChannels),
+        channels_unavailable: Option<&str> = this.0.channels.as_ref().err().map(String::as_str),
+        spectrum: Option<PySpectrum> = this.0.spectrum.as_ref().ok().copied().map(PySpectrum),
+        spectrum_unavailable: Option<&str> = this.0.spectrum.as_ref().err().map(String::as_str),
     }
 }
 
 record! {
     /// What is left of a tensor in a narrower format.
-    PyRoundTrip(RoundTrip) as "RoundTrip" {
+    PyRoundTrip(RoundTrip) as "RoundTrip" |this| {
         format: &'static str,
         sqnr_db: Option<f64>,
         channel_sqnr_db: Option<f64>,
@@ -97,17 +70,17 @@ record! {
 
 record! {
     /// What setting a share of the values to 0 would cost.
-    PyPruningPoint(PruningPoint) as "PruningPoint" { share: f64, threshold: f64, lost: f64 }
+    PyPruningPoint(PruningPoint) as "PruningPoint" |this| { share: f64, threshold: f64, lost: f64 }
 }
 
 record! {
     /// The norms of the slices along the first dimension.
-    PyChannels(Channels) as "Channels" { count: u64, median_norm: f64, small: u64 }
+    PyChannels(Channels) as "Channels" |this| { count: u64, median_norm: f64, small: u64 }
 }
 
 record! {
     /// The largest singular value of a tensor as a matrix.
-    PySpectrum(Spectrum) as "Spectrum" {
+    PySpectrum(Spectrum) as "Spectrum" |this| {
         shape: (u64, u64),
         norm: f64,
         upper_bound: f64,

@@ -21,7 +21,7 @@ impl PyPattern {
         self.0.is_match(&text.to_string_lossy())
     }
 
-    /// Whether a match ends behind the first so many characters of a text.
+    /// Whether a match ends after the first `characters` characters of a text.
     fn ends_behind(&self, text: &Bound<'_, PyString>, characters: usize) -> bool {
         self.0.ends_behind(&text.to_string_lossy(), characters)
     }

@@ -1,15 +1,18 @@
-//! Snapshots and allocations as Python sees them: frozen, and the same that Rust has.
+//! Snapshots and allocations as Python sees them: frozen views of the core's own data.
 
 use std::sync::Arc;
 
 use numpy::PyArray1;
 use pyo3::exceptions::{PyIndexError, PyOverflowError};
 use pyo3::prelude::*;
-use pyo3::types::{PyMapping, PyTuple};
+use pyo3::types::{PyDict, PyMapping, PyTuple};
 
 use super::calls::{self, Answer};
 use super::columns::lend;
 use super::device::PyDevice;
+use super::getters::{Tuple, derefs, getters};
+use super::json;
+use crate::checkpoint::preview::repr;
 use crate::recording::Recording;
 
 /// One line of a call stack.
@@ -27,7 +30,8 @@ pub(super) struct PyFrame {
 #[pymethods]
 impl PyFrame {
     fn __repr__(&self) -> String {
-        format!("Frame(name={:?}, filename={:?}, line={})", self.name, self.filename, self.line)
+        let (name, filename) = (repr(&self.name), repr(&self.filename));
+        format!("Frame(name={name}, filename={filename}, line={})", self.line)
     }
 
     fn __str__(&self) -> String {
@@ -52,24 +56,16 @@ impl PySnapshot {
     }
 }
 
-#[pymethods]
-impl PySnapshot {
-    /// What the file is: "pickle", "gzip json", "bundle of pickle", ….
-    #[getter]
-    fn format(&self) -> &str {
-        &self.recording.format
-    }
+derefs!(PySnapshot, |this| -> Recording { &this.recording });
 
-    /// The devices, in order; pinned host memory, if recorded, is the last and has the index -1.
-    #[getter]
-    fn devices(&self, py: Python<'_>) -> Py<PyTuple> {
-        self.devices.clone_ref(py)
-    }
-
-    /// What is odd about the file as a whole, in sentences.
-    #[getter]
-    fn warnings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, &self.recording.warnings)
+getters! {
+    PySnapshot |this| {
+        /// What the file is: "pickle", "gzip json", "bundle of pickle", ….
+        format: &str = &this.format,
+        /// The devices, in order; pinned host memory, if recorded, is the last and has the index -1.
+        devices: &Py<PyTuple> = &this.devices,
+        /// What is odd about the file as a whole, in sentences.
+        warnings: Tuple<&[String]> = Tuple(&this.warnings),
     }
 
     /// The frames of a stack, innermost first.
@@ -94,6 +90,16 @@ impl PySnapshot {
         PyTuple::new(py, frames)
     }
 
+    /// Further top-level entries of the file, such as `predicted`.
+    #[getter]
+    fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let entries = PyDict::new(py);
+        for (name, value) in py.detach(|| self.recording.metadata())? {
+            entries.set_item(name, json::to_python(py, &value)?)?;
+        }
+        Ok(entries)
+    }
+
     /// The marks that the program set, in the file's order: name, stage, device and Unix µs.
     #[getter]
     fn annotations<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
@@ -112,12 +118,13 @@ impl PySnapshot {
         cancel: Option<Py<PyAny>>,
         tables: Option<&Bound<'py, PyMapping>>,
     ) -> PyResult<Answer<'py>> {
-        let question = calls::Question::new(sql, max_rows, max_seconds, tables)?;
-        question.ask(py, cancel, |_| Ok(&*self.recording))
+        let query = calls::question(sql, max_rows, max_seconds, tables)?;
+        calls::ask(py, cancel, &query, |_| Ok(&*self.recording))
     }
 
     fn __repr__(&self) -> String {
-        format!("<Snapshot {}, {} devices>", self.recording.format, self.recording.devices.len())
+        let (format, devices) = (repr(&self.recording.format), self.recording.devices.len());
+        format!("Snapshot(format={format}, devices={devices})")
     }
 }
 
@@ -150,7 +157,7 @@ macro_rules! columns {
             }
 
             fn __repr__(&self) -> String {
-                format!("<{} allocations>", self.__len__())
+                format!("Allocations(length={})", self.__len__())
             }
         }
     };
@@ -163,7 +170,7 @@ columns! {
     address: u64,
     /// The streams they were made on.
     stream: i64,
-    /// Who made them: ids for `Snapshot.frames`; 0 if not recorded.
+    /// The stacks that made them: ids for `Snapshot.frames`; 0 if not recorded.
     stack: u32,
     /// The events that made them; -1 if alive before the recording.
     alloc_event: i64,
@@ -171,12 +178,12 @@ columns! {
     free_event: i64,
     /// The events that asked for their end; -1 if none.
     free_requested: i64,
-    /// Who freed them; 2**32-1 if not recorded.
+    /// The stacks that freed them; 2**32-1 if not recorded.
     free_stack: u32,
-    /// Bit 0: the free was lost. Bit 1: no block at the end. Bit 2: known from the segments only.
+    /// Bit 0: the free was lost. Bit 1: no block at the end. Bit 2: not in the trace.
     flags: u8,
     /// Their memory pools: 1 + the place in `Device.pools`; 0 if not known.
     pool: u16,
-    /// What they are for: 1 + the place in `CATEGORIES`; 0 if not known.
+    /// Their categories: 1 + the place in `CATEGORIES`; 0 if not known.
     category: u8,
 }

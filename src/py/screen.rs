@@ -27,7 +27,7 @@ impl PyScreen {
         Ok(Self { screen: Mutex::new(Some(screen)) })
     }
 
-    /// Has memory for pictures of a size ready.
+    /// Allocates memory for pictures of a size.
     fn prepare(&self, py: Python<'_>, width: u16, height: u16) -> PyResult<()> {
         py.detach(|| {
             let (width, height) = (usize::from(width).max(1), usize::from(height).max(1));
@@ -61,7 +61,7 @@ impl PyScreen {
         })
     }
 
-    /// Gives everything back; later pictures are refused.
+    /// Releases everything; later pictures are refused.
     fn close(&self, py: Python<'_>) {
         py.detach(|| *self.screen.lock().unwrap_or_else(PoisonError::into_inner) = None);
     }

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
 
 use super::checkpoint::Read;
-use super::getters::{derefs, getters};
+use super::getters::{Tuple, derefs, getters};
+use crate::checkpoint::open::{Checkpoint, Use};
+use crate::checkpoint::preview::repr;
 use crate::checkpoint::{Storage, Tensor, View};
 
 /// A tensor, or something like one.
@@ -16,102 +17,58 @@ pub(super) struct PyTensor {
     pub index: usize,
 }
 
-impl PyTensor {
-    fn tensor(&self) -> &Tensor {
-        &self.read.checkpoint.tensors[self.index]
-    }
+derefs!(PyTensor, |this| -> Tensor { &this.read.checkpoint.tensors[this.index] });
 
+impl PyTensor {
     /// The one view of a plain tensor.
     fn only(&self) -> Option<&View> {
-        match self.tensor().views.as_slice() {
+        match self.views.as_slice() {
             [view] if view.role.is_empty() => Some(view),
             _ => None,
         }
     }
+
+    /// Adds up something of its storages.
+    fn sum(&self, of: impl Fn(&Checkpoint, usize) -> u64) -> u64 {
+        let checkpoint = &self.read.checkpoint;
+        checkpoint.storages_of(self).into_iter().map(|index| of(checkpoint, index as usize)).sum()
+    }
+
+    fn parts_of(&self) -> Tuple<Vec<PyTensorPart>> {
+        let count = if self.only().is_some() { 0 } else { self.views.len() };
+        let part = |view| PyTensorPart { read: self.read.clone(), index: self.index, view };
+        Tuple((0..count).map(part).collect())
+    }
+
+    fn file_of(&self) -> Option<String> {
+        let view = self.views.first()?;
+        self.read.file_name(self.read.checkpoint.storages[view.storage as usize].file)
+    }
 }
 
-derefs!(PyTensor, |this| -> Tensor { this.tensor() });
-
 getters! {
-    PyTensor { kind: &'static str, requires_grad: bool, logical_bytes: u64 }
-
-    #[getter]
-    fn name(&self) -> &str {
-        &self.tensor().name
-    }
-
-    #[getter]
-    fn dtype(&self) -> &str {
-        &self.tensor().dtype
-    }
-
-    #[getter]
-    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, &self.tensor().shape)
-    }
-
-    #[getter]
-    fn stride<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        self.only().map(|view| PyTuple::new(py, &view.layout.stride)).transpose()
-    }
-
-    #[getter]
-    fn offset(&self) -> Option<u64> {
-        self.only().map(|view| view.layout.offset)
-    }
-
-    #[getter]
-    fn storage(&self) -> Option<&str> {
-        self.only().map(|view| self.read.key(view))
-    }
-
-    #[getter]
-    fn device(&self) -> &str {
-        &self.tensor().device
-    }
-
-    #[getter]
-    fn stored_bytes(&self) -> u64 {
-        let checkpoint = &self.read.checkpoint;
-        let tensor = self.tensor();
-        let storages = checkpoint.storages_of(tensor);
-        storages.into_iter().map(|index| checkpoint.storages[index as usize].bytes).sum()
-    }
-
-    #[getter]
-    fn unique_bytes(&self) -> u64 {
-        self.read.checkpoint.reached_by(self.tensor())
-    }
-
-    #[getter]
-    fn wasted_bytes(&self) -> u64 {
-        let checkpoint = &self.read.checkpoint;
-        let storages = checkpoint.storages_of(self.tensor());
-        storages.into_iter().map(|index| checkpoint.wasted_in(index as usize)).sum()
-    }
-
-    #[getter]
-    fn parts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let views = &self.tensor().views;
-        let count = if self.only().is_some() { 0 } else { views.len() };
-        let part = |view| PyTensorPart { read: self.read.clone(), index: self.index, view };
-        PyTuple::new(py, (0..count).map(part))
-    }
-
-    #[getter]
-    fn class_name(&self) -> Option<&str> {
-        self.tensor().class.as_deref()
-    }
-
-    #[getter]
-    fn file(&self) -> Option<String> {
-        let view = self.tensor().views.first()?;
-        self.read.file_name(self.read.checkpoint.storages[view.storage as usize].file)
+    PyTensor |this| {
+        name: &str = &this.name,
+        kind: &'static str,
+        dtype: &str = &this.dtype,
+        shape: Tuple<&[u64]> = Tuple(&this.shape),
+        stride: Option<Tuple<&[i64]>> = this.only().map(|view| Tuple(&*view.layout.stride)),
+        offset: Option<u64> = this.only().map(|view| view.layout.offset),
+        storage: Option<&str> = this.only().map(|view| this.read.key(view)),
+        device: &str = &this.device,
+        requires_grad: bool,
+        logical_bytes: u64,
+        stored_bytes: u64 = this.sum(|checkpoint, index| checkpoint.storages[index].bytes),
+        unique_bytes: u64 = this.read.checkpoint.reached_by(this),
+        wasted_bytes: u64 = this.sum(Checkpoint::wasted_in),
+        parts: Tuple<Vec<PyTensorPart>> = this.parts_of(),
+        class_name: Option<&str> = this.class.as_deref(),
+        file: Option<String> = this.file_of(),
     }
 
     fn __repr__(&self) -> String {
-        let Tensor { name, dtype, shape, .. } = self.tensor();
-        format!("<Tensor {name:?} {dtype} {shape:?}>")
+        let Tensor { name, dtype, shape, .. } = &**self;
+        format!("Tensor(name={}, dtype={}, shape={shape:?})", repr(name), repr(dtype))
     }
 }
 
@@ -123,42 +80,18 @@ pub(super) struct PyTensorPart {
     pub view: usize,
 }
 
-impl PyTensorPart {
-    fn view(&self) -> &View {
-        &self.read.checkpoint.tensors[self.index].views[self.view]
-    }
-}
+derefs!(PyTensorPart, |this| -> View {
+    &this.read.checkpoint.tensors[this.index].views[this.view]
+});
 
-#[pymethods]
-impl PyTensorPart {
-    #[getter]
-    fn role(&self) -> &str {
-        &self.view().role
-    }
-
-    #[getter]
-    fn dtype(&self) -> &'static str {
-        self.view().dtype.name()
-    }
-
-    #[getter]
-    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, &self.view().layout.shape)
-    }
-
-    #[getter]
-    fn stride<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, &self.view().layout.stride)
-    }
-
-    #[getter]
-    fn offset(&self) -> u64 {
-        self.view().layout.offset
-    }
-
-    #[getter]
-    fn storage(&self) -> &str {
-        self.read.key(self.view())
+getters! {
+    PyTensorPart |this| {
+        role: &str = &this.role,
+        dtype: &'static str = this.dtype.name(),
+        shape: Tuple<&[u64]> = Tuple(&this.layout.shape),
+        stride: Tuple<&[i64]> = Tuple(&this.layout.stride),
+        offset: u64 = this.layout.offset,
+        storage: &str = this.read.key(this),
     }
 }
 
@@ -169,39 +102,23 @@ pub(super) struct PyStorage {
     pub index: usize,
 }
 
+derefs!(PyStorage, |this| -> Storage { &this.read.checkpoint.storages[this.index] });
+
 impl PyStorage {
-    fn storage(&self) -> &Storage {
-        &self.read.checkpoint.storages[self.index]
+    fn uses(&self) -> &Use {
+        &self.read.checkpoint.uses[self.index]
     }
 }
 
-derefs!(PyStorage, |this| -> Storage { this.storage() });
-
 getters! {
-    PyStorage { start: u64, bytes: u64, packed_bytes: u64 }
-
-    #[getter]
-    fn key(&self) -> &str {
-        &self.storage().key
-    }
-
-    #[getter]
-    fn file(&self) -> Option<String> {
-        self.read.file_name(self.storage().file)
-    }
-
-    #[getter]
-    fn reached_bytes(&self) -> u64 {
-        self.read.checkpoint.uses[self.index].reached_bytes
-    }
-
-    #[getter]
-    fn clone_bytes(&self) -> u64 {
-        self.read.checkpoint.uses[self.index].clone_bytes
-    }
-
-    #[getter]
-    fn tensors<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, &self.read.checkpoint.uses[self.index].tensors)
+    PyStorage |this| {
+        key: &str = &this.key,
+        file: Option<String> = this.read.file_name(this.file),
+        start: u64,
+        bytes: u64,
+        packed_bytes: u64,
+        reached_bytes: u64 = this.uses().reached_bytes,
+        clone_bytes: u64 = this.uses().clone_bytes,
+        tensors: Tuple<&[u32]> = Tuple(&this.uses().tensors),
     }
 }

@@ -12,15 +12,19 @@ use pyo3::types::PyTuple;
 use super::arguments::{self, byte, choice, index, pixels, subset, view};
 use super::clock::PyClock;
 use super::columns::lend;
-use super::image::PyImage;
+use super::getters::{derefs, getters};
+use super::image::{Owner, PyImage};
 use crate::error::Error;
 use crate::lifetimes::Lifetimes;
-use crate::raster::{ColorBy, LastStyle, PooledPicture, Style, Theme};
+use crate::raster::{self, ColorBy, Group, LastStyle, PooledPicture, Style, Theme};
 use crate::recording::{Look, Recording};
 use crate::timeline::{Clock, Order, StackShare, Timeline};
 
 /// A stack, its bytes, how many, the largest, and the size of that.
 type StackRow = (u32, u64, usize, u32, u64);
+
+/// A stack, stream, pool or category, its bytes, its pixels and its colour.
+type GroupRow = (i64, u64, u64, (u8, u8, u8));
 
 /// An allocation, its size, its stack, and the events that made and freed it.
 type AllocationRow = (u32, u64, u32, i64, i64);
@@ -71,37 +75,25 @@ impl PyTimeline {
     }
 }
 
-#[pymethods]
-impl PyTimeline {
+derefs!(PyTimeline, |this| -> Timeline { &this.timeline });
+
+getters! {
+    PyTimeline |this| {
+        /// The most live bytes of what is shown, before the first event or after any.
+        peak_bytes: u64 = this.peak().1,
+        /// The first event with that much; -1 if that was before the first event.
+        peak_event: i64 = this.peak().0,
+        /// Live bytes of what is shown before the first event.
+        initial_bytes: u64 = this.timeline.initial_bytes(),
+        /// How many allocations are shown.
+        shown: usize = this.timeline.shown(),
+    }
+
     /// Live bytes of what is shown, after each event.
     #[getter]
     fn totals<'py>(slf: &Bound<'py, Self>) -> Bound<'py, PyArray1<u64>> {
         let this = slf.get();
         lend(slf, (&this.timeline.totals()[..this.events()]).into())
-    }
-
-    /// The most live bytes of what is shown, before the first event or after any.
-    #[getter]
-    fn peak_bytes(&self) -> u64 {
-        self.timeline.peak().1
-    }
-
-    /// The first event with that much; -1 if that was before the first event.
-    #[getter]
-    fn peak_event(&self) -> i64 {
-        self.timeline.peak().0
-    }
-
-    /// Live bytes of what is shown before the first event.
-    #[getter]
-    fn initial_bytes(&self) -> u64 {
-        self.timeline.initial_bytes()
-    }
-
-    /// How many allocations are shown.
-    #[getter]
-    fn shown(&self) -> usize {
-        self.timeline.shown()
     }
 
     /// The allocation at a byte of the stack after an event, or None above it; -1 is before all.
@@ -168,6 +160,55 @@ impl PyTimeline {
         Ok(found.iter().map(row).collect())
     }
 
+    /// Of the events from `first` to before `last`, the first with the most live bytes; how many.
+    fn peak_in(&self, first: usize, last: usize) -> PyResult<(u32, u64)> {
+        if first >= last || last > self.events() {
+            let text = format!("events {first} to {last} of {}", self.events());
+            return Err(PyIndexError::new_err(text));
+        }
+        let highest = self.timeline.extremes(first..last);
+        Ok((highest.at, highest.high))
+    }
+
+    /// What the colours of a picture stand for, the most bytes first: the stack, stream, pool or
+    /// category, its bytes alive after an event, its pixels in the picture, and its colour.
+    #[pyo3(signature = (image, event, color="stack", theme="light"))]
+    fn color_groups(
+        &self,
+        py: Python<'_>,
+        image: &PyImage,
+        event: &Bound<'_, PyAny>,
+        color: &str,
+        theme: &str,
+    ) -> PyResult<Vec<GroupRow>> {
+        let by = choice(ColorBy::NAMES, "color", color)?;
+        let theme = choice(Theme::NAMES, "theme", theme)?;
+        let (moment, owner) = (self.moment(event)?, self.picture(image)?);
+        py.detach(|| {
+            let alive = self.timeline.stack(moment).into_iter().map(|one| one.0);
+            let groups = raster::groups(self.lives(), owner.picture().ids(), alive, by);
+            let colors = self.recording.colors(self.which, by, theme)?;
+            let row = |one: &Group| {
+                let [red, green, blue, _] = colors[one.member as usize].to_le_bytes();
+                (one.key, one.bytes, one.pixels, (red, green, blue))
+            };
+            Ok(groups.iter().map(row).collect())
+        })
+    }
+
+    /// The least and the most size or age in a picture; None if it is coloured by something else,
+    /// or shows nothing.
+    fn visible_extent(
+        &self,
+        py: Python<'_>,
+        image: &PyImage,
+        color: &str,
+    ) -> PyResult<Option<(u64, u64)>> {
+        let by = choice(ColorBy::NAMES, "color", color)?;
+        let owner = self.picture(image)?;
+        Ok(py.detach(|| raster::visible_extent(self.lives(), owner.picture().ids(), by)))
+    }
+
     /// The lowest and the highest total of each of some columns.
     #[pyo3(signature = (*, events=None, time=None, clock=None, size))]
     fn overview<'py>(
@@ -213,8 +254,8 @@ impl PyTimeline {
         let count = self.lives().allocations.len();
         let selected = selected.map(|which| arguments::allocation(which, count)).transpose()?;
         let look = Look {
-            by: choice(&ColorBy::NAMES, "color", color)?,
-            theme: choice(&Theme::NAMES, "theme", theme)?,
+            by: choice(ColorBy::NAMES, "color", color)?,
+            theme: choice(Theme::NAMES, "theme", theme)?,
             kept: subset(dim, count)?,
         };
         let previous = previous.and_then(PyImage::give_up);
@@ -230,11 +271,20 @@ impl PyTimeline {
     fn __repr__(&self) -> String {
         let shown = self.timeline.shown();
         let all = self.lives().allocations.len();
-        format!("<Timeline: {shown} of {all} allocations, {} events>", self.events())
+        format!("Timeline(shown={shown}, allocations={all}, events={})", self.events())
     }
 }
 
 impl PyTimeline {
+    /// A picture of this device.
+    fn picture(&self, image: &PyImage) -> PyResult<Owner> {
+        let owner = image.owner()?;
+        if owner.is_of(self.lives()) {
+            return Ok(owner);
+        }
+        Err(PyValueError::new_err("the picture is of another device"))
+    }
+
     /// The clock of a picture whose x is time.
     fn clock(
         &self,

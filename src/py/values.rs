@@ -10,7 +10,7 @@ use super::checkpoint::Read;
 use crate::checkpoint::describe;
 use crate::checkpoint::parts::{Label, Parts};
 use crate::checkpoint::plain::Plain;
-use crate::checkpoint::preview::preview;
+use crate::checkpoint::preview::{preview, repr};
 use crate::pickle::{Handle, Value};
 
 /// A value of the inert tree.
@@ -141,6 +141,6 @@ impl PyValue {
     }
 
     fn __repr__(&self) -> String {
-        format!("<Value {}>", self.r#type())
+        format!("Value(type={})", repr(&self.r#type()))
     }
 }

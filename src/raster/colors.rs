@@ -1,4 +1,4 @@
-//! Which colour an allocation has.
+//! The colour of each allocation.
 //!
 //! Call stacks get a hue from their content, so that a line of code keeps its colour from run to run
 //! and from file to file; all have the same chroma and one of two lightnesses, so that none shouts
@@ -13,61 +13,62 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::lifetimes::Lifetimes;
+use crate::named::named;
 
-/// What a colour stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ColorBy {
-    /// Who allocated it.
-    #[default]
-    Stack,
-    /// How large it is, by its logarithm.
-    Size,
-    /// Which stream it was made on.
-    Stream,
-    /// Which memory pool it is in.
-    Pool,
-    /// For how many events it lives, by its logarithm.
-    Age,
-    /// What the profiler says it is for.
-    Category,
-}
-
-impl ColorBy {
-    /// All of them, with their names.
-    pub const NAMES: [(&str, Self); 6] = [
-        ("stack", Self::Stack),
-        ("size", Self::Size),
-        ("stream", Self::Stream),
-        ("pool", Self::Pool),
-        ("age", Self::Age),
-        ("category", Self::Category),
-    ];
-
-    /// The least and the most of what the colours are a scale of; None if they are none.
-    #[must_use]
-    pub fn extent(self, lives: &Lifetimes) -> Option<(u64, u64)> {
-        match self {
-            Self::Size => Some(extent(sizes(lives))),
-            Self::Age => Some(extent(ages(lives))),
-            _ => None,
-        }
+named! {
+    /// The property that colours show.
+    pub enum ColorBy {
+        /// The call stack that made it.
+        #[default]
+        Stack = "stack",
+        /// How large it is, by its logarithm.
+        Size = "size",
+        /// Which stream it was made on.
+        Stream = "stream",
+        /// Which memory pool it is in.
+        Pool = "pool",
+        /// For how many events it lives, by its logarithm.
+        Age = "age",
+        /// The profiler's category.
+        Category = "category",
     }
 }
 
-/// Light or dark.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Theme {
-    /// On white.
-    #[default]
-    Light,
-    /// On nearly black.
-    Dark,
+impl ColorBy {
+    /// The least and the most of what the colours are a scale of; None if they are none.
+    #[must_use]
+    pub fn extent(self, lives: &Lifetimes) -> Option<(u64, u64)> {
+        let number = self.number(lives)?;
+        Some(extent((0..lives.allocations.len()).map(number)))
+    }
+
+    /// What the colours are a scale of, for each allocation; None if they are none.
+    pub(super) fn number(self, lives: &Lifetimes) -> Option<impl Fn(usize) -> u64 + Copy> {
+        let all = &lives.allocations;
+        let is_size = match self {
+            Self::Size => true,
+            Self::Age => false,
+            _ => return None,
+        };
+        Some(move |which: usize| {
+            let events = || (all.free_event[which] - all.alloc_event[which]) as u64;
+            if is_size { all.size[which] } else { events() }
+        })
+    }
+}
+
+named! {
+    /// Light or dark.
+    pub enum Theme {
+        /// On white.
+        #[default]
+        Light = "light",
+        /// On nearly black.
+        Dark = "dark",
+    }
 }
 
 impl Theme {
-    /// Both, with their names.
-    pub const NAMES: [(&str, Self); 2] = [("light", Self::Light), ("dark", Self::Dark)];
-
     /// Behind everything.
     #[must_use]
     pub fn background(self) -> u32 {
@@ -192,22 +193,14 @@ pub fn colors(lives: &Lifetimes, hashes: &[u32], by: ColorBy, theme: Theme) -> V
             let color = |&stack: &u32| stacks.get(stack as usize).copied().unwrap_or(unknown);
             all.stack.iter().map(color).collect()
         }
-        ColorBy::Size => scaled(sizes(lives), theme),
-        ColorBy::Age => scaled(ages(lives), theme),
+        ColorBy::Size | ColorBy::Age => by
+            .number(lives)
+            .map(|number| scaled((0..all.len()).map(number), theme))
+            .unwrap_or_default(),
         ColorBy::Stream => named(all.stream.iter().copied(), theme),
         ColorBy::Pool => numbered(&all.pool, theme),
         ColorBy::Category => numbered(&all.category, theme),
     }
-}
-
-fn sizes(lives: &Lifetimes) -> impl Iterator<Item = u64> + Clone {
-    lives.allocations.size.iter().copied()
-}
-
-/// For how many events each lives.
-fn ages(lives: &Lifetimes) -> impl Iterator<Item = u64> + Clone {
-    let ends = lives.allocations.free_event.iter().zip(&lives.allocations.alloc_event);
-    ends.map(|(&free, &alloc)| (free - alloc) as u64)
 }
 
 /// Steps of a scale: finer ones cannot be distinguished.

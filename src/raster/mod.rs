@@ -13,9 +13,11 @@
 //!
 //! # Cost
 //!
-//! Pixels, and leaves that change from one column to the next; not events. BENCHMARKS has figures.
+//! Pixels, and leaves that change from one column to the next; not events
+//! (docs/internals/benchmarks.md).
 
 mod colors;
+mod legend;
 mod marks;
 mod outline;
 mod paint;
@@ -29,13 +31,14 @@ use std::ops::Range;
 use std::sync::Mutex;
 
 pub use colors::{ColorBy, Style, Theme, colors, dim};
+pub use legend::{Group, groups, visible_extent};
 pub use marks::{Area, Channels, Mark};
 pub use pooled::{LastStyle, PooledPicture, prepare};
 pub use viewport::Viewport;
 
 use crate::timeline::{Clock, NO_MOMENT, Rows, Timeline};
 
-/// In place of an allocation: background.
+/// The id of the background.
 pub const BACKGROUND: u32 = u32::MAX;
 
 /// Red, green, blue, and 255.
@@ -151,7 +154,7 @@ impl Scene<'_> {
     }
 }
 
-/// Works on parts of a picture, on up to so many threads.
+/// Works on parts of a picture, on several threads.
 fn share<T: Send>(parts: Vec<T>, threads: usize, work: impl Fn(T) + Sync) {
     let helpers = threads.min(parts.len());
     let parts = Mutex::new(parts);

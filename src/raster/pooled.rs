@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Canvas, Picture, Scene, Style, Viewport};
 use crate::error::Result;
+use crate::lifetimes::Lifetimes;
 use crate::timeline::{Clock, Timeline};
 
 static POOL: Mutex<Vec<Canvas>> = Mutex::new(Vec::new());
@@ -76,6 +77,12 @@ impl PooledPicture {
     pub fn picture(&self) -> &Picture {
         // Only `draw` and `drop` take it, and both own this.
         self.picture.as_ref().unwrap_or_else(|| unreachable!())
+    }
+
+    /// Whether it shows a device's allocations.
+    #[must_use]
+    pub fn is_of(&self, lives: &Lifetimes) -> bool {
+        std::ptr::eq(self.timeline.lives(), lives)
     }
 
     /// The event that each column shows, the one with the largest total in it; -1 if there is none.

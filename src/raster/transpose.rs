@@ -5,7 +5,7 @@ use crate::raster::Pixel;
 /// Columns that are transposed together: two lines of the cache in each row.
 pub(super) const TILE: usize = 32;
 
-/// The strides that the compiler knows: of pictures of up to so many rows.
+/// The strides that the compiler knows, which suit pictures of up to as many rows.
 const SMALL: usize = 1024 + TILE;
 const MEDIUM: usize = 2048 + TILE;
 const LARGE: usize = 4096 + TILE;

@@ -16,7 +16,7 @@ pub(super) struct SharedMemory {
 }
 
 impl SharedMemory {
-    /// Memory for so many pixels at least, and what another process can map it by, for reading only.
+    /// Memory for at least this many pixels, and a file by which another process can map it to read.
     #[allow(unsafe_code)]
     pub fn new(pixels: usize) -> io::Result<(Self, OwnedFd)> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;

@@ -42,7 +42,7 @@ impl Screen {
     /// Connects to the server of a window, which it must know already; without a display's name, to
     /// the one that the environment names.
     pub fn new(window: u64, display: Option<&str>) -> Result<Self, Error> {
-        Self::open(window, display).map_err(Failed::told)
+        Self::open(window, display).map_err(Failed::into_error)
     }
 
     fn open(window: u64, display: Option<&str>) -> Result<Self, Failed> {
@@ -72,10 +72,10 @@ impl Screen {
         Ok(Self { connection, window, context, attached: None })
     }
 
-    /// Has memory for a picture of so many pixels ready: the first one need not wait for it.
+    /// Allocates memory for a picture of this many pixels, so that the first one need not wait for it.
     pub fn prepare(&mut self, pixels: usize) -> Result<(), Error> {
         let attached = with_room(&self.connection, &mut self.attached, pixels);
-        attached.map_err(Failed::told)?.memory.pixels()[..pixels].fill([0; 4]);
+        attached.map_err(Failed::into_error)?.memory.pixels()[..pixels].fill([0; 4]);
         Ok(())
     }
 
@@ -87,7 +87,7 @@ impl Screen {
         marks: &[Mark],
         place: (i64, i64),
     ) -> Result<(), Error> {
-        self.put(picture, marks, place).map_err(Failed::told)
+        self.put(picture, marks, place).map_err(Failed::into_error)
     }
 
     fn put(&mut self, picture: &Picture, marks: &[Mark], place: (i64, i64)) -> Result<(), Failed> {
@@ -129,7 +129,7 @@ impl Screen {
                 (offset * size_of::<Pixel>()) as u32,
             )?;
             connection.flush()?;
-            // Who refuses one of them, refuses the last one, too.
+            // A server that refuses one of them refuses the last one, too.
             if let Some(before) = last.replace(put) {
                 before.ignore_error();
             }
@@ -138,7 +138,7 @@ impl Screen {
     }
 }
 
-/// The memory for so many pixels: the one that there is, or a larger one in its place.
+/// The memory for this many pixels: the present one, or a larger one in its place.
 fn with_room<'s>(
     connection: &RustConnection,
     attached: &'s mut Option<Attached>,
@@ -211,7 +211,7 @@ impl Failed {
         Self(reason.into())
     }
 
-    fn told(self) -> Error {
+    fn into_error(self) -> Error {
         Error::screen(self.0)
     }
 }

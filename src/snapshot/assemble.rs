@@ -1,4 +1,4 @@
-//! From the root of what was read to a [`Snapshot`].
+//! Builds a [`Snapshot`] from the root of what was read.
 
 use std::ops::Range;
 
@@ -72,8 +72,10 @@ impl Top {
                 Key::AllocatorSettings => &mut self.settings,
                 Key::ExternalAnnotations => &mut self.annotations,
                 Key::SourceCode => &mut self.source_code,
-                _ => {
-                    build.count_unknown(pair[0]);
+                key => {
+                    if !matches!(key, Key::Predicted | Key::Recorded) {
+                        build.count_unknown(pair[0]);
+                    }
                     let name = Jsonify { build, left: 1 }.key(pair[0]);
                     self.metadata
                         .push((name, Jsonify { build, left: MAX_JSON_ITEMS }.value(pair[1], 0)));
@@ -230,7 +232,10 @@ fn place_rows(
         }
         _ => false,
     });
-    if is_placed {
+    // Events in no trace do not count, and are left out.
+    let placed: usize =
+        devices.iter().flat_map(|(_, ranges)| ranges).map(ExactSizeIterator::len).sum();
+    if is_placed && placed == events.len() {
         let trace = |(device, ranges): &(i32, Vec<Range<u32>>)| {
             let rows =
                 ranges.first().map_or(0..0, |range| range.start as usize..range.end as usize);

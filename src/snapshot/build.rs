@@ -114,6 +114,8 @@ keys! {
     Segments = "segments", DeviceTraces = "device_traces", HostSegments = "host_segments",
     HostTraces = "host_traces", AllocatorSettings = "allocator_settings",
     ExternalAnnotations = "external_annotations", SourceCode = "source_code",
+    // What `snapviewer predict` and `record` add.
+    Predicted = "predicted", Recorded = "recorded",
 }
 
 impl Build {

@@ -30,9 +30,9 @@ pub struct EventText {
 pub struct ExtrasText {
     /// The compile id; "N/A" outside of `torch.compile`.
     pub compile_context: Option<String>,
-    /// What the user said of this stretch of the program.
+    /// The user's metadata for this part of the program.
     pub user_metadata: Option<String>,
-    /// What the allocator says of its own event.
+    /// The allocator's metadata for its own event.
     pub internal_metadata: Option<String>,
     /// The profiler's category.
     pub category: Option<String>,

@@ -52,8 +52,8 @@ impl Action {
     /// Its name among a file's names; None if the file lacks it.
     #[must_use]
     pub fn name(self, names: &[String]) -> Option<&str> {
-        let told = names.get(usize::from(self.0)).map(String::as_str);
-        told.or((self == Self::OTHER).then_some(Self::NAMELESS))
+        let name = names.get(usize::from(self.0)).map(String::as_str);
+        name.or((self == Self::OTHER).then_some(Self::NAMELESS))
     }
 
     /// Of all possible actions, whether each has this name.
@@ -68,9 +68,9 @@ impl Action {
 pub struct Extras {
     /// The compile id; "N/A" outside of `torch.compile`.
     pub compile_context: u32,
-    /// What the user said of this stretch of the program.
+    /// The user's metadata for this part of the program.
     pub user_metadata: u32,
-    /// What the allocator says of its own event.
+    /// The allocator's metadata for its own event.
     pub internal_metadata: u32,
     /// The profiler's category.
     pub category: u32,
@@ -141,12 +141,6 @@ impl Events {
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
     }
 
     /// Adds [`CHUNK`] events, or fewer if they are the last.

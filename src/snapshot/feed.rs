@@ -1,4 +1,4 @@
-//! The way of the events from the reader to their columns, over a second thread.
+//! Passes events from the reader to their columns, on a second thread.
 //!
 //! The reader makes events one at a time. A worker packs them, a chunk at a time, and shows them to
 //! a [`Follow`]er as soon as it is known which list they are in, while the reader goes on.

@@ -3,66 +3,84 @@
 //! Ids are given out in order of first appearance, so they are the same in every run. Id 0 is the
 //! empty string and the empty stack. Hashing is seeded at random: a file cannot be made to collide.
 
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hash};
+use std::ops::{Index, Range};
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
 /// Strings, each stored once.
+pub type Strings = Interner<String>;
+
+/// Pieces one after the other.
+pub trait Pieces: Default + Index<Range<usize>, Output: Hash + Eq> {
+    /// Adds a piece; returns where it ends.
+    fn add(&mut self, piece: &Self::Output) -> usize;
+}
+
+impl Pieces for String {
+    fn add(&mut self, piece: &str) -> usize {
+        self.push_str(piece);
+        self.len()
+    }
+}
+
+impl Pieces for Vec<u32> {
+    fn add(&mut self, piece: &[u32]) -> usize {
+        self.extend_from_slice(piece);
+        self.len()
+    }
+}
+
+/// Pieces, each stored once.
 #[derive(Debug)]
-pub struct Strings {
-    text: String,
+pub struct Interner<P> {
+    pieces: P,
     ends: Vec<usize>,
     index: HashTable<u32>,
     hasher: RandomState,
 }
 
-impl Default for Strings {
+impl<P: Pieces> Default for Interner<P> {
     fn default() -> Self {
-        let mut strings = Self {
-            text: String::new(),
-            ends: Vec::new(),
-            index: HashTable::new(),
-            hasher: RandomState::default(),
-        };
-        strings.intern("");
-        strings
+        let (pieces, hasher) = (P::default(), RandomState::default());
+        let mut all = Self { pieces, ends: Vec::new(), index: HashTable::new(), hasher };
+        all.intern(&P::default()[0..0]);
+        all
     }
 }
 
-impl Strings {
-    /// The id of a string, new or known.
-    pub fn intern(&mut self, text: &str) -> u32 {
-        let hash = self.hasher.hash_one(text);
-        if let Some(&id) = self.index.find(hash, |&id| self.get(id) == text) {
+impl<P: Pieces> Interner<P> {
+    /// The id of a piece, new or known.
+    pub fn intern(&mut self, piece: &P::Output) -> u32 {
+        let hash = self.hasher.hash_one(piece);
+        if let Some(&id) = self.index.find(hash, |&id| self.get(id) == piece) {
             return id;
         }
         let id = self.ends.len() as u32;
-        self.text.push_str(text);
-        self.ends.push(self.text.len());
-        let (text, ends, hasher) = (&self.text, &self.ends, &self.hasher);
-        self.index.insert_unique(hash, id, |&id| hasher.hash_one(slice(text, ends, id)));
+        self.ends.push(self.pieces.add(piece));
+        let (pieces, ends, hasher) = (&self.pieces, &self.ends, &self.hasher);
+        self.index.insert_unique(hash, id, |&id| hasher.hash_one(&pieces[range(ends, id)]));
         id
     }
 
-    /// The string with this id.
+    /// The piece with this id.
     #[must_use]
-    pub fn get(&self, id: u32) -> &str {
-        slice(&self.text, &self.ends, id)
+    pub fn get(&self, id: u32) -> &P::Output {
+        &self.pieces[range(&self.ends, id)]
     }
 
     /// How many there are.
     #[must_use]
-    #[allow(clippy::len_without_is_empty)] // The empty string is always there.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 }
 
-fn slice<'a>(text: &'a str, ends: &[usize], id: u32) -> &'a str {
+fn range(ends: &[usize], id: u32) -> Range<usize> {
     let id = id as usize;
     let from = if id == 0 { 0 } else { ends[id - 1] };
-    &text[from..ends[id]]
+    from..ends[id]
 }
 
 /// One line of a call stack.
@@ -79,91 +97,47 @@ pub struct Frame {
 }
 
 /// Frames, and stacks of them, each stored once.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Stacks {
-    /// Every distinct frame.
-    frames: Vec<Frame>,
-    frame_index: HashTable<u32>,
-    /// The stacks one after the other, as frame ids, innermost first.
-    items: Vec<u32>,
-    ends: Vec<usize>,
-    stack_index: HashTable<u32>,
-    hasher: RandomState,
-}
-
-impl Default for Stacks {
-    fn default() -> Self {
-        let mut stacks = Self {
-            frames: Vec::new(),
-            frame_index: HashTable::new(),
-            items: Vec::new(),
-            ends: Vec::new(),
-            stack_index: HashTable::new(),
-            hasher: RandomState::default(),
-        };
-        stacks.intern(&[]);
-        stacks
-    }
+    frames: Table<Frame>,
+    /// Frame ids, innermost first.
+    stacks: Interner<Vec<u32>>,
 }
 
 impl Stacks {
     /// The id of a frame, new or known.
     pub fn intern_frame(&mut self, frame: Frame) -> u32 {
-        let hash = self.hasher.hash_one(frame);
-        let (frames, hasher) = (&self.frames, &self.hasher);
-        if let Some(&id) = self.frame_index.find(hash, |&id| frames[id as usize] == frame) {
-            return id;
-        }
-        let id = self.frames.len() as u32;
-        self.frame_index.insert_unique(hash, id, |&id| hasher.hash_one(frames[id as usize]));
-        self.frames.push(frame);
-        id
+        self.frames.intern(&frame)
     }
 
     /// The id of a stack of frames, new or known.
     pub fn intern(&mut self, frames: &[u32]) -> u32 {
-        let hash = self.hasher.hash_one(frames);
-        if let Some(&id) = self.stack_index.find(hash, |&id| self.get(id) == frames) {
-            return id;
-        }
-        let id = self.ends.len() as u32;
-        self.items.extend_from_slice(frames);
-        self.ends.push(self.items.len());
-        let (items, ends, hasher) = (&self.items, &self.ends, &self.hasher);
-        self.stack_index.insert_unique(hash, id, |&id| hasher.hash_one(stack(items, ends, id)));
-        id
+        self.stacks.intern(frames)
     }
 
     /// The frame ids of a stack, innermost first.
     #[must_use]
     pub fn get(&self, id: u32) -> &[u32] {
-        stack(&self.items, &self.ends, id)
+        self.stacks.get(id)
     }
 
     /// A frame.
     #[must_use]
     pub fn frame(&self, id: u32) -> Frame {
-        self.frames[id as usize]
+        *self.frames.get(id)
     }
 
     /// Every frame, by id.
     #[must_use]
     pub fn frames(&self) -> &[Frame] {
-        &self.frames
+        self.frames.items()
     }
 
     /// How many stacks there are.
     #[must_use]
-    #[allow(clippy::len_without_is_empty)] // The empty stack is always there.
     pub fn len(&self) -> usize {
-        self.ends.len()
+        self.stacks.len()
     }
-}
-
-fn stack<'a>(items: &'a [u32], ends: &[usize], id: u32) -> &'a [u32] {
-    let id = id as usize;
-    let from = if id == 0 { 0 } else { ends[id - 1] };
-    &items[from..ends[id]]
 }
 
 /// Small values that many events share, numbered by first appearance.

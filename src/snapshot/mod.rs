@@ -101,7 +101,7 @@ pub struct Segment {
     pub blocks: Range<usize>,
 }
 
-/// What a block of a segment is doing.
+/// The state of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BlockState {
     /// In use.
@@ -138,11 +138,11 @@ pub struct Block {
     pub address: u64,
     /// Its bytes, rounded up by the allocator.
     pub size: u64,
-    /// The bytes asked for; stale in an inactive block.
+    /// The requested bytes; stale in an inactive block.
     pub requested_size: u64,
-    /// What it is doing.
+    /// Its state.
     pub state: BlockState,
-    /// Who allocated it.
+    /// The stack that allocated it.
     pub stack: u32,
     /// Rows of [`Snapshot::history`], the newest first.
     pub history: Range<usize>,
@@ -185,15 +185,15 @@ impl Oddities {
     /// Returns them as sentences.
     #[must_use]
     pub fn sentences(&self) -> Vec<String> {
-        let told = |counts: &BTreeMap<String, u64>, what: &str| {
+        let list = |counts: &BTreeMap<String, u64>, what: &str| {
             counts
                 .iter()
                 .map(|(name, count)| format!("{what} `{name}` ({count}×)"))
                 .collect::<Vec<_>>()
         };
-        let mut all = told(&self.unknown_actions, "unknown action");
-        all.extend(told(&self.unknown_fields, "unknown field"));
-        all.extend(told(&self.wrong_types, "value of an unexpected type in"));
+        let mut all = list(&self.unknown_actions, "unknown action");
+        all.extend(list(&self.unknown_fields, "unknown field"));
+        all.extend(list(&self.wrong_types, "value of an unexpected type in"));
         all
     }
 }
@@ -240,7 +240,7 @@ pub fn read<F: Follow + Default + Send>(
     progress: &Progress<'_>,
 ) -> Result<(Snapshot, F)> {
     match read_with(bytes, progress, true) {
-        // What shortcuts make of an odd file is no reason to refuse it, nor the right words for that.
+        // A shortcut's failure on an odd file is no reason to refuse it; the machine decides and explains.
         Err(Error::Malformed { .. }) => read_with(bytes, progress, false),
         result => result,
     }

@@ -19,7 +19,7 @@ use crate::snapshot::template::Template;
 /// more to search than they save.
 const MAX_TEMPLATES: usize = 24;
 
-/// How many more misses than hits are borne before templates are given up.
+/// How many more misses than hits are tolerated before templates are given up.
 const PATIENCE: i32 = 10_000;
 
 /// Which template comes next is guessed from the last three.
@@ -27,7 +27,7 @@ const HISTORY_BITS: usize = 3 * BITS_EACH;
 const BITS_EACH: usize = 5;
 const _: () = assert!(MAX_TEMPLATES <= 1 << BITS_EACH);
 
-/// What has been learnt of a file so far.
+/// What has been learnt from the file so far.
 pub(super) struct Shortcuts {
     templates: Vec<Template>,
     /// The template that came after the same few templates last time.

@@ -64,12 +64,6 @@ impl StackTexts {
         self.ends.len()
     }
 
-    /// Whether there is none, not even the empty one.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
-    }
-
     /// Every frame, by id.
     #[must_use]
     pub fn frames(&self) -> &[String] {
@@ -166,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn any_byte_of_the_hash_tells_neighbouring_lines_apart() {
+    fn any_byte_of_the_hash_distinguishes_neighbouring_lines() {
         let mut all = StackTexts::default();
         for line in 0..4096 {
             all.add_frame("forward", "model.py", line);

@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pulp::{Arch, Simd, WithSimd};
 
+use super::Elements;
 use super::moments::BLOCK;
 use super::plan::{Buffers, Grain, Part, Plan};
 use super::values::{Form, Values};
-use super::{Elements, parallel};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 
@@ -103,7 +103,7 @@ fn are_same_bytes(plan: &Plan<'_, 2>, progress: &Progress<'_>) -> Result<bool> {
             }
         })
     };
-    parallel::spread(plan.tasks(), plan.threads(), progress, Buffers::default, work)?;
+    plan.threads(progress).spread(plan.tasks(), Buffers::default, work)?;
     Ok(!is_different.into_inner())
 }
 
@@ -151,7 +151,7 @@ fn sums_of(plan: &Plan<'_, 2>, values: &Values, progress: &Progress<'_>) -> Resu
         found.push((task, sums));
         Ok(())
     };
-    let states = parallel::spread(plan.tasks(), plan.threads(), progress, start, work)?;
+    let states = plan.threads(progress).spread(plan.tasks(), start, work)?;
     let mut found: Vec<_> = states.into_iter().flat_map(|state| state.1).collect();
     found.sort_unstable_by_key(|&(task, _)| task);
     let mut all = Sums::default();

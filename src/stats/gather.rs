@@ -28,7 +28,7 @@ pub(super) struct Gather<'a> {
     storage_bytes: u64,
     bits: u64,
     unit_bytes: usize,
-    /// Numbers of so many bytes have their high byte first; 1 if they do not.
+    /// How many bytes a number has if its high byte comes first; 1 if it does not.
     swap_bytes: usize,
     offset: u64,
     dims: Vec<Dim>,

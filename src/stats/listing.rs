@@ -55,6 +55,18 @@ pub fn list(elements: &Elements<'_>, limit: u64) -> Result<Vec<Number>> {
     Ok(found)
 }
 
+/// The number that these bytes are, the low one first; None if the type has another size or is no single number.
+#[must_use]
+pub fn number_of(dtype: DType, bytes: &[u8]) -> Option<Number> {
+    let values = Values::of(dtype);
+    let is_one = values.bits == 8 * values.unit_bytes as u64 && values.numbers_of_unit() == 1;
+    let mut unit = [0; 8];
+    let place =
+        unit.get_mut(..bytes.len()).filter(|_| is_one && bytes.len() == values.unit_bytes)?;
+    place.copy_from_slice(bytes);
+    Some(one(dtype, &values, unit))
+}
+
 fn one(dtype: DType, values: &Values, unit: [u8; 8]) -> Number {
     let number = || {
         let mut into = [0.0];

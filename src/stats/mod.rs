@@ -46,7 +46,7 @@ mod values;
 mod tests;
 
 pub use compare::{Difference, compare};
-pub use listing::{Number, list};
+pub use listing::{Number, list, number_of};
 pub use quality::{Channels, PruningPoint, Quality, RoundTrip, Spectrum, quality};
 
 use pulp::{Arch, Simd, WithSimd};
@@ -57,7 +57,7 @@ use crate::progress::Progress;
 use crate::strided::Strided;
 use histogram::{Bins, Counters, MAX_BINS, entropy};
 use moments::{BLOCK, Moments};
-use plan::{Affine, Buffers, Grain, Part, Plan};
+use plan::{Affine, Buffers, Grain, Plan};
 use values::{Form, Values};
 
 /// With fewer elements than this it takes longer to look through 65,536 codes than to convert them.
@@ -123,7 +123,7 @@ pub enum Quantization {
     },
 }
 
-/// What is known of a tensor's elements. Of complex ones the magnitudes are meant.
+/// Statistics of a tensor's elements; of complex ones, of their magnitudes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stats {
     /// How many values there are; two for each element of `float4_e2m1fn_x2`.
@@ -160,7 +160,7 @@ pub struct Stats {
     pub edges: Option<(f64, f64)>,
 }
 
-/// Measures all elements of a tensor, with a histogram of so many bins, or without one for 0.
+/// Measures all elements of a tensor, with a histogram of `bins` bins, or without one if that is 0.
 pub fn measure(elements: &Elements<'_>, bins: usize, progress: &Progress<'_>) -> Result<Stats> {
     measure_by(elements, bins, progress, Grain::usual())
 }
@@ -214,12 +214,14 @@ fn moments_of(plan: &Plan<'_, 1>, values: &Values, progress: &Progress<'_>) -> R
         let mut moments = Moments::default();
         plan.chunks(task, buffers, |part, [units], [numbers]| {
             let mut sink = MomentsOf { moments: &mut moments, smallest_normal };
-            Arch::new().dispatch(Blocks { values, part, units, numbers, sink: &mut sink });
+            let affine = part.affine[0];
+            let blocks = Blocks { values, affine, first: 0, units, numbers, sink: &mut sink };
+            Arch::new().dispatch(blocks);
         })?;
         found.push((task, moments));
         Ok(())
     };
-    let states = parallel::spread(plan.tasks(), plan.threads(), progress, start, work)?;
+    let states = plan.threads(progress).spread(plan.tasks(), start, work)?;
     let mut found: Vec<_> = states.into_iter().flat_map(|state| state.1).collect();
     found.sort_unstable_by_key(|&(task, _)| task);
     let mut all = Moments::default();
@@ -241,18 +243,21 @@ fn fill<const ALL: bool>(
     let work = |(buffers, counters): &mut (Buffers<1>, Counters), task| {
         plan.chunks(task, buffers, |part, [units], [numbers]| {
             let mut sink = CountsOf::<ALL> { counters, bins };
-            Arch::new().dispatch(Blocks { values, part, units, numbers, sink: &mut sink });
+            let affine = part.affine[0];
+            let blocks = Blocks { values, affine, first: 0, units, numbers, sink: &mut sink };
+            Arch::new().dispatch(blocks);
         })
     };
-    for (_, counters) in parallel::spread(plan.tasks(), plan.threads(), progress, start, work)? {
+    for (_, counters) in plan.threads(progress).spread(plan.tasks(), start, work)? {
         counters.add_to(counts);
     }
     Ok(())
 }
 
-/// What takes the numbers of a block.
+/// What takes numbers, a block at a time.
 trait Sink {
-    fn add<V: Simd>(&mut self, simd: V, numbers: &[f64], denormal: u64);
+    /// Takes the numbers from the `first` on, and how many denormals among them they do not show.
+    fn add<V: Simd>(&mut self, simd: V, first: u64, numbers: &mut [f64], denormal: u64);
 }
 
 struct MomentsOf<'a> {
@@ -262,7 +267,7 @@ struct MomentsOf<'a> {
 
 impl Sink for MomentsOf<'_> {
     #[inline(always)]
-    fn add<V: Simd>(&mut self, simd: V, numbers: &[f64], denormal: u64) {
+    fn add<V: Simd>(&mut self, simd: V, _: u64, numbers: &mut [f64], denormal: u64) {
         self.moments.denormal += denormal;
         self.moments.add(simd, numbers, self.smallest_normal);
     }
@@ -275,7 +280,7 @@ struct CountsOf<'a, const ALL: bool> {
 
 impl<const ALL: bool> Sink for CountsOf<'_, ALL> {
     #[inline(always)]
-    fn add<V: Simd>(&mut self, _: V, numbers: &[f64], _: u64) {
+    fn add<V: Simd>(&mut self, _: V, _: u64, numbers: &mut [f64], _: u64) {
         self.counters.add::<ALL>(numbers, self.bins);
     }
 }
@@ -284,7 +289,9 @@ impl<const ALL: bool> Sink for CountsOf<'_, ALL> {
 /// processor has. Everything inside must be inlined to get them: hence the attributes, and no closures.
 struct Blocks<'a, S> {
     values: &'a Values,
-    part: &'a Part<'a, 1>,
+    affine: Affine,
+    /// The number of the first one.
+    first: u64,
     units: &'a [u8],
     numbers: &'a mut [f64],
     sink: &'a mut S,
@@ -295,10 +302,11 @@ impl<S: Sink> WithSimd for Blocks<'_, S> {
 
     #[inline(always)]
     fn with_simd<V: Simd>(self, simd: V) {
-        for units in self.units.chunks(BLOCK * self.values.unit_bytes) {
-            let (numbers, denormal) =
-                convert(self.values, self.part.affine[0], units, self.numbers);
-            self.sink.add(simd, numbers, denormal);
+        let Self { values, affine, mut first, .. } = self;
+        for units in self.units.chunks(BLOCK * values.unit_bytes) {
+            let (numbers, denormal) = convert(values, affine, units, self.numbers);
+            self.sink.add(simd, first, numbers, denormal);
+            first += numbers.len() as u64;
         }
     }
 }

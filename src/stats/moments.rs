@@ -17,7 +17,7 @@ pub(super) const BLOCK: usize = 2048;
 /// Vectors that are added up independently of each other, so that additions need not wait.
 const LANES: usize = 2;
 
-/// What is known of some numbers; of those that are not finite only how many there are.
+/// Moments of finite numbers, and how many are not finite.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Moments {
     /// How many are finite.

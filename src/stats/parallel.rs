@@ -10,78 +10,121 @@ use crate::progress::Progress;
 /// How often the caller's thread looks how far the others are.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Does tasks `0..tasks`, each on one of the threads, and returns what each thread has gathered.
-///
-/// Which thread does which task is left to chance, so the result must not depend on it. Stops at the
-/// first error. With one thread it is the caller's.
-pub(super) fn spread<S: Send>(
-    tasks: u64,
-    threads: usize,
-    progress: &Progress<'_>,
-    start: impl Fn() -> S + Sync,
-    work: impl Fn(&mut S, u64) -> Result<()> + Sync,
-) -> Result<Vec<S>> {
-    if threads <= 1 {
-        let mut state = start();
-        for task in 0..tasks {
-            work(&mut state, task)?;
-            progress.at(task + 1, tasks)?;
-        }
-        return Ok(vec![state]);
-    }
-    on_threads(tasks, threads, progress, |shared| {
-        let mut state = start();
-        while let Some(task) = shared.next(tasks) {
-            work(&mut state, task)?;
-            shared.is_done();
-        }
-        Ok(state)
-    })
+/// Threads that work together. A single one is the caller's.
+pub(super) struct Threads<'a> {
+    pub count: usize,
+    pub progress: &'a Progress<'a>,
 }
 
-/// Does steps `0..steps` in rows: the first row has the steps 0, `rows`, 2 × `rows`, …. Each row is done in
-/// its order by one thread, and what the rows have gathered is returned in theirs, so the result does not
-/// depend on the threads.
-pub(super) fn in_rows<S: Send>(
-    steps: u64,
-    rows: u64,
-    threads: usize,
-    progress: &Progress<'_>,
-    start: impl Fn() -> S + Sync,
-    work: impl Fn(&mut S, u64) -> Result<()> + Sync,
-) -> Result<Vec<S>> {
-    let steps_of = |row: u64| (row..steps).step_by(rows as usize);
-    if threads <= 1 {
-        let (mut states, mut done) = (Vec::new(), 0);
-        for row in 0..rows {
+impl Threads<'_> {
+    /// Does tasks `0..tasks`, each on one of the threads, and returns what each thread has gathered.
+    ///
+    /// Which thread does which task is left to chance, so the result must not depend on it. Stops at
+    /// the first error.
+    pub fn spread<S: Send>(
+        &self,
+        tasks: u64,
+        start: impl Fn() -> S + Sync,
+        work: impl Fn(&mut S, u64) -> Result<()> + Sync,
+    ) -> Result<Vec<S>> {
+        if self.count <= 1 {
             let mut state = start();
-            for step in steps_of(row) {
-                work(&mut state, step)?;
-                done += 1;
-                progress.at(done, steps)?;
+            for task in 0..tasks {
+                work(&mut state, task)?;
+                self.progress.at(task + 1, tasks)?;
             }
-            states.push(state);
+            return Ok(vec![state]);
         }
-        return Ok(states);
-    }
-    let found = on_threads(steps, threads, progress, |shared| {
-        let mut found = Vec::new();
-        while let Some(row) = shared.next(rows) {
+        self.run(tasks, |shared| {
             let mut state = start();
-            for step in steps_of(row).take_while(|_| !shared.is_over()) {
-                work(&mut state, step)?;
+            while let Some(task) = shared.next(tasks) {
+                work(&mut state, task)?;
                 shared.is_done();
             }
-            found.push((row, state));
+            Ok(state)
+        })
+    }
+
+    /// Does steps `0..steps` in rows: the first row has the steps 0, `rows`, 2 × `rows`, …. Each row is
+    /// done in its order by one thread, and what the rows have gathered is returned in theirs, so the
+    /// result does not depend on the threads.
+    pub fn in_rows<S: Send>(
+        &self,
+        steps: u64,
+        rows: u64,
+        start: impl Fn() -> S + Sync,
+        work: impl Fn(&mut S, u64) -> Result<()> + Sync,
+    ) -> Result<Vec<S>> {
+        let steps_of = |row: u64| (row..steps).step_by(rows as usize);
+        if self.count <= 1 {
+            let (mut states, mut done) = (Vec::new(), 0);
+            for row in 0..rows {
+                let mut state = start();
+                for step in steps_of(row) {
+                    work(&mut state, step)?;
+                    done += 1;
+                    self.progress.at(done, steps)?;
+                }
+                states.push(state);
+            }
+            return Ok(states);
         }
-        Ok(found)
-    })?;
-    let mut found: Vec<_> = found.into_iter().flatten().collect();
-    found.sort_unstable_by_key(|&(row, _)| row);
-    Ok(found.into_iter().map(|(_, state)| state).collect())
+        let found = self.run(steps, |shared| {
+            let mut found = Vec::new();
+            while let Some(row) = shared.next(rows) {
+                let mut state = start();
+                for step in steps_of(row).take_while(|_| !shared.is_over()) {
+                    work(&mut state, step)?;
+                    shared.is_done();
+                }
+                found.push((row, state));
+            }
+            Ok(found)
+        })?;
+        let mut found: Vec<_> = found.into_iter().flatten().collect();
+        found.sort_unstable_by_key(|&(row, _)| row);
+        Ok(found.into_iter().map(|(_, state)| state).collect())
+    }
+
+    /// Runs the same on all threads, and reports how much of the total is done.
+    fn run<S: Send>(
+        &self,
+        total: u64,
+        run: impl Fn(&Shared) -> Result<S> + Sync,
+    ) -> Result<Vec<S>> {
+        let shared = Shared::default();
+        let run = || run(&shared).inspect_err(|_| shared.is_over.store(true, Ordering::Relaxed));
+        std::thread::scope(|scope| {
+            let (over, waits) = mpsc::channel::<()>();
+            let run = &run;
+            let workers: Vec<_> = (0..self.count)
+                .map(|_| {
+                    let over = over.clone();
+                    scope.spawn(move || {
+                        // Dropped when the thread ends, however it ends.
+                        let _over = over;
+                        run()
+                    })
+                })
+                .collect();
+            drop(over);
+            let mut heard = Ok(());
+            while heard.is_ok() && waits.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+                heard = self.progress.at(shared.done.load(Ordering::Relaxed), total);
+            }
+            shared.is_over.fetch_or(heard.is_err(), Ordering::Relaxed);
+            let joined = workers.into_iter().map(|worker| match worker.join() {
+                Ok(result) => result,
+                Err(panic) => std::panic::resume_unwind(panic),
+            });
+            let states = joined.collect::<Vec<_>>().into_iter().collect::<Result<Vec<S>>>();
+            heard?;
+            states
+        })
+    }
 }
 
-/// What the threads know of each other.
+/// The state that the threads share.
 #[derive(Default)]
 struct Shared {
     next: AtomicU64,
@@ -105,58 +148,25 @@ impl Shared {
     }
 }
 
-/// Runs the same on all threads, and reports how much of the total is done.
-fn on_threads<S: Send>(
-    total: u64,
-    threads: usize,
-    progress: &Progress<'_>,
-    run: impl Fn(&Shared) -> Result<S> + Sync,
-) -> Result<Vec<S>> {
-    let shared = Shared::default();
-    let run = || run(&shared).inspect_err(|_| shared.is_over.store(true, Ordering::Relaxed));
-    std::thread::scope(|scope| {
-        let (over, waits) = mpsc::channel::<()>();
-        let run = &run;
-        let workers: Vec<_> = (0..threads)
-            .map(|_| {
-                let over = over.clone();
-                scope.spawn(move || {
-                    // Dropped when the thread ends, however it ends.
-                    let _over = over;
-                    run()
-                })
-            })
-            .collect();
-        drop(over);
-        let mut heard = Ok(());
-        while heard.is_ok() && waits.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
-            heard = progress.at(shared.done.load(Ordering::Relaxed), total);
-        }
-        shared.is_over.fetch_or(heard.is_err(), Ordering::Relaxed);
-        let joined = workers.into_iter().map(|worker| match worker.join() {
-            Ok(result) => result,
-            Err(panic) => std::panic::resume_unwind(panic),
-        });
-        let states = joined.collect::<Vec<_>>().into_iter().collect::<Result<Vec<S>>>();
-        heard?;
-        states
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::error::Error;
 
+    fn on<'a>(count: usize, progress: &'a Progress<'a>) -> Threads<'a> {
+        Threads { count, progress }
+    }
+
+    #[allow(clippy::unnecessary_wraps)] // As the work of threads, which may fail.
+    fn add(seen: &mut Vec<u64>, task: u64) -> Result<()> {
+        seen.push(task);
+        Ok(())
+    }
+
     #[test]
     fn every_task_is_done_once_on_any_number_of_threads() {
         for threads in 1..5 {
-            let add = |seen: &mut Vec<u64>, task| {
-                seen.push(task);
-                Ok(())
-            };
-
-            let states = spread(100, threads, &Progress::none(), Vec::new, add).unwrap();
+            let states = on(threads, &Progress::none()).spread(100, Vec::new, add).unwrap();
 
             let mut seen: Vec<u64> = states.concat();
             seen.sort_unstable();
@@ -167,12 +177,7 @@ mod tests {
     #[test]
     fn every_row_has_its_steps_in_order_on_any_number_of_threads() {
         for threads in 1..5 {
-            let add = |seen: &mut Vec<u64>, step| {
-                seen.push(step);
-                Ok(())
-            };
-
-            let rows = in_rows(8, 3, threads, &Progress::none(), Vec::new, add).unwrap();
+            let rows = on(threads, &Progress::none()).in_rows(8, 3, Vec::new, add).unwrap();
 
             assert_eq!(rows, [vec![0, 3, 6], vec![1, 4, 7], vec![2, 5]]);
         }
@@ -186,7 +191,7 @@ mod tests {
                 _ => Ok(()),
             };
 
-            let result = spread(100, threads, &Progress::none(), || (), fail);
+            let result = on(threads, &Progress::none()).spread(100, || (), fail);
 
             assert_eq!(result.unwrap_err().to_string(), "seven");
         }
@@ -201,8 +206,8 @@ mod tests {
             };
 
             let stop = Progress::new(&|_, _| false);
-            let result = spread(u64::MAX, threads, &stop, || (), wait);
-            let rows = in_rows(u64::MAX, 2, threads, &stop, || (), wait);
+            let result = on(threads, &stop).spread(u64::MAX, || (), wait);
+            let rows = on(threads, &stop).in_rows(u64::MAX, 2, || (), wait);
 
             assert!(matches!(result, Err(Error::Cancelled)));
             assert!(matches!(rows, Err(Error::Cancelled)));

@@ -1,13 +1,15 @@
-//! Which elements are read together, by whom.
+//! Which elements are read together, and on which thread.
 //!
 //! A plan has parts (one, or one for each channel that is quantized in its own way), parts have chunks
 //! (what a buffer holds), and some chunks in a row are a task (what a thread does at once).
 
 use super::gather::{Gather, Window};
 use super::moments::BLOCK;
+use super::parallel::Threads;
 use super::values::Values;
 use super::{Elements, Quantization, broken};
 use crate::error::{Error, Result};
+use crate::progress::Progress;
 use crate::strided::{self, Dim, Strided};
 
 /// More tasks than this would only take memory.
@@ -157,8 +159,8 @@ impl<'a, const N: usize> Plan<'a, N> {
         self.chunks.div_ceil(self.chunks_of_task)
     }
 
-    pub fn threads(&self) -> usize {
-        self.threads
+    pub fn threads<'p>(&self, progress: &'p Progress<'p>) -> Threads<'p> {
+        Threads { count: self.threads, progress }
     }
 
     /// Shows all units of a task, chunk by chunk, with room for a block of numbers.
@@ -185,7 +187,7 @@ impl<'a, const N: usize> Plan<'a, N> {
     }
 }
 
-/// Refuses to read a storage of so many bytes unreasonably often.
+/// Refuses to read a storage unreasonably often.
 pub(super) fn check_repeats(count: u64, bytes: u64, values: &Values, start: u64) -> Result<()> {
     let storage = u128::from(bytes) * 8 / u128::from(values.bits);
     if count > MANY && u128::from(count) > storage * u128::from(MAX_REPEATS) {

@@ -2,7 +2,6 @@
 
 use super::histogram::Bins;
 use super::moments::Moments;
-use super::parallel;
 use super::plan::{Buffers, Plan};
 use super::values::{Form, Values};
 use crate::error::Result;
@@ -50,7 +49,7 @@ fn codes<const N: usize, const CODES: usize>(
         })
     };
     let mut all = vec![0; CODES];
-    for (_, counters) in parallel::spread(plan.tasks(), plan.threads(), progress, start, work)? {
+    for (_, counters) in plan.threads(progress).spread(plan.tasks(), start, work)? {
         counters.add_to(&mut all);
     }
     Ok(all)
@@ -74,7 +73,7 @@ impl<const CODES: usize> Counters<CODES> {
         Self { counts: std::array::from_fn(zeros), most: 0, spilled: vec![0; CODES] }
     }
 
-    /// Notes that so many were counted; chunks are far smaller than half of what a counter holds.
+    /// Adds to the number of those counted; chunks are far smaller than half of what a counter holds.
     pub fn added(&mut self, count: usize) {
         self.most += count;
         if self.most > 1 << 31 {

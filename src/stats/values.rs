@@ -27,7 +27,7 @@ pub(super) enum Form {
     I64,
     U32,
     U64,
-    /// Pairs of floats of so many bytes each.
+    /// Pairs of floats of this many bytes each.
     Complex(usize),
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Values {
     pub bits: u64,
     /// How many bytes a unit has.
     pub unit_bytes: usize,
-    /// Each number of a unit has so many bytes (a complex unit has two numbers).
+    /// How many bytes each number of a unit has (a complex unit has two numbers).
     pub part_bytes: usize,
     /// The value of each code, for forms with a table; of each half for pairs of halves.
     pub table: Cow<'static, [f64]>,

@@ -33,7 +33,7 @@ pub struct Gap {
 /// A gap that is cut short takes at most this part of the axis.
 const GAP_PART: f64 = 0.02;
 
-/// A gap that is less than so many times as long stays as it is.
+/// A gap that is less than this many times as long as a cut one would be stays as it is.
 const CUT_FROM: u64 = 4;
 
 impl Clock {
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_wait_takes_two_percent_of_the_axis_and_is_told() {
+    fn a_long_wait_takes_two_percent_of_the_axis_and_is_listed() {
         let busy = (100..=1100).map(|event| event * 10);
         let times: Vec<u64> = busy.clone().chain(busy.map(|time| time + 60_000_000)).collect();
 

@@ -1,35 +1,25 @@
 //! The orders in which allocations can be stacked, from the bottom.
 
 use crate::lifetimes::Lifetimes;
+use crate::named::named;
 
-/// A stacking order; equal allocations are in the order of allocation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Order {
-    /// Older ones below.
-    #[default]
-    Allocation,
-    /// Allocations of one call stack together; the stacks that hold most for longest below.
-    Stack,
-    /// Large ones below.
-    Size,
-    /// Those that live for more events below.
-    Lifetime,
-    /// By memory pool.
-    Pool,
-    /// By stream.
-    Stream,
-}
-
-impl Order {
-    /// All of them, with their names.
-    pub const NAMES: [(&str, Self); 6] = [
-        ("allocation", Self::Allocation),
-        ("stack", Self::Stack),
-        ("size", Self::Size),
-        ("lifetime", Self::Lifetime),
-        ("pool", Self::Pool),
-        ("stream", Self::Stream),
-    ];
+named! {
+    /// A stacking order; equal allocations are in the order of allocation.
+    pub enum Order {
+        /// Older ones below.
+        #[default]
+        Allocation = "allocation",
+        /// Allocations of one call stack together; the stacks that hold most for longest below.
+        Stack = "stack",
+        /// Large ones below.
+        Size = "size",
+        /// Those that live for more events below.
+        Lifetime = "lifetime",
+        /// By memory pool.
+        Pool = "pool",
+        /// By stream.
+        Stream = "stream",
+    }
 }
 
 /// A stacking order that is not the one of allocation.

@@ -29,7 +29,7 @@ pub struct Spans {
     levels: Vec<Vec<Node>>,
 }
 
-/// What is known of some spans.
+/// A summary of some spans.
 #[derive(Debug, Clone, Copy)]
 struct Node {
     earliest: u32,

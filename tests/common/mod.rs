@@ -3,6 +3,7 @@
 #![allow(dead_code, missing_docs)] // Each test file uses some of it.
 
 use serde_json::{Value, json};
+use snapviewer::digest::{FileDigest, Origin};
 use snapviewer::lifetimes::{self, Lifetimes};
 use snapviewer::progress::Progress;
 use snapviewer::snapshot::Snapshot;
@@ -10,6 +11,20 @@ use snapviewer::snapshot::Snapshot;
 /// Reads a snapshot from JSON.
 pub fn read(snapshot: &Value) -> (Snapshot, Vec<Lifetimes>) {
     lifetimes::read(snapshot.to_string().as_bytes(), &Progress::none()).unwrap()
+}
+
+/// What bundles of these are said to be made of.
+pub fn origin() -> Origin {
+    Origin { format: "json".to_owned(), file: FileDigest::of(b"{}") }
+}
+
+/// Ends an `allocations.json` with its digest, as the program does.
+pub fn sealed(document: &Value) -> String {
+    let mut content = document.clone();
+    content.as_object_mut().unwrap().remove("digest");
+    let content = content.to_string();
+    let content = content.strip_suffix('}').unwrap();
+    format!(r#"{content},"digest":"{}"}}"#, blake3::hash(content.as_bytes()).to_hex())
 }
 
 /// One event; `line` makes its stack.

@@ -1,5 +1,5 @@
-//! Walks over an archive from its first byte to its last, and says what the bytes around the members'
-//! data are for.
+//! Walks over an archive from its first byte to its last, and finds what the bytes around the
+//! members' data are for.
 //!
 //! The directory alone does not determine where a member's data begin: that depends on the extra fields of
 //! the header before them, which torch pads so that data are aligned.

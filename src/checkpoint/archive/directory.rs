@@ -1,5 +1,5 @@
 //! The directory at the end of a zip archive: which members there are, and where the directory's own
-//! records lie.
+//! records are.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -153,7 +153,7 @@ fn find_end(
     Ok(end)
 }
 
-/// How many members, how many bytes of directory, where it begins; and where this is said.
+/// How many members, how many bytes of directory, where it begins; and where that record is.
 fn read_end64(start: u64, locator: u64, part: Part<'_>) -> Option<((u64, u64, u64), Range<u64>)> {
     let space = locator.checked_sub(start)?;
     let record = part(start, space.min(END64_BYTES))?;

@@ -69,7 +69,7 @@ impl Member {
         Ok(Cow::Owned(unpacked))
     }
 
-    /// Inflates the data, up to so many bytes.
+    /// Inflates the data, up to a number of bytes.
     fn unpack(&self, file: &CheckpointFile, max: u64) -> Result<Vec<u8>> {
         let mut into = Vec::new();
         match file.inflate(self.start, self.packed_bytes).take(max).read_to_end(&mut into) {
@@ -156,7 +156,7 @@ impl<'f> Archive<'f> {
         found.ok().map(|at| self.sorted[at] as usize)
     }
 
-    /// The first bytes of a member, unpacked: at most so many.
+    /// The first bytes of a member, unpacked.
     pub fn head(&self, member: &Member, max: usize) -> Result<Vec<u8>> {
         if !member.is_deflated {
             let bytes = member.packed_bytes.min(max as u64);
@@ -192,7 +192,7 @@ impl<'f> Archive<'f> {
     }
 }
 
-/// Whether bytes that are not said to be a pickle begin like one: with a protocol's number, or, in
+/// Whether bytes that need not be a pickle begin like one: with a protocol's number, or, in
 /// the oldest protocols, with an import. Looks at the first 64 bytes only.
 #[must_use]
 pub fn looks_like_pickle(bytes: &[u8]) -> bool {

@@ -202,7 +202,7 @@ fn an_archive_in_a_member_is_read_where_it_is() {
     assert_eq!(stretches(&inner).iter().map(|stretch| stretch.bytes).sum::<u64>(), bytes);
 }
 
-/// A member that says that it unpacks to so many bytes.
+/// A member whose header claims this unpacked size.
 fn deflated(data: &[u8], says: u32) -> Vec<u8> {
     let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
     let options = SimpleFileOptions::default().compression_method(zip::CompressionMethod::Deflated);

@@ -20,7 +20,7 @@ struct Config {
     config: Pairs<Payload>,
 }
 
-/// What is said about one weight, constant or object.
+/// The description of one weight, constant or object.
 #[derive(Deserialize)]
 pub(super) struct Payload {
     pub path_name: String,

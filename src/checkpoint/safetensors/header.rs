@@ -7,7 +7,7 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 
 use crate::checkpoint::json::Pairs;
 
-/// What the header says about a tensor.
+/// A tensor as the header describes it.
 #[derive(Deserialize)]
 pub(super) struct Info {
     pub dtype: String,

@@ -150,7 +150,7 @@ fn refuse_duplicates(tensors: &[Tensor]) -> Result<()> {
     }
 }
 
-/// Says what every byte is for.
+/// Assigns every byte a purpose.
 fn account(
     found: &mut Safetensors,
     text: &[u8],

@@ -13,7 +13,7 @@
 
 use pulp::{Arch, Simd, WithSimd};
 
-use super::super::parallel;
+use super::super::parallel::Threads;
 use super::matrix::{Matrix, Panels, Whole};
 use super::walk::Room;
 use crate::error::Result;
@@ -22,14 +22,14 @@ use crate::progress::Progress;
 /// How many iterations there are at most, and the change of the norm that is too small to go on for.
 const LARGE: (usize, f64) = (32, 1e-6);
 
-/// The same for a matrix of up to so many elements.
+/// The same for a matrix of up to this many elements.
 const SMALL: (usize, f64) = (256, 1e-12);
 const MAX_SMALL: u64 = 1 << 22;
 
 /// The longest side that is kept in memory.
 const MAX_WIDTH: u64 = 1 << 19;
 
-/// A panel has about so many numbers.
+/// About how many numbers a panel has.
 const PANEL: u64 = 1 << 16;
 
 /// Sums that are added up one after the other, so that the result does not depend on threads.
@@ -180,7 +180,7 @@ fn pass(
         Ok(())
     };
     let sums = SUMS.min(panels.count);
-    let states = parallel::in_rows(panels.count, sums, threads, progress, start, work)?;
+    let states = Threads { count: threads, progress }.in_rows(panels.count, sums, start, work)?;
     let mut all = Pass { product: zeros(), sizes: zeros(), longest: 0.0 };
     for (.., pass) in states {
         all.longest = all.longest.max(pass.longest);

@@ -3,7 +3,8 @@
 //! Singular values do not depend on the order of rows or columns, nor on which is which. So columns are taken in
 //! the order of the storage, and a panel is some indexes of one side with all of the other, the whole one.
 
-use super::walk::{Room, Sink, Walk};
+use super::super::Sink;
+use super::walk::{Room, Walk};
 use crate::error::Result;
 use pulp::Simd;
 
@@ -69,7 +70,7 @@ impl<'a> Matrix<'a> {
         self.walk.threads
     }
 
-    /// Cuts it into panels of about so many indexes.
+    /// Cuts it into panels of about this many indexes.
     pub fn panels(&'a self, whole: Whole, indexes: u64) -> Panels<'a> {
         let indexes = indexes.max(1);
         let (width, step, count) = match whole {
@@ -162,7 +163,7 @@ struct Placing<'a, F> {
 
 impl<F: Fn(usize) -> usize> Sink for Placing<'_, F> {
     #[inline(always)]
-    fn add<V: Simd>(&mut self, _: V, first: u64, numbers: &mut [f64]) {
+    fn add<V: Simd>(&mut self, _: V, first: u64, numbers: &mut [f64], _: u64) {
         for x in numbers.iter_mut() {
             *x = if x.abs() <= f64::MAX { self.unit.of(*x) } else { 0.0 };
         }

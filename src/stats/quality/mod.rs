@@ -3,7 +3,7 @@
 //! # What is exact
 //!
 //! Round trips and pruning are computed in 64-bit floats, within about 1e-12 of the exact value; thresholds as
-//! `pruning` says. The spectral norm is as `spectrum` says.
+//! `pruning` describes, the spectral norm as `spectrum` does.
 //!
 //! # Invariants
 //!
@@ -11,8 +11,8 @@
 //!
 //! # Cost
 //!
-//! Two passes over the file, 2 s of processor time for 1 GB of 32-bit floats, then what `spectrum` says. Memory: a few MiB a thread and 32 bytes a channel, for at
-//! most 2²² channels.
+//! Two passes over the file, 2 s of processor time for 1 GB of 32-bit floats, then those of `spectrum`.
+//! Memory: a few MiB a thread and 32 bytes a channel, for at most 2²² channels.
 
 mod lanczos;
 mod matrix;
@@ -43,8 +43,12 @@ const MAX_CHANNELS: u64 = 1 << 22;
 /// Errors that are this much smaller than the numbers are those of our own rounding.
 const NOTHING: f64 = 1e-24;
 
-/// A channel is small if its norm is less than this part of the median.
+/// A channel is small if its norm is less than this part of the median, …
 const SMALL: f64 = 0.1;
+
+/// … or than this part of the root mean square of all norms, however many are: together, these have at most
+/// a ten-thousandth of the tensor's squared norm.
+const DEAD: f64 = 0.01;
 
 /// What is left of a tensor after it was stored in a narrower format.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -64,7 +68,7 @@ pub struct Channels {
     pub count: u64,
     /// The median of their norms.
     pub median_norm: f64,
-    /// How many norms are less than a tenth of that.
+    /// How many norms are less than a tenth of that, or than a hundredth of their root mean square.
     pub small: u64,
 }
 
@@ -210,6 +214,11 @@ fn channels(found: &[Channel], count: u64, copies: u64) -> std::result::Result<C
     if !median_norm.is_finite() {
         return Err("the norms of its channels are too large for 64-bit floats".to_owned());
     }
-    let small = norms.partition_point(|&norm| norm < SMALL * median_norm);
+    let largest = norms[norms.len() - 1];
+    let squares: f64 = norms.iter().map(|norm| (norm / largest).powi(2)).sum();
+    let root_mean_square = largest * (squares / norms.len() as f64).sqrt();
+    // Not a number if all norms are 0 or one is infinite; `max` takes the other then.
+    let limit = (SMALL * median_norm).max(DEAD * root_mean_square);
+    let small = norms.partition_point(|&norm| norm < limit);
     Ok(Channels { count, median_norm, small: small as u64 })
 }

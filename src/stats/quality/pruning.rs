@@ -7,7 +7,7 @@
 
 use super::survey::{NOT_FINITE, RANGES, Survey, range_of};
 
-/// Shares are so many parts of ten.
+/// The shares, in tenths.
 const TENTHS: std::ops::Range<u64> = 1..10;
 
 /// A number in a range is in one of 2¹⁸ cells.

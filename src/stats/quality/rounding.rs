@@ -7,12 +7,13 @@
 
 use pulp::Simd;
 
+use super::super::Sink;
 use super::super::moments::BLOCK;
-use super::super::parallel;
+use super::super::parallel::Threads;
 use super::super::plan::MAX_TASKS;
 use super::pruning::{CLASSES, Cells, Thresholds};
 use super::survey::Survey;
-use super::walk::{Along, Room, Sink, Walk};
+use super::walk::{Along, Room, Walk};
 use crate::error::Result;
 use crate::progress::Progress;
 
@@ -131,7 +132,7 @@ pub(super) fn losses(
         found.push((task, sink.losses));
         Ok(())
     };
-    let states = parallel::spread(tasks, walk.threads, progress, start, work)?;
+    let states = Threads { count: walk.threads, progress }.spread(tasks, start, work)?;
     let mut cells: Option<Cells> = None;
     let mut found = Vec::new();
     for (_, mut work, parts) in states {
@@ -179,7 +180,7 @@ struct Rounding<'a> {
 
 impl Sink for Rounding<'_> {
     #[inline(always)]
-    fn add<V: Simd>(&mut self, simd: V, first: u64, numbers: &mut [f64]) {
+    fn add<V: Simd>(&mut self, simd: V, first: u64, numbers: &mut [f64], _: u64) {
         let unit = self.unit;
         let square = |x: f64| unit.of(x) * unit.of(x);
         let mut classes = [[0.0; CLASSES]; 2];

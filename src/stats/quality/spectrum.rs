@@ -15,7 +15,7 @@ use super::walk::Walk;
 use crate::error::Result;
 use crate::progress::Progress;
 
-/// What is packed is unpacked into memory, up to so many bytes, because it is read in leaps.
+/// The most bytes of a packed tensor that are unpacked into memory, because it is read in leaps.
 const MAX_UNPACKED: u64 = 256 << 20;
 
 /// The largest singular value of a matrix, and what it says of the others.

@@ -4,10 +4,11 @@
 
 use pulp::Simd;
 
-use super::super::parallel;
+use super::super::Sink;
+use super::super::parallel::Threads;
 use super::super::plan::MAX_TASKS;
 use super::super::tally::{Counters, TURNS};
-use super::walk::{Along, Room, Sink, Walk};
+use super::walk::{Along, Room, Walk};
 use crate::error::Result;
 use crate::progress::Progress;
 
@@ -17,7 +18,7 @@ pub(super) const RANGES: usize = 1 << 16;
 /// From this range on, numbers are not finite.
 pub(super) const NOT_FINITE: usize = 0x7ff << 5;
 
-/// Where every part of a tensor has elements of every channel, so many sums of channels are kept at most.
+/// Where every part of a tensor has elements of every channel, at most this many sums of channels are kept.
 const MAX_SUMS: u64 = 1 << 21;
 
 /// The range of a number.
@@ -105,7 +106,7 @@ pub(super) fn survey(walk: &Walk<'_>, along: Along, progress: &Progress<'_>) -> 
         found.push((task, base, sink.channels));
         Ok(())
     };
-    let states = parallel::spread(tasks, walk.threads, progress, start, work)?;
+    let states = Threads { count: walk.threads, progress }.spread(tasks, start, work)?;
     let mut counts = vec![0; RANGES];
     let mut found = Vec::new();
     for (_, counters, parts) in states {
@@ -139,7 +140,7 @@ struct Looking<'a> {
 
 impl Sink for Looking<'_> {
     #[inline(always)]
-    fn add<V: Simd>(&mut self, simd: V, first: u64, numbers: &mut [f64]) {
+    fn add<V: Simd>(&mut self, simd: V, first: u64, numbers: &mut [f64], _: u64) {
         let (turns, rest) = numbers.as_chunks::<TURNS>();
         for numbers in turns {
             for turn in 0..TURNS {

@@ -5,13 +5,13 @@
 
 use std::ops::Range;
 
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Arch, Simd};
 
 use super::super::gather::{Gather, Window};
 use super::super::moments::BLOCK;
 use super::super::plan::{Affine, Grain, MAX_TASKS, check_channels, check_repeats};
 use super::super::values::Values;
-use super::super::{Elements, Quantization, broken, convert};
+use super::super::{Blocks, Elements, Quantization, Sink, broken};
 use crate::error::Result;
 use crate::strided::Dim;
 
@@ -34,7 +34,7 @@ impl Along {
         at / self.inner % self.size
     }
 
-    /// Cuts so many elements from the first on into runs of the same index.
+    /// Cuts some elements, from the first on, into runs of the same index.
     #[inline(always)]
     pub fn runs(self, first: u64, count: usize) -> impl Iterator<Item = (u64, Range<usize>)> {
         let (mut index, mut at) = (self.index(first), 0);
@@ -75,11 +75,6 @@ impl Default for Room {
     fn default() -> Self {
         Self { units: Vec::new(), window: Window::default(), numbers: vec![0.0; 2 * BLOCK] }
     }
-}
-
-/// What takes numbers, at most a block at a time; the first of them is number `first` of the walk.
-pub(super) trait Sink {
-    fn add<V: Simd>(&mut self, simd: V, first: u64, numbers: &mut [f64]);
 }
 
 impl<'a> Walk<'a> {
@@ -153,7 +148,7 @@ impl<'a> Walk<'a> {
         self.elements() * self.values.values_of_element()
     }
 
-    /// The work in at most so many tasks: how many elements each has, and how many tasks there are.
+    /// Divides the work into at most this many tasks: how many elements each has, and how many there are.
     pub fn tasks(&self, most: u64) -> (u64, u64) {
         let chunks = self.elements().div_ceil(self.chunk_units);
         let of_task = chunks.div_ceil(most.clamp(1, MAX_TASKS)).max(1) * self.chunk_units;
@@ -164,44 +159,35 @@ impl<'a> Walk<'a> {
     /// processor has.
     pub fn show(&self, elements: Range<u64>, room: &mut Room, sink: &mut impl Sink) -> Result<()> {
         let Room { units, window, numbers } = room;
+        let (values, affine) = (self.values, self.affine);
+        let sink = &mut Scaled { by_channel: self.by_channel.as_ref(), sink };
         let end = elements.end.min(self.elements());
         let mut at = elements.start;
         while at < end {
             let count = self.chunk_units.min(end - at);
             self.gather.fill(at, count as usize, window, units)?;
-            Arch::new().dispatch(Blocks { walk: self, first: at, units, numbers, sink });
+            let first = at * values.values_of_element();
+            Arch::new().dispatch(Blocks { values, affine, first, units, numbers, sink });
             at += count;
         }
         Ok(())
     }
 }
 
-/// Turns units into numbers; see `stats::Blocks`.
-struct Blocks<'a, S> {
-    walk: &'a Walk<'a>,
-    /// The number of the first element.
-    first: u64,
-    units: &'a [u8],
-    numbers: &'a mut [f64],
+/// Scales the numbers of each channel.
+struct Scaled<'a, S> {
+    by_channel: Option<&'a (Along, Vec<Affine>)>,
     sink: &'a mut S,
 }
 
-impl<S: Sink> WithSimd for Blocks<'_, S> {
-    type Output = ();
-
+impl<S: Sink> Sink for Scaled<'_, S> {
     #[inline(always)]
-    fn with_simd<V: Simd>(self, simd: V) {
-        let values = self.walk.values;
-        let mut first = self.first * values.values_of_element();
-        for units in self.units.chunks(BLOCK * values.unit_bytes) {
-            let (numbers, _) = convert(values, self.walk.affine, units, self.numbers);
-            if let Some((along, affine)) = &self.walk.by_channel {
-                for (index, run) in along.runs(first, numbers.len()) {
-                    affine[index as usize].apply(&mut numbers[run]);
-                }
+    fn add<V: Simd>(&mut self, simd: V, first: u64, numbers: &mut [f64], denormal: u64) {
+        if let Some((along, affine)) = self.by_channel {
+            for (index, run) in along.runs(first, numbers.len()) {
+                affine[index as usize].apply(&mut numbers[run]);
             }
-            self.sink.add(simd, first, numbers);
-            first += numbers.len() as u64;
         }
+        self.sink.add(simd, first, numbers, denormal);
     }
 }
