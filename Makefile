@@ -5,6 +5,10 @@ PYTHON ?= python3
 SNAP ?=
 # How long `make fuzz` runs each target.
 FUZZ_SECONDS ?= 60
+# What `make mutants` changes, the tests that should notice, and how long it may take.
+WHAT ?=
+TESTS ?=
+MUTANTS_SECONDS ?= 900
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -18,15 +22,15 @@ FUZZ_MALLOC := MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=100000000 MALLOC_TRIM_T
 # The extras `docs` and `test` of pyproject.toml, one requirement per line.
 REQUIREMENTS := sed -n -e '/^docs = \[/,/^\]/s/^ *"\(.*\)",$$/\1/p' -e '/^test = \[/,/^\]/s/^ *"\(.*\)",$$/\1/p' pyproject.toml
 
-SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find src -name '*.rs')
+SOURCES := Cargo.toml Cargo.lock pyproject.toml build.rs $(shell find src -name '*.rs' -o -name '*.[ch]')
 
 # A path that changes would make PyO3 build again.
 export PYO3_PYTHON := $(abspath $(PY))
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export SNAP
 
-.PHONY: help run test docs bench fuzz screenshots fmt build compile rust-fmt rust-lint rust-test python-lint \
-	python-types python-stubs python-test test-exhaustive screen
+.PHONY: help run test docs bench fuzz fuzz-python screenshots fmt build compile rust-fmt rust-lint rust-test python-lint \
+	python-types python-stubs python-test test-exhaustive mutants screen
 .DELETE_ON_ERROR:
 
 help:
@@ -38,6 +42,8 @@ help:
 	@echo 'make docs            build the documentation into build/site and check its links'
 	@echo 'make bench           the benchmarks, as ratios to a baseline of the same run'
 	@echo 'make fuzz            the fuzzers, FUZZ_SECONDS=$(FUZZ_SECONDS) each (needs nightly Rust and cargo-fuzz)'
+	@echo 'make fuzz-python     only those of the readers that are written in Python (needs no nightly Rust)'
+	@echo 'make mutants         WHAT=a module: change it in one place at a time, and list what no test notices'
 	@echo 'make screenshots     redraw the pictures in docs/pictures (needs Xvfb, xdotool, chromium)'
 	@echo 'make fmt             format Rust and Python'
 
@@ -81,6 +87,24 @@ fuzz: build
 		$(FUZZ_MALLOC) $(FUZZ) run --sanitizer none $$target -- -max_total_time=$(FUZZ_SECONDS) -max_len=65536 \
 			-rss_limit_mb=4096 -timeout=30 -dict=fuzz/$$words.dict -print_final_stats=1; \
 	done
+
+	@$(MAKE) --no-print-directory fuzz-python
+
+# The readers that are written in Python. They need no nightly toolchain.
+fuzz-python: build $(VENV)/.tools
+	@mkdir -p fuzz/artifacts
+	@$(PY) -m pip install --quiet "atheris==3.0.0"
+	@$(PY) fuzz/make_seeds.py fuzz/corpus
+	@set -e; for target in events torchscript; do \
+		echo "== fuzz $$target, $(FUZZ_SECONDS) s"; \
+		$(PY) fuzz/fuzz_python.py $$target fuzz/corpus/$$target -max_total_time=$(FUZZ_SECONDS) -max_len=16384 \
+			-rss_limit_mb=2048 -timeout=30 -artifact_prefix=fuzz/artifacts/ -print_final_stats=1; \
+	done
+
+mutants: build $(VENV)/.tools
+	@[ -n "$(WHAT)" ] || { echo 'name a module: make mutants WHAT=python/snapviewer/events/analysis.py'; exit 2; }
+	@$(PY) -m pip install --quiet "mutmut==3.8.1"
+	@$(PY) tests/mutants/run.py $(WHAT) $(TESTS) --seconds $(MUTANTS_SECONDS)
 
 screenshots: build $(VENV)/.tools
 	@$(PY) docs/make_screenshots.py
@@ -163,7 +187,8 @@ python-test: $(VENV)/.tools build screen
 	@echo '== pytest'
 	@$(PY) -m pytest --quiet --numprocesses 2 --dist loadfile -m "not exhaustive"
 
-# What takes minutes and seldom breaks: every network that torchvision publishes a count for.
+# What takes minutes and seldom breaks: every network that torchvision publishes a count for, every
+# write that fails once, a hundred killed processes.
 test-exhaustive: $(VENV)/.tools build
 	@$(PY) -m pytest --quiet -m exhaustive
 

@@ -46,9 +46,14 @@ def on_page_markdown(markdown: str, **_: object) -> str:
 def table(head: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
     """Write a table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
-    return "".join(
-        f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines
-    )
+    return "".join(f"| {' | '.join(map(_escaped, line))} |\n" for line in lines)
+
+
+def _escaped(cell: str) -> str:
+    """Escape the bars of a cell; in code, where mkdocs would show the escape, they may stay."""
+    parts = cell.split("`")
+    parts[::2] = [part.replace("|", "\\|") for part in parts[::2]]
+    return "`".join(parts)
 
 
 # Commands

@@ -31,9 +31,15 @@ def _in_screen(path: Path) -> bool:
 
 
 def _may_be_unsafe(path: Path) -> bool:
-    """Where files and memory are mapped, NumPy is lent a column, and SQLite is shown the events."""
-    homes = ("source.rs", "screen/shared_memory.rs", "py/columns.rs", "store/events.rs")
-    return path.as_posix() in homes
+    """Where files and memory are mapped, NumPy is lent a column, and SQLite is limited and shown
+    the events."""
+    return path.as_posix() in {
+        "mapped.rs",
+        "screen/shared_memory.rs",
+        "py/columns.rs",
+        "store/events.rs",
+        "store/limits.rs",
+    }
 
 
 @pytest.mark.parametrize(

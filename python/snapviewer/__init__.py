@@ -20,27 +20,37 @@ __all__: list[str]
 
 if TYPE_CHECKING:
     from snapviewer._core import Allocations as Allocations
+    from snapviewer._core import Allocator as Allocator
     from snapviewer._core import CancelledError as CancelledError
     from snapviewer._core import Checkpoint as Checkpoint
     from snapviewer._core import Clock as Clock
+    from snapviewer._core import Curves as Curves
     from snapviewer._core import Device as Device
+    from snapviewer._core import Domain as Domain
     from snapviewer._core import Event as Event
     from snapviewer._core import Frame as Frame
+    from snapviewer._core import Growth as Growth
     from snapviewer._core import Image as Image
+    from snapviewer._core import Oom as Oom
+    from snapviewer._core import Release as Release
     from snapviewer._core import Screen as Screen
     from snapviewer._core import Snapshot as Snapshot
     from snapviewer._core import SnapshotError as SnapshotError
+    from snapviewer._core import State as State
     from snapviewer._core import Timeline as Timeline
     from snapviewer._core import convert as convert
     from snapviewer._core import load as load
     from snapviewer._core import query as query
     from snapviewer._core import read_checkpoint as read_checkpoint
+    from snapviewer.capture.api import record as record
 else:
     __all__, __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "_core": "Allocations CancelledError Checkpoint Clock Device Event Frame Image Screen "
-            "Snapshot SnapshotError Timeline convert load query read_checkpoint"
+            "_core": "Allocations Allocator CancelledError Checkpoint Clock Curves Device Domain "
+            "Event Frame Growth Image Oom Release Screen Snapshot SnapshotError State Timeline "
+            "convert load query read_checkpoint",
+            "capture.api": "record",
         },
     )
     __all__ += ["__version__"]

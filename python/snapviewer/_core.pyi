@@ -10,28 +10,36 @@ import numpy.typing as npt
 from snapviewer.counts import EventCount
 
 __all__ = [
+    "ACTIONS",
     "CATEGORIES",
     "FORMAT_VERSION",
     "SCHEMA",
     "Allocations",
+    "Allocator",
     "CancelledError",
     "Channels",
     "Checkpoint",
     "Clock",
+    "Curves",
     "Device",
     "Difference",
+    "Domain",
     "Event",
     "Frame",
+    "Growth",
     "Image",
     "Ledger",
+    "Oom",
     "Pattern",
     "PruningPoint",
     "Quality",
+    "Release",
     "RoundTrip",
     "Screen",
     "Snapshot",
     "SnapshotError",
     "Spectrum",
+    "State",
     "Stats",
     "Storage",
     "Tensor",
@@ -41,11 +49,15 @@ __all__ = [
     "convert",
     "is_bundle",
     "load",
+    "null_device",
     "query",
     "read_checkpoint",
     "tensor_quality",
     "tensor_stats",
 ]
+
+ACTIONS: tuple[str, ...]
+"""The known actions of events (`Event.action`); a file may have others."""
 
 CATEGORIES: tuple[str, ...]
 """The profiler's categories, which `Allocations.category` counts."""
@@ -237,6 +249,15 @@ class Device:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is off, in sentences."""
+    @property
+    def allocator(self) -> Allocator:
+        """The replay of PyTorch's allocator, made at the first use."""
+    @property
+    def curves(self) -> Curves:
+        """Requested, allocated, active and reserved bytes after each event."""
+    @property
+    def ooms(self) -> tuple[Oom, ...]:
+        """The requests that failed, each with the reason."""
     def timeline(self, order: str = "allocation", where: _Which | None = None) -> Timeline:
         """Stack the allocations in an order: all, or those that `where` describes.
 
@@ -251,7 +272,7 @@ class Device:
             ValueError: The order or the filter is not understood; the message says what is.
         """
     def mask(self, where: str) -> npt.NDArray[np.bool_]:
-        """Which allocations a filter's text lets through.
+        """Which allocations a filter matches.
 
         Raises:
             ValueError: The filter is not understood; the message says what is.
@@ -274,7 +295,7 @@ class Device:
         """The colour of each allocation: allocations × (red, green, blue)."""
     def scale(
         self, color: str, theme: str = "light"
-    ) -> tuple[int, int, npt.NDArray[np.uint8]] | None:
+    ) -> tuple[int, int, list[tuple[int, int, int]]] | None:
         """What the colours of "size" (bytes) and "age" (events) mean; None for other colours.
 
         Returns:
@@ -286,6 +307,287 @@ class Device:
         Args:
             compress: Cut long times without events short.
         """
+
+@final
+class Allocator:
+    """The replay of PyTorch's caching allocator on one device."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether nothing in the file contradicts the allocator's rules."""
+    @property
+    def placements(self) -> int:
+        """Allocations whose placement was predicted."""
+    @property
+    def as_recorded(self) -> int:
+        """Those that are where the rules put them."""
+    @property
+    def contradictions(self) -> dict[str, int]:
+        """How often the file contradicts the rules, by what is wrong; empty if it does not."""
+    @property
+    def first_contradiction(self) -> int | None:
+        """The first event that contradicts the rules."""
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings in force, by PyTorch's names."""
+    @property
+    def has_settings(self) -> bool:
+        """Whether the file contains the allocator's settings."""
+    @property
+    def uncertain_blocks(self) -> int:
+        """Blocks older than the trace whose size is only known up to 1 MiB."""
+    @property
+    def block_size(self) -> npt.NDArray[np.uint64]:
+        """The size of the block of each allocation."""
+    @property
+    def growths(self) -> tuple[Growth, ...]:
+        """The requests that made the allocator ask the device for memory."""
+    @property
+    def releases(self) -> tuple[Release, ...]:
+        """The times at which memory went back to the device."""
+    def state(self, event: int) -> State:
+        """The segments and their blocks after an event; -1 is before the first.
+
+        Raises:
+            IndexError: The trace has no such event.
+        """
+
+@final
+class Growth:
+    """A request that made the allocator ask the device for memory."""
+
+    @property
+    def event(self) -> int:
+        """The first of its segment events."""
+    @property
+    def alloc_event(self) -> int:
+        """The `alloc` that follows."""
+    @property
+    def rounded_bytes(self) -> int:
+        """The rounded request."""
+    @property
+    def grown_bytes(self) -> int:
+        """What came from the device."""
+    @property
+    def free_bytes(self) -> int:
+        """Free bytes for such requests at that moment."""
+    @property
+    def largest_bytes(self) -> int:
+        """The largest free block for such requests."""
+    @property
+    def outside_bytes(self) -> int:
+        """The largest free block for other requests."""
+    @property
+    def stream(self) -> int:
+        """The stream."""
+    @property
+    def pool(self) -> tuple[int, int] | None:
+        """The memory pool; None if it is not known."""
+    @property
+    def kind(self) -> str:
+        """For which requests: "small" or "large"."""
+    @property
+    def cause(self) -> str:
+        """Why nothing free would do: "demand", "fragments" or "other domain"."""
+
+@final
+class Oom:
+    """A request that failed, and why."""
+
+    @property
+    def event(self) -> int:
+        """The `oom` event."""
+    @property
+    def stack(self) -> int:
+        """The stack that asked."""
+    @property
+    def requested_bytes(self) -> int:
+        """The rounded request."""
+    @property
+    def device_free_bytes(self) -> int:
+        """What the device had free."""
+    @property
+    def live_bytes(self) -> int:
+        """What the program had asked for and not given back."""
+    @property
+    def active_bytes(self) -> int:
+        """Blocks in use."""
+    @property
+    def reserved_bytes(self) -> int:
+        """Memory from the device."""
+    @property
+    def free_bytes(self) -> int:
+        """What of it no block used."""
+    @property
+    def domain_free_bytes(self) -> int:
+        """What of that was for requests like this one."""
+    @property
+    def largest_free_bytes(self) -> int:
+        """The largest free block for requests like this one."""
+    @property
+    def needed_bytes(self) -> int:
+        """What the device would have had to give; 0 if a block became free after the search."""
+    @property
+    def released_bytes(self) -> int:
+        """What the allocator gave back in vain right before."""
+    @property
+    def capacity_bytes(self) -> int:
+        """All memory that the allocator could have had then."""
+    @property
+    def capacity_seen_bytes(self) -> int:
+        """The most that it had, or could have had, before."""
+    @property
+    def is_limited(self) -> bool:
+        """Whether the device had enough: then a limit of the program refused."""
+    @property
+    def stream(self) -> int:
+        """The stream."""
+    @property
+    def pool(self) -> tuple[int, int] | None:
+        """The memory pool; None if it is not known."""
+    @property
+    def kind(self) -> str:
+        """For which requests: "small" or "large"."""
+    @property
+    def verdict(self) -> str:
+        """Why it failed: "demand", "fragmentation", "isolation" or "outside"."""
+    @property
+    def short_by_bytes(self) -> int:
+        """How many bytes were missing."""
+    @property
+    def exact(self) -> bool:
+        """Whether nothing before it contradicts the allocator's rules."""
+
+@final
+class Release:
+    """Memory that went back to the device at once."""
+
+    @property
+    def event(self) -> int:
+        """The first event."""
+    @property
+    def events(self) -> int:
+        """How many events there are."""
+    @property
+    def bytes(self) -> int:
+        """The bytes that went back."""
+    @property
+    def cause(self) -> str:
+        """Why: "retry" (the device was full), "empty cache" or "other"."""
+
+@final
+class Curves:
+    """Four amounts of memory after each event, as PyTorch's statistics define them."""
+
+    @property
+    def requested(self) -> npt.NDArray[np.uint64]:
+        """What the program asked for."""
+    @property
+    def allocated(self) -> npt.NDArray[np.uint64]:
+        """The blocks that the program has."""
+    @property
+    def active(self) -> npt.NDArray[np.uint64]:
+        """Those, and the blocks that wait for another stream."""
+    @property
+    def reserved(self) -> npt.NDArray[np.uint64]:
+        """Memory from the device."""
+    @property
+    def peaks(self) -> dict[str, int]:
+        """The most of each, in bytes."""
+    def at(self, event: int) -> dict[str, int]:
+        """All four after one event, in bytes; -1 is before the first.
+
+        Raises:
+            IndexError: The trace has no such event.
+        """
+
+@final
+class Domain:
+    """The memory of one pool for small or large requests of one stream."""
+
+    @property
+    def pool(self) -> tuple[int, int] | None:
+        """The memory pool; None if it is not known."""
+    @property
+    def kind(self) -> str:
+        """For which requests: "small" or "large"."""
+    @property
+    def stream(self) -> int:
+        """The stream."""
+    @property
+    def segments(self) -> int:
+        """How many segments it has."""
+    @property
+    def reserved_bytes(self) -> int:
+        """Their bytes."""
+    @property
+    def allocated_bytes(self) -> int:
+        """Bytes of blocks that the program has."""
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes of blocks that wait for another stream."""
+    @property
+    def requested_bytes(self) -> int:
+        """Requested bytes of both."""
+    @property
+    def free_bytes(self) -> int:
+        """Free bytes."""
+    @property
+    def largest_free_bytes(self) -> int:
+        """The largest free block."""
+    @property
+    def releasable_bytes(self) -> int:
+        """Free bytes that could go back to the device."""
+
+@final
+class State:
+    """The segments and their blocks after an event, in columns."""
+
+    @property
+    def event(self) -> int:
+        """The event."""
+    @property
+    def domains(self) -> tuple[Domain, ...]:
+        """How much is in use: one record per pool, kind and stream."""
+    @property
+    def segment_address(self) -> npt.NDArray[np.uint64]:
+        """Where the segments begin."""
+    @property
+    def segment_size(self) -> npt.NDArray[np.uint64]:
+        """Their bytes."""
+    @property
+    def segment_stream(self) -> npt.NDArray[np.int64]:
+        """Their streams."""
+    @property
+    def segment_pool(self) -> tuple[tuple[int, int] | None, ...]:
+        """Their memory pools; None where it is not known."""
+    @property
+    def segment_is_small(self) -> npt.NDArray[np.bool_]:
+        """Whether they are for requests of at most 1 MiB."""
+    @property
+    def segment_is_expandable(self) -> npt.NDArray[np.bool_]:
+        """Whether they are part of an expandable segment."""
+    @property
+    def segment_first_block(self) -> npt.NDArray[np.uint64]:
+        """The place of their first block."""
+    @property
+    def block_address(self) -> npt.NDArray[np.uint64]:
+        """Where the blocks begin, segment by segment."""
+    @property
+    def block_size(self) -> npt.NDArray[np.uint64]:
+        """Their bytes."""
+    @property
+    def block_requested(self) -> npt.NDArray[np.uint64]:
+        """The requested bytes; 0 if free."""
+    @property
+    def block_state(self) -> npt.NDArray[np.uint8]:
+        """0 allocated, 1 pending, 2 free."""
+    @property
+    def block_allocation(self) -> npt.NDArray[np.int64]:
+        """The allocations that have them; -1 if free."""
+    @property
+    def unplaced(self) -> npt.NDArray[np.uint32]:
+        """Live allocations that have no block of their own: the file contradicts itself."""
 
 @final
 class Timeline:
@@ -326,6 +628,30 @@ class Timeline:
 
         Returns:
             Which, its size, its stack, and the events that made and freed it.
+        """
+    def peak_in(self, first: int, last: int) -> tuple[int, int]:
+        """Of the events from `first` to before `last`, the first with the most live bytes.
+
+        Returns:
+            The event, and the live bytes after it.
+        """
+    def color_groups(
+        self, image: Image, event: int, color: str = "stack", theme: str = "light"
+    ) -> list[tuple[int, int, int, tuple[int, int, int]]]:
+        """What the colours of a picture stand for, the most bytes first.
+
+        Returns:
+            Stacks, streams, pools or categories, each with its live bytes after an event, its
+            pixels in the picture and its colour. Empty for sizes and ages, which are scales.
+
+        Raises:
+            ValueError: The picture is of another device, or was given up.
+        """
+    def visible_extent(self, image: Image, color: str) -> tuple[int, int] | None:
+        """The least and the largest size or age in a picture.
+
+        Returns:
+            None if `color` is neither, or the picture shows nothing.
         """
     def overview(
         self,
@@ -389,6 +715,8 @@ class Image:
     @property
     def events(self) -> npt.NDArray[np.int64]:
         """The event that each column shows: the one with the largest total in it; -1 if none."""
+    def marked_bytes(self, marks: Sequence[_Mark]) -> bytes:
+        """Return the same as `marked`, as bytes."""
     def marked(self, marks: Sequence[_Mark]) -> npt.NDArray[np.uint8]:
         """Return a copy of the pixels, with 255 as a fourth channel, and rectangles painted on.
 
@@ -481,6 +809,11 @@ class Clock:
         """
     def at(self, event: int) -> int:
         """The time of an event on this clock."""
+    def events(self, from_us: float, to_us: float) -> tuple[int, int]:
+        """The events that a stretch of this clock shows: the first, and the one after the last.
+
+        The first one happened at its start or before.
+        """
     def real(self, us: float) -> float:
         """The real time since the first event that this clock shows as `us`."""
 
@@ -503,6 +836,9 @@ class Snapshot:
         Raises:
             IndexError: There is no such stack.
         """
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Further top-level entries of the file, such as `predicted`."""
     @property
     def annotations(self) -> tuple[tuple[str, str, int | None, int], ...]:
         """The marks that the program set, in the file's order: name, stage, device and Unix µs."""
@@ -833,7 +1169,7 @@ class Channels:
         """The median of their norms; the mean of the two in the middle."""
     @property
     def small(self) -> int:
-        """How many have a norm of less than 10 % of the median."""
+        """How many have a norm below 10 % of the median or 1 % of the root mean square."""
 
 @final
 class Spectrum:
@@ -1051,6 +1387,9 @@ def load(
 
 def is_bundle(path: str | PathLike[str]) -> bool:
     """Return whether a path is a converted snapshot: a directory, or a zip by its first bytes."""
+
+def null_device() -> bytes | None:
+    """Return the bytes of the null device, a shared library; None where it cannot be used."""
 
 def convert(
     input: str | PathLike[str],

@@ -32,6 +32,6 @@ def lazy_names(
         return value
 
     def names() -> list[str]:
-        return sorted({*vars(modules[package]), *exported})
+        return sorted({*vars(modules[package]), *exported} - {"TYPE_CHECKING", "lazy_names"})
 
     return exported, get, names

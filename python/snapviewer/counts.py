@@ -1,10 +1,14 @@
-"""A number of things that also answers `len`."""
+"""The number of events of a device, which also has a length.
+
+Both `range(device.events)` and `len(device.events)` work. It is Python, because the stable ABI
+cannot subclass `int` before Python 3.12.
+"""
 
 from __future__ import annotations
 
 
 class EventCount(int):
-    """How many events a trace has: a number, and the length that goes with its indexes.
+    """How many events a trace has: an `int` whose `len` is itself.
 
     >>> events = EventCount(3)
     >>> events + 1, len(events)

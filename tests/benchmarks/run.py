@@ -22,6 +22,7 @@ import explorer_app
 import inference
 import models
 import recording
+import replay
 import startup
 import window
 from baseline import REPEATS, best, pickle_load
@@ -56,6 +57,7 @@ def main() -> None:
         growth = reading[5_000_000] / reading[1_000_000]
         print(f"\ngrowth of reading from 1M to 5M: {growth:.2f}× (limit {GROWTH_LIMIT})")
     _unlike()
+    replay.run(FOLDER)
     startup.run(FOLDER)
     drawing.run(FOLDER)
     window.run(FOLDER)

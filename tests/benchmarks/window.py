@@ -164,7 +164,7 @@ def _open(window: Window, path: Path) -> float:
     """Open a file, and return the seconds until its first picture is on the screen."""
     wait_for_jobs(window)
     plot, seen = window.area.plot, []
-    window.state.on("document", lambda: seen.append(plot.drawn.at))
+    window.state.on(lambda: seen.append(plot.drawn.at), "document")
     gc.collect()
     start = time.perf_counter()
     window.state.open(path)

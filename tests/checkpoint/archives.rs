@@ -27,7 +27,7 @@ fn packed(name: &'static str, data: &[u8]) -> Member {
     (name, packed, Some(data.len() as u64))
 }
 
-/// An archive whose directory tells of its members in this order.
+/// An archive whose directory lists its members in this order.
 fn zip(members: &[Member], order: &[usize]) -> Vec<u8> {
     let (mut file, mut records) = (Vec::new(), Vec::new());
     for (name, data, unpacked) in members {
@@ -84,7 +84,7 @@ fn open(bytes: Vec<u8>) -> Result<Checkpoint> {
 }
 
 fn flagged(bytes: Vec<u8>) -> Vec<String> {
-    open(bytes).unwrap().imports.flagged.into_iter().collect()
+    open(bytes).unwrap().content.imports.flagged.into_iter().collect()
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn everything_is_in_the_folder_of_the_first_member_of_the_directory() {
 }
 
 #[test]
-fn two_members_that_differ_in_capitals_only_are_not_told_apart_by_torch() {
+fn torch_does_not_distinguish_two_members_that_differ_in_capitals_only() {
     let innocent = pickle(&dict(&[]));
     for name in ["a/DATA.PKL", "A/data.pkl", "a/Constants.pkl"] {
         let members = [plain("a/data.pkl", &innocent), plain(name, EVIL)];

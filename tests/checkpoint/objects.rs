@@ -151,7 +151,7 @@ proptest! {
         opcodes in proptest::collection::vec(opcode(), 0..200),
         dropped in 0..4_usize,
     ) {
-        // What lies on the stack at the end becomes one value, so that little is lost.
+        // What is on the stack at the end becomes one value, so that little is lost.
         let mut stream = b"\x80\x02]q\0".to_vec();
         stream.extend(opcodes.concat());
         stream.extend(vec![b'1'; dropped]);

@@ -17,7 +17,7 @@ fn open(bytes: Vec<u8>) -> Result<Checkpoint> {
 }
 
 fn flagged(bytes: Vec<u8>) -> Vec<String> {
-    open(bytes).unwrap().imports.flagged.into_iter().collect()
+    open(bytes).unwrap().content.imports.flagged.into_iter().collect()
 }
 
 /// The five pickles and the storage of a legacy file.

@@ -1,4 +1,4 @@
-"""How much memory live objects take (P14)."""
+"""How much memory live objects take."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ from snapviewer.pth_analyzer import get_size_bytes
 from support.patience import PATIENT
 
 
+@pytest.mark.promise("P14")
 @pytest.mark.parametrize("value", [None, True, 7, 2**100, 0.5, 1j, "text", "ü", b"ab", range(9)])
-def test_p14_a_plain_value_takes_what_python_says(value: object) -> None:
+def test_a_plain_value_takes_what_python_says(value: object) -> None:
     assert get_size_bytes(value) >= sys.getsizeof(value)
     if not isinstance(value, range):
         assert get_size_bytes(value) == sys.getsizeof(value)
 
 
+@pytest.mark.promise("P14")
 @pytest.mark.parametrize(
     "value",
     [
@@ -36,13 +38,14 @@ def test_p14_a_plain_value_takes_what_python_says(value: object) -> None:
         {1000: "a"},
     ],
 )
-def test_p14_a_container_takes_its_own_bytes_and_its_items(value: Any) -> None:
+def test_a_container_takes_its_own_bytes_and_its_items(value: Any) -> None:
     items = sys.getsizeof(1000) + sys.getsizeof("a")
 
     assert get_size_bytes(value) == sys.getsizeof(value) + items
 
 
-def test_p14_what_is_met_twice_counts_once() -> None:
+@pytest.mark.promise("P14")
+def test_what_is_met_twice_counts_once() -> None:
     text = "x" * 1000
 
     both = [text, {"again": text}, (text,)]
@@ -51,7 +54,8 @@ def test_p14_what_is_met_twice_counts_once() -> None:
     assert get_size_bytes([both, both]) - get_size_bytes(both) == sys.getsizeof([both, both])
 
 
-def test_p14_a_cycle_ends() -> None:
+@pytest.mark.promise("P14")
+def test_a_cycle_ends() -> None:
     first: list[Any] = []
     second = {"first": first}
     first.append(second)
@@ -61,7 +65,8 @@ def test_p14_a_cycle_ends() -> None:
     assert size == sys.getsizeof(first) + sys.getsizeof(second) + sys.getsizeof("first")
 
 
-def test_p14_depth_does_not_matter() -> None:
+@pytest.mark.promise("P14")
+def test_depth_does_not_matter() -> None:
     value: list[Any] = []
     for _ in range(100_000):
         value = [value]
@@ -69,7 +74,8 @@ def test_p14_depth_does_not_matter() -> None:
     assert get_size_bytes(value) > 100_000 * sys.getsizeof([])
 
 
-def test_p14_attributes_and_slots_are_looked_into() -> None:
+@pytest.mark.promise("P14")
+def test_attributes_and_slots_are_looked_into() -> None:
     class Plain:
         def __init__(self) -> None:
             self.data = b"x" * 5000
@@ -87,7 +93,8 @@ def test_p14_attributes_and_slots_are_looked_into() -> None:
     assert get_size_bytes(OrderedDict(a=b"x" * 5000)) > 5000
 
 
-def test_p14_classes_modules_and_functions_are_not_followed() -> None:
+@pytest.mark.promise("P14")
+def test_classes_modules_and_functions_are_not_followed() -> None:
     def function() -> None: ...
 
     assert get_size_bytes([sys, Reached, function]) < 10_000
@@ -124,7 +131,8 @@ class _Negative:
         return -5
 
 
-def test_p14_objects_that_misbehave_raise_nothing() -> None:
+@pytest.mark.promise("P14")
+def test_objects_that_misbehave_raise_nothing() -> None:
     unwalkable = _Unwalkable(a=10**50)
 
     assert get_size_bytes(_Hostile()) > 0
@@ -203,8 +211,9 @@ def torch() -> Any:
     return pytest.importorskip("torch", reason="torch is not installed")
 
 
+@pytest.mark.promise("P14")
 @pytest.mark.torch
-def test_p14_tensors_take_the_bytes_that_they_reach(torch: Any) -> None:
+def test_tensors_take_the_bytes_that_they_reach(torch: Any) -> None:
     base = torch.zeros(100, 100)
     pair = (base, base[3:])
 
@@ -219,17 +228,19 @@ def test_p14_tensors_take_the_bytes_that_they_reach(torch: Any) -> None:
     assert get_size_bytes(pair) == 40_000 + sys.getsizeof(pair)
 
 
+@pytest.mark.promise("P14")
 @pytest.mark.torch
-def test_p14_a_tensor_and_the_array_of_it_are_the_same_memory(torch: Any) -> None:
+def test_a_tensor_and_the_array_of_it_are_the_same_memory(torch: Any) -> None:
     tensor = torch.zeros(100)
     both = (tensor, tensor.numpy())
 
     assert get_size_bytes(both) == 400 + sys.getsizeof(both)
 
 
+@pytest.mark.promise("P14")
 @pytest.mark.torch
 @pytest.mark.filterwarnings("ignore")
-def test_p14_tensors_of_other_kinds_take_their_parts(torch: Any) -> None:
+def test_tensors_of_other_kinds_take_their_parts(torch: Any) -> None:
     eye = torch.eye(4)
     nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
 
@@ -239,8 +250,9 @@ def test_p14_tensors_of_other_kinds_take_their_parts(torch: Any) -> None:
     assert get_size_bytes(torch.quantize_per_tensor(eye, 0.1, 0, torch.qint8)) == 16
 
 
+@pytest.mark.promise("P14")
 @pytest.mark.torch
-def test_p14_a_module_takes_its_parameters(torch: Any) -> None:
+def test_a_module_takes_its_parameters(torch: Any) -> None:
     size = get_size_bytes(torch.nn.Linear(100, 100))
 
     assert 40_400 <= size < 60_000

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -90,11 +91,13 @@ def levels_of(results: dict[str, Any]) -> int:
 # The functions
 
 
-def test_p01_the_three_functions_are_where_the_document_says() -> None:
+@pytest.mark.promise("P01")
+def test_the_three_functions_are_where_the_document_says() -> None:
     assert {"analyze_pth_file", "get_size_bytes", "format_size"} <= set(pth_analyzer.__all__)
 
 
-def test_p02_parameters_have_the_documented_names_order_and_defaults() -> None:
+@pytest.mark.promise("P02")
+def test_parameters_have_the_documented_names_order_and_defaults() -> None:
     parameters = inspect.signature(analyze_pth_file).parameters
 
     defaults = {name: parameter.default for name, parameter in parameters.items()}
@@ -103,7 +106,8 @@ def test_p02_parameters_have_the_documented_names_order_and_defaults() -> None:
     assert (defaults["max_depth"], defaults["verbose"]) == (3, True)
 
 
-def test_p03_p04_the_results_have_the_documented_keys(sample: Path) -> None:
+@pytest.mark.promise("P03", "P04")
+def test_the_results_have_the_documented_keys(sample: Path) -> None:
     results = analyzed(sample)
 
     assert set(results) >= DOCUMENTED
@@ -112,11 +116,13 @@ def test_p03_p04_the_results_have_the_documented_keys(sample: Path) -> None:
     assert results["total_size_formatted"] == format_size(results["total_size_bytes"])
 
 
-def test_p05_variables_are_counted_on_the_top_level_only(sample: Path) -> None:
+@pytest.mark.promise("P05")
+def test_variables_are_counted_on_the_top_level_only(sample: Path) -> None:
     assert analyzed(sample)["num_variables"] == 5
 
 
-def test_p06_p07_a_dict_gives_its_keys_in_the_order_of_the_file(save: Save) -> None:
+@pytest.mark.promise("P06", "P07")
+def test_a_dict_gives_its_keys_in_the_order_of_the_file(save: Save) -> None:
     path = save({"zebra": 1, "prompt": "x", "ant": 2})
 
     variables = analyzed(path)["variables"]
@@ -126,8 +132,9 @@ def test_p06_p07_a_dict_gives_its_keys_in_the_order_of_the_file(save: Save) -> N
     assert "video_latent" not in variables
 
 
+@pytest.mark.promise("P08")
 @pytest.mark.parametrize("kind", [list, tuple])
-def test_p08_a_sequence_gives_its_places(save: Save, kind: type) -> None:
+def test_a_sequence_gives_its_places(save: Save, kind: type) -> None:
     variables = analyzed(save(kind(["a", T("int64", (2,)), None])))["variables"]
 
     assert list(variables) == ["[0]", "[1]", "[2]"]
@@ -141,7 +148,8 @@ def test_a_file_of_one_value_has_one_variable(save: Save) -> None:
     assert results["total_size_bytes"] == 80
 
 
-def test_p09_a_tensor_tells_shape_type_device_and_size(save: Save) -> None:
+@pytest.mark.promise("P09")
+def test_a_tensor_tells_shape_type_device_and_size(save: Save) -> None:
     info = analyzed(save({"x": T("float32", (3, 224, 224), requires_grad=True)}))["variables"]["x"]
 
     assert info["type"] == "torch.Tensor"
@@ -150,6 +158,7 @@ def test_p09_a_tensor_tells_shape_type_device_and_size(save: Save) -> None:
     assert (info["size_bytes"], info["size_formatted"]) == (602112, "588.00 KB")
 
 
+@pytest.mark.promise("P10")
 @pytest.mark.parametrize(
     ("value", "kind", "preview"),
     [
@@ -160,7 +169,7 @@ def test_p09_a_tensor_tells_shape_type_device_and_size(save: Save) -> None:
         (None, "NoneType", "None"),
     ],
 )
-def test_p10_a_plain_value_tells_type_size_and_preview(
+def test_a_plain_value_tells_type_size_and_preview(
     save: Save, value: object, kind: str, preview: str
 ) -> None:
     info = analyzed(save({"x": value}))["variables"]["x"]
@@ -172,16 +181,48 @@ def test_p10_a_plain_value_tells_type_size_and_preview(
     assert "num_items" not in info
 
 
+@pytest.mark.promise("P10")
+@pytest.mark.torch
+@pytest.mark.parametrize("protocol", [2, 4])
+@pytest.mark.parametrize(
+    ("value", "kind", "preview"),
+    [
+        (np.float64(0.1), "numpy.float64", "0.1"),
+        (np.float32(0.1), "numpy.float32", "0.1"),
+        (np.float32(1e-7), "numpy.float32", "1e-07"),
+        (np.float16(1.5), "numpy.float16", "1.5"),
+        (np.int64(-(2**63)), "numpy.int64", "-9223372036854775808"),
+        (np.uint64(2**64 - 1), "numpy.uint64", "18446744073709551615"),
+        (np.int8(-1), "numpy.int8", "-1"),
+        (np.bool_(True), "numpy.bool", "True"),
+        (np.array(258, ">i2")[()], "numpy.int16", "258"),
+        (np.float64("nan"), "numpy.float64", "nan"),
+    ],
+    ids=repr,
+)
+def test_a_scalar_of_numpy_has_its_type_and_value(
+    value: Any, kind: str, preview: str, protocol: int, tmp_path: Path
+) -> None:
+    torch = pytest.importorskip("torch")
+    torch.save({"x": value}, tmp_path / "scalar.pth", pickle_protocol=protocol)
+
+    info = analyzed(tmp_path / "scalar.pth")["variables"]["x"]
+
+    assert (info["type"], info["value_preview"], info["preview"]) == (kind, preview, preview)
+
+
+@pytest.mark.promise("P10")
 @pytest.mark.parametrize(
     ("value", "kind"), [({"a": 1, "b": 2}, "dict"), ([1, 2], "list"), ((1, 2), "tuple")]
 )
-def test_p10_a_collection_tells_how_many_items_it_has(save: Save, value: object, kind: str) -> None:
+def test_a_collection_tells_how_many_items_it_has(save: Save, value: object, kind: str) -> None:
     info = analyzed(save({"x": value}))["variables"]["x"]
 
     assert (info["type"], info["num_items"]) == (kind, 2)
 
 
-def test_p11_nested_collections_are_reached_through_contents(save: Save) -> None:
+@pytest.mark.promise("P11")
+def test_nested_collections_are_reached_through_contents(save: Save) -> None:
     variables = analyzed(save({"a": {"b": [T("int8", (9,)), "x"]}}))["variables"]
 
     inner = variables["a"]["contents"]["b"]["contents"]
@@ -190,8 +231,9 @@ def test_p11_nested_collections_are_reached_through_contents(save: Save) -> None
     assert inner["[0]"]["shape"] == (9,)
 
 
+@pytest.mark.promise("P12")
 @pytest.mark.parametrize("max_depth", [1, 3, 5, 10])
-def test_p12_max_depth_is_how_many_levels_are_told_of(save: Save, max_depth: int) -> None:
+def test_max_depth_is_how_many_levels_are_told_of(save: Save, max_depth: int) -> None:
     results = analyzed(save(nest(12)), max_depth)
 
     assert levels_of(results) == max_depth
@@ -212,7 +254,8 @@ def test_a_file_that_nests_far_deeper_than_python_can_is_told_of(save: Save) -> 
     assert table_of(results).count("\n") > 5000
 
 
-def test_p13_quiet_prints_nothing_and_verbose_prints_the_table(
+@pytest.mark.promise("P13")
+def test_quiet_prints_nothing_and_verbose_prints_the_table(
     sample: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     results = analyze_pth_file(sample, verbose=False)
@@ -224,6 +267,7 @@ def test_p13_quiet_prints_nothing_and_verbose_prints_the_table(
     assert told.out == table_of(results)
 
 
+@pytest.mark.promise("P15")
 @pytest.mark.parametrize(
     ("size", "text"),
     [
@@ -240,11 +284,12 @@ def test_p13_quiet_prints_nothing_and_verbose_prints_the_table(
         (2**70, "1024.00 EB"),
     ],
 )
-def test_p15_sizes_follow_one_rule(size: int, text: str) -> None:
+def test_sizes_follow_one_rule(size: int, text: str) -> None:
     assert format_size(size) == text
 
 
-def test_p16_the_use_cases_of_the_document_work(save: Save, tmp_path: Path) -> None:
+@pytest.mark.promise("P16")
+def test_the_use_cases_of_the_document_work(save: Save, tmp_path: Path) -> None:
     save({"big": T("float32", (64, 64)), "small": 1}, "a.pth")
     save({"x": T("float32", (2,))}, "b.pth")
     files = sorted(glob.glob(str(tmp_path / "*.pth")))
@@ -262,7 +307,8 @@ def quiet(path: str) -> dict[str, Any]:
     return analyze_pth_file(path, verbose=False)
 
 
-def test_p17_a_file_from_a_gpu_opens_anywhere_and_tells_its_device(save: Save) -> None:
+@pytest.mark.promise("P17")
+def test_a_file_from_a_gpu_opens_anywhere_and_tells_its_device(save: Save) -> None:
     info = analyzed(save({"x": T("float16", (8,), device="cuda:3")}))["variables"]["x"]
 
     assert (info["device"], info["size_bytes"]) == ("cuda:3", 16)
@@ -344,11 +390,75 @@ def test_a_cycle_ends_where_it_began(save: Save) -> None:
     assert inner["same_as"] == "loop"
 
 
-def test_keys_that_are_equal_as_text_stay_apart(save: Save) -> None:
-    variables = analyzed(save({1: "one", "1": "text"}))["variables"]
+@pytest.mark.promise("P07")
+def test_keys_keep_their_type(save: Save) -> None:
+    keys = [0, "0", 1.5, None, True, b"b", (1, "a"), "x"]
+    values: list[Any] = ["zero", "text", {7: "deep"}, 1, 2, 3, 4, [5]]
+    path = save(dict(zip(keys, values, strict=True)))
 
-    assert [info["preview"] for info in variables.values()] == ["'one'", "'text'"]
+    variables = analyzed(path)["variables"]
+
+    assert list(variables) == keys
+    assert (variables[0]["preview"], variables["0"]["preview"]) == ("'zero'", "'text'")
+    assert list(variables[1.5]["contents"]) == [7]
+    assert list(variables["x"]["contents"]) == ["[0]"]
+    assert 0 in variables
+    assert 1 not in analyzed(save({"1": "text"}))["variables"]
+
+
+def test_keys_of_other_kinds_have_their_names(save: Save) -> None:
+    path = save({((1,), 2): "a", ((3,), 4): "b"})
+
+    variables = analyzed(path)["variables"]
+
+    assert [info["preview"] for info in variables.values()] == ["'a'", "'b'"]
+    assert all(isinstance(key, str) for key in variables)
     assert len(set(variables)) == 2
+
+
+def test_an_object_that_comes_again_has_the_path_of_the_first(
+    save: Save, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    again: list[object] = [1]
+    shared = T("float32", (3,))
+    whole: dict[str, Any] = {
+        "x": {"list": [0, {"in": again}], "tensor": shared},
+        "list": again,
+        "tensor": shared,
+    }
+    whole["whole"] = [whole]
+
+    variables = analyzed(save(whole), 9)["variables"]
+    monkeypatch.setattr(entries, "_MAX_PLACE", 4)
+    shortened = analyzed(save({"a": whole["x"], "list": again}), 9)["variables"]
+    monkeypatch.setattr(entries, "_MAX_PLACE", 3)
+    shorter = analyzed(save({"a": whole["x"], "list": again}), 9)["variables"]
+
+    assert variables["list"]["same_as"] == "x.list[1].in"
+    assert variables["tensor"]["same_as"] == "x.tensor"
+    assert "shares_storage_with" not in variables["tensor"]
+    assert variables["whole"]["contents"]["[0]"]["same_as"] == "the file itself"
+    assert shortened["list"]["same_as"] == "a.list[1].in"
+    assert shorter["list"]["same_as"] == "….list[1].in"
+
+
+def test_small_and_large_keys_and_containers_are_listed_in_whole(save: Save) -> None:
+    wide = tuple(range(16))
+    path = save({wide: "a", (): "b", (*wide, 16): "c", "many": list(range(3000))})
+
+    variables = analyzed(path)["variables"]
+
+    assert list(variables)[:2] == [wide, ()]
+    assert isinstance(list(variables)[2], str)
+    many = variables["many"]
+    assert list(many["contents"]) == [f"[{place}]" for place in range(3000)]
+    assert "truncated" not in many
+    assert analyzed(save({}))["num_variables"] == 0
+
+
+@pytest.mark.parametrize(("taken", "name"), [(["x"], "x (2)"), (["x", "x (2)"], "x (3)")])
+def test_keys_that_are_equal_only_as_text_are_numbered(taken: list[str], name: str) -> None:
+    assert entries._free(OrderedDict((key, {}) for key in taken), "x") == name
 
 
 def test_a_wide_list_is_counted_but_not_listed_to_the_end(
@@ -443,7 +553,8 @@ def test_parts_never_add_up_to_more_than_the_whole_at_any_depth(
 # The table
 
 
-def test_p24_the_head_of_the_table_is_as_documented(sample: Path) -> None:
+@pytest.mark.promise("P24")
+def test_the_head_of_the_table_is_as_documented(sample: Path) -> None:
     results = analyzed(sample)
     size = results["total_size_bytes"]
 
@@ -463,7 +574,8 @@ def test_p24_the_head_of_the_table_is_as_documented(sample: Path) -> None:
     assert lines[-1] == "-" * 80
 
 
-def test_p25_rows_show_shapes_and_are_indented_below_their_parent(sample: Path) -> None:
+@pytest.mark.promise("P25")
+def test_rows_show_shapes_and_are_indented_below_their_parent(sample: Path) -> None:
     lines = table_of(analyzed(sample)).splitlines()
 
     assert lines[9] == f"{'[0]':<40} {'Tensor(3, 224, 224)':<20} {'588.00 KB':<15}"
@@ -505,7 +617,8 @@ def test_a_level_of_thousands_has_a_limited_number_of_rows(
 # Structures
 
 
-def test_p26_the_structure_of_wanvideo_is_recognised(save: Save, sample: Path) -> None:
+@pytest.mark.promise("P26")
+def test_the_structure_of_wanvideo_is_recognised(save: Save, sample: Path) -> None:
     latent = T("float32", (2, 2))
     flat = save({"video_latent": latent, "prompt": "a", "video_id": "b", "fps": 3}, "flat.pth")
     other = save({"video_latent": latent, "prompt": 7}, "other.pth")
@@ -520,7 +633,8 @@ def test_p26_the_structure_of_wanvideo_is_recognised(save: Save, sample: Path) -
     ]
 
 
-def test_p26_any_structure_can_be_checked(save: Save) -> None:
+@pytest.mark.promise("P26")
+def test_any_structure_can_be_checked(save: Save) -> None:
     results = analyzed(save({"a": 1}))
 
     assert check_structure(results, ["a", "b"]) == ["Missing expected key 'b'"]
@@ -530,21 +644,24 @@ def test_p26_any_structure_can_be_checked(save: Save) -> None:
 # The programs
 
 
-def test_p18_the_module_prints_the_table(sample: Path) -> None:
+@pytest.mark.promise("P18")
+def test_the_module_prints_the_table(sample: Path) -> None:
     ran = program.run(sample, program=MODULE)
 
     assert (ran.code, ran.err) == (0, "")
     assert ran.out == table_of(analyzed(sample))
 
 
-def test_p19_quiet_leaves_the_table_out(sample: Path) -> None:
+@pytest.mark.promise("P19")
+def test_quiet_leaves_the_table_out(sample: Path) -> None:
     ran = program.run(sample, "--quiet", program=MODULE)
 
     assert (ran.code, ran.err) == (0, "")
     assert ran.out == f"{sample}: {analyzed(sample)['total_size_formatted']}, 5 variables\n"
 
 
-def test_p20_the_module_takes_a_depth(save: Save) -> None:
+@pytest.mark.promise("P20")
+def test_the_module_takes_a_depth(save: Save) -> None:
     path = save(nest(9))
 
     ran = program.run(path, "--max-depth", "10", program=MODULE)
@@ -553,8 +670,9 @@ def test_p20_the_module_takes_a_depth(save: Save) -> None:
     assert ran.out != table_of(analyzed(path))
 
 
+@pytest.mark.promise("P23")
 @pytest.mark.parametrize("content", [None, b"", b"no checkpoint at all"])
-def test_p23_a_file_that_cannot_be_loaded_ends_with_one_sentence(
+def test_a_file_that_cannot_be_loaded_ends_with_one_sentence(
     tmp_path: Path, content: bytes | None
 ) -> None:
     path = tmp_path / "bad.pth"
@@ -571,15 +689,17 @@ def test_p23_a_file_that_cannot_be_loaded_ends_with_one_sentence(
         analyze_pth_file(path)
 
 
+@pytest.mark.promise("P20")
 @pytest.mark.parametrize("depth", ["0", "-1", "x"])
-def test_p20_a_depth_below_one_is_wrong_usage(sample: Path, depth: str) -> None:
+def test_a_depth_below_one_is_wrong_usage(sample: Path, depth: str) -> None:
     ran = program.run(sample, f"--max-depth={depth}", program=MODULE)
 
     assert (ran.code, ran.out) == (2, "")
     assert "--max-depth: must be" in ran.err
 
 
-def test_p22_the_module_takes_files_and_wildcards(save: Save, tmp_path: Path) -> None:
+@pytest.mark.promise("P22")
+def test_the_module_takes_files_and_wildcards(save: Save, tmp_path: Path) -> None:
     for name in ("b.pth", "a.pth", "c.pt"):
         save({"x": 1}, name)
     (tmp_path / "d.pth").write_bytes(b"broken")
@@ -591,7 +711,8 @@ def test_p22_the_module_takes_files_and_wildcards(save: Save, tmp_path: Path) ->
     assert [line.rpartition(": ")[2] for line in ran.err.splitlines()] == ["no*", "d.pth"]
 
 
-def test_p21_the_example_shows_one_file(sample: Path) -> None:
+@pytest.mark.promise("P21")
+def test_the_example_shows_one_file(sample: Path) -> None:
     ran = program.run(sample, program=EXAMPLE)
 
     assert (ran.code, ran.err) == (0, "")
@@ -599,7 +720,8 @@ def test_p21_the_example_shows_one_file(sample: Path) -> None:
     assert "Structure: WanVideo" in ran.out
 
 
-def test_p22_p28_the_example_expands_wildcards_and_goes_on_after_a_failure(
+@pytest.mark.promise("P22", "P28")
+def test_the_example_expands_wildcards_and_goes_on_after_a_failure(
     save: Save, tmp_path: Path
 ) -> None:
     for name in ("b.pth", "a.pth"):
@@ -615,7 +737,8 @@ def test_p22_p28_the_example_expands_wildcards_and_goes_on_after_a_failure(
     assert "2 files" in ran.out
 
 
-def test_p27_a_file_larger_than_memory_is_told_of(save: Save) -> None:
+@pytest.mark.promise("P27")
+def test_a_file_larger_than_memory_is_told_of(save: Save) -> None:
     path = save({"x": T("uint8", (10,))}, "huge.safetensors")
     header = b'{"x":{"dtype":"F32","shape":[34359738368],"data_offsets":[0,137438953472]}}'
     path.write_bytes(len(header).to_bytes(8, "little") + header)

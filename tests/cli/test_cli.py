@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 import snapviewer
+from snapviewer.text.units import format_bytes
 from support import hostile
 from support.program import Ran, run, run_here
 
@@ -77,6 +78,11 @@ def _assert_refused(ran: Ran, *words: str) -> None:
 def _info(path: Path) -> dict[str, Any]:
     """What `info` says of a file, apart from where it is and how it is packed."""
     document: dict[str, Any] = _document(run("info", path, "--json"))
+    for device in document["devices"]:
+        # A bundle does not contain the segments that a replay needs.
+        is_bundle = document["format"].startswith("bundle")
+        assert (device.pop("replay") is None) == is_bundle
+        assert (device.pop("curves_peak") is None) == is_bundle
     return {key: value for key, value in document.items() if key not in ("file", "format")}
 
 
@@ -216,7 +222,7 @@ def test_a_demo_is_the_same_bytes_for_the_same_seed(tmp_path: Path) -> None:
         ran = run("demo", "-o", tmp_path / name, "--events", "500", "--seed", seed)
         assert (ran.code, ran.err) == (0, "")
         size = (tmp_path / name).stat().st_size
-        assert ran.out == f"{tmp_path / name}: {size:,} bytes\n"
+        assert ran.out == f"{tmp_path / name}: {format_bytes(size)}\n"
 
     one, two, other = ((tmp_path / name).read_bytes() for name in ("one", "two", "other"))
     assert one == two
@@ -261,12 +267,14 @@ def test_a_demo_that_cannot_be_written_is_one_sentence(output: str, tmp_path: Pa
 # convert
 
 
+@pytest.mark.promise("S01")
 def test_a_zip_has_exactly_its_two_members(demos: Path) -> None:
     with zipfile.ZipFile(demos / "demo.zip") as archive:
         assert sorted(archive.namelist()) == MEMBERS
         assert archive.testzip() is None
 
 
+@pytest.mark.promise("S02", "S14")
 def test_an_unpacked_zip_is_the_directory(demos: Path, tmp_path: Path) -> None:
     if shutil.which("unzip"):
         command = ["unzip", "-q", str(demos / "demo.zip"), "-d", str(tmp_path / "large")]
@@ -282,20 +290,80 @@ def test_an_unpacked_zip_is_the_directory(demos: Path, tmp_path: Path) -> None:
     assert _info(tmp_path / "large") == _info(demos / "demo.zip") == _info(demos / "demo.pickle")
 
 
+@pytest.mark.promise("S01")
 def test_the_old_name_of_the_converter_converts(demos: Path, tmp_path: Path) -> None:
     arguments = ("-i", demos / "demo.pickle", "-o", "out.zip")
 
     ran = run(*arguments, program=CONVERT_SNAP, directory=tmp_path)
-    again = run(*arguments, program=CONVERT_SNAP, directory=tmp_path)
     wrong = run("-i", "a", program=CONVERT_SNAP, directory=tmp_path)
 
     size = (tmp_path / "out.zip").stat().st_size
-    assert (ran.code, ran.out, ran.err) == (0, f"out.zip: {size:,} bytes\n", "")
+    assert (ran.code, ran.out, ran.err) == (0, f"out.zip: {format_bytes(size)}\n", "")
     assert (tmp_path / "out.zip").read_bytes() == (demos / "demo.zip").read_bytes()
-    _assert_refused(again, "out.zip", "exists", "--force")
     assert wrong.code == 2
 
 
+@pytest.mark.promise("S01")
+@pytest.mark.parametrize("option", [("-d", "1"), ("--device", "-1"), ()])
+def test_the_old_name_of_the_converter_takes_a_device(
+    option: tuple[str, ...], demos: Path, tmp_path: Path
+) -> None:
+    file = demos / "demo.pickle"
+
+    ran = run("-i", file, "-o", "out.zip", *option, program=CONVERT_SNAP, directory=tmp_path)
+
+    assert ran.code == 0, ran.err
+    with zipfile.ZipFile(tmp_path / "out.zip") as archive:
+        assert sorted(archive.namelist()) == MEMBERS
+    devices = [one["device"] for one in _info(tmp_path / "out.zip")["devices"]]
+    assert devices == ([int(option[1])] if option else [0, 1, -1])
+
+
+@pytest.mark.promise("S15")
+@pytest.mark.parametrize("name", ["out.zip", "out"])
+def test_the_old_name_of_the_converter_can_be_run_again(
+    name: str, demos: Path, small: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / name
+    first = run("-i", small, "-o", output, program=CONVERT_SNAP)
+
+    again = run("-i", demos / "demo.pickle", "-o", output, program=CONVERT_SNAP)
+
+    assert (first.code, again.code, again.err) == (0, 0, "")
+    assert _info(output) == _info(demos / "demo.pickle")
+    assert [path.name for path in tmp_path.glob("*out*")] == [name], "nothing is left beside it"
+
+
+@pytest.mark.promise("S15")
+@pytest.mark.parametrize("kind", ["text", "zip", "more", "directory", "document", "added"])
+def test_the_old_name_of_the_converter_keeps_what_is_no_bundle(
+    kind: str, small: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / ("out" if kind in ("directory", "document", "added") else "out.zip")
+    if kind == "text":
+        output.write_text("my notes")
+    elif kind in ("zip", "more"):
+        run("convert", small, "-o", output)
+        with zipfile.ZipFile(output, "a" if kind == "more" else "w") as archive:
+            archive.writestr("thesis.tex", "ten years")
+    elif kind == "directory":
+        output.mkdir()
+    elif kind == "document":
+        output.mkdir()
+        for member in MEMBERS:
+            (output / member).write_text('{"format": "another"}')
+    else:
+        run("convert", small, "-o", output)
+        (output / "thesis.tex").write_text("ten years")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+
+    ran = run("-i", small, "-o", output, program=CONVERT_SNAP)
+
+    _assert_refused(ran, output.name, "exists", "--force")
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.promise("S02")
 @pytest.mark.parametrize(
     ("name", "is_zip"),
     [("a.zip", True), ("b.ZIP", True), ("c", False), ("d.zip.d", False), ("é 雪.zip", True)],
@@ -313,6 +381,7 @@ def test_the_name_decides_between_zip_and_directory(
     assert document == {"input": str(small), **written, "outputs": [written]}
 
 
+@pytest.mark.promise("S01")
 @pytest.mark.parametrize("device", [0, 1, -1])
 def test_one_device_only(device: int, demos: Path, tmp_path: Path) -> None:
     option = ("-d", str(device)) if device else ("--device", "0")
@@ -328,6 +397,7 @@ def test_one_device_only(device: int, demos: Path, tmp_path: Path) -> None:
     assert snapviewer.query(bundle, "select distinct device from events")[1] == [(device,)]
 
 
+@pytest.mark.promise("S15")
 @pytest.mark.parametrize("name", ["out.zip", "out"])
 def test_force_replaces_a_bundle_by_another(
     name: str, demos: Path, small: Path, tmp_path: Path
@@ -363,6 +433,7 @@ def test_a_bundle_is_not_converted_again(kind: str, demos: Path, tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.promise("S11")
 @pytest.mark.parametrize("command", ["info", "query", "convert"])
 def test_a_directory_of_the_older_program_is_refused_with_the_way_out(
     command: str, tmp_path: Path
@@ -503,6 +574,7 @@ def _sqlite_rows(database: Path, sql: str) -> list[tuple[Any, ...]]:
         connection.close()
 
 
+@pytest.mark.promise("S12")
 def test_the_view_gives_sqlite_what_it_gives_us(demos: Path) -> None:
     sql = "select idx, size, start_time, end_time, callstack from allocs order by idx"
 
@@ -577,6 +649,7 @@ def test_an_infinite_value_is_json_too(demos: Path) -> None:
     _document(run("query", demos / "demo", "select 9e999", "--json"))
 
 
+@pytest.mark.promise("S12")
 @pytest.mark.parametrize(
     "sql",
     [
@@ -655,6 +728,7 @@ def test_an_endless_query_ends(sql: str, demos: Path) -> None:
     assert time.monotonic() - started < 10
 
 
+@pytest.mark.promise("S04")
 def test_a_snapshot_is_converted_once_and_then_found(small: Path, cache: Path) -> None:
     sql = "select size, start_time, end_time from allocs order by size"
     expected = {
@@ -680,7 +754,7 @@ def test_a_file_that_is_not_there_is_one_sentence(command: str, tmp_path: Path) 
 
     ran = run(command, tmp_path / "missing", *sql, "--json")
 
-    _assert_refused(ran, "No such file", str(tmp_path / "missing"))
+    _assert_refused(ran, "no such file", str(tmp_path / "missing"))
 
 
 # Pipes and terminals
@@ -729,6 +803,7 @@ AT_ONCE = """
 import sys
 import snapviewer.text.progress
 snapviewer.text.progress._SECONDS_BEFORE = snapviewer.text.progress._SECONDS_BETWEEN = 0
+from snapviewer.text.units import format_bytes
 from snapviewer.cli import main
 sys.exit(main(sys.argv[1:]))
 """
@@ -755,6 +830,7 @@ def _on_terminal(*arguments: str | Path) -> Ran:
     return Ran(process.returncode, out.decode(), shown.decode())
 
 
+@pytest.mark.promise("S10")
 @pytest.mark.parametrize("command", ["info", "convert", "query", "demo"])
 def test_a_bar_is_drawn_and_erased_on_a_terminal(command: str, demos: Path, tmp_path: Path) -> None:
     source, output = demos / "demo.pickle", tmp_path / "out.zip"

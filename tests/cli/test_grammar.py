@@ -28,6 +28,8 @@ COMMANDS = (
     "info",
     "report",
     "query",
+    "record",
+    "predict",
     "demo",
     "convert",
     "pth",
@@ -91,8 +93,8 @@ def test_the_help_lists_every_command_in_its_group(program: Program) -> None:
     listed = {title: re.findall(r"^  (\w+)", lines, re.MULTILINE) for title, lines in groups}
     assert listed == {
         "Look": ["open", "render"],
-        "Explain": ["info", "report", "query"],
-        "Capture": ["demo"],
+        "Explain": ["info", "report", "segments", "query"],
+        "Capture": ["record", "predict", "demo"],
         "Files": ["convert"],
         "Models": ["pth", "model", "explore", "events"],
     }
@@ -156,7 +158,7 @@ def test_every_output_is_written_and_named(command: str, program: Program) -> No
     assert [line.partition(": ")[0] for line in lines] == list(names)
     for line, name in zip(lines, names, strict=True):
         files = [Path(name)] if Path(name).is_file() else list(Path(name).iterdir())
-        assert line.endswith(f"{sum(file.stat().st_size for file in files):,} bytes")
+        assert line.endswith(format_bytes(sum(file.stat().st_size for file in files)))
     for name in names:
         if name.endswith(".json"):
             assert json.loads(Path(name).read_text())
@@ -320,6 +322,7 @@ def test_a_filtered_report_says_so(program: Program) -> None:
     assert f": {held} of {whole} match `size>=1MiB`, in " in text
     assert none.code == 0
     assert f"no allocation matches `nowhere`: 0 B of {whole} at the peak" in none.out
+    assert not none.out.endswith("\n\n")
 
 
 def test_top_0_is_all_rows(program: Program) -> None:
@@ -370,13 +373,51 @@ def test_older_words_still_work(program: Program) -> None:
 # Messages
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("none.pt",),
+        *[
+            (name, "none.pt")
+            for name in ("info", "report", "open", "pth", "model", "explore", "events")
+        ],
+        ("render", "none.pt", "-o", "new.png"),
+        ("convert", "none.pt", "-o", "new.zip"),
+        ("query", "none.pt", "select 1"),
+    ],
+    ids=lambda given: " ".join(given[:-1]),
+)
+def test_a_missing_file_is_the_same_sentence_everywhere(
+    arguments: tuple[str, ...], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from support.program import run
+
+    monkeypatch.delenv("DISPLAY", raising=False)
+    ran = run(*arguments, directory=folder)
+    assert (ran.code, ran.out, ran.err) == (1, "", "snapviewer: no such file: none.pt\n")
+
+
+def test_an_output_in_a_missing_directory_names_the_directory(
+    program: Program, folder: Path
+) -> None:
+    missing = folder / "none"
+    for command, *others in (("demo",), ("convert", "demo.pickle"), ("info", "demo.pickle")):
+        ran = program(command, *others, "-o", str(missing / "new.txt"))
+        assert (ran.code, ran.err) == (1, f"snapviewer: no such directory: {missing}\n"), command
+
+
+def test_the_size_of_an_output_is_in_binary_units(program: Program, folder: Path) -> None:
+    ran = program("demo", "-o", "new.pickle", "--events", "50")
+    assert re.fullmatch(r"new\.pickle: [\d.]+ (K|M)iB\n", ran.out)
+
+
 def test_debug_prints_where_an_error_came_from(program: Program, folder: Path) -> None:
     from support.program import run
 
     usual = run("info", "missing.pickle", directory=folder)
     debug = run("info", "missing.pickle", "--log", "debug", directory=folder)
 
-    assert usual.err == "snapviewer: No such file or directory: missing.pickle\n"
+    assert usual.err == "snapviewer: no such file: missing.pickle\n"
     assert debug.err.endswith(f"\n{usual.err}")
     assert "Traceback" in debug.err
     assert (usual.code, debug.code) == (1, 1)
@@ -407,9 +448,12 @@ def test_a_bug_is_not_hidden() -> None:
 # Units and sizes
 
 
-@pytest.mark.parametrize("command", ["pth", "model", "explore"])
-def test_sizes_have_binary_units(command: str, program: Program) -> None:
-    ran = program(command, "a.pth")
+@pytest.mark.parametrize(
+    "arguments",
+    [("pth", "a.pth"), ("model", "a.pth"), ("model", "a.pth", "--full"), ("explore", "a.pth")],
+)
+def test_sizes_have_binary_units(arguments: tuple[str, ...], program: Program) -> None:
+    ran = program(*arguments)
 
     assert "32.0 KiB" in ran.out
     assert not re.search(r"\d ?[kKMG]B\b", ran.out)
@@ -422,6 +466,17 @@ def test_a_model_is_a_screenful_unless_everything_is_asked_for(program: Program)
     # A long path may break the line.
     assert "(torch zip; no code was run)" in " ".join(brief.out.split())
     assert "Recommendations" in brief.out
-    assert "[PARAMETER ANALYSIS]" not in brief.out
-    assert "[PARAMETER ANALYSIS]" in full.out
-    assert "Analyzed parameter: layer.weight" in full.out
+    assert "\nStatistics\n" not in brief.out
+    assert "\nStatistics\n" in full.out
+    assert "  layer.weight " in full.out
+
+
+def test_only_pytorch_parser_uses_the_words_that_it_promises(program: Program) -> None:
+    full = program("model", "a.pth", "--full")
+    program("model", "a.pth", "-o", "report.txt")
+
+    report = Path("report.txt").read_text(encoding="utf-8")
+    for text in (full.out, report):
+        assert "32.0 KiB" in text
+        for word in ("Enterprise", "COMPREHENSIVE", "EXECUTIVE", "Analyzed parameter", " MB"):
+            assert word not in text

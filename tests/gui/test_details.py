@@ -118,6 +118,7 @@ def test_without_a_selection_it_says_what_to_do(pane: Pane, tmp_path: Path) -> N
     assert pane.shown().startswith(EMPTY)
 
 
+@pytest.mark.promise("S07")
 def test_everything_is_shown(told: Pane) -> None:
     lines = told.shown().splitlines()
 

@@ -224,6 +224,20 @@ def test_a_click_zooms_to_a_span(strip: Strip, tmp_path: Path) -> None:
 
 
 @pytest.mark.gui
+def test_the_name_on_a_box_has_its_tip_and_zooms_too(strip: Strip, tmp_path: Path) -> None:
+    strip.open(_plain(ONE), tmp_path)
+    left, top, right, bottom = strip.canvas.bbox("names")
+    x, y, view = (left + right) // 2, (top + bottom) // 2, strip.state.view
+
+    strip.canvas.event_generate("<Motion>", x=x, y=y)
+    tip = strip.lanes._tip.text
+    strip.canvas.event_generate("<Button-1>", x=x, y=y)
+
+    assert tip.startswith("step 1\n")
+    assert strip.state.view != view
+
+
+@pytest.mark.gui
 def test_a_tip_tells_name_and_duration(strip: Strip, tmp_path: Path) -> None:
     strip.open(_plain([*ONE, ("open", "START", 800)]), tmp_path)
     tips = []

@@ -10,7 +10,7 @@ import pytest
 
 from snapviewer.gui.viewport import Viewport
 from snapviewer.report.picture.legend import Entry
-from snapviewer.report.picture.options import Coloring
+from snapviewer.report.picture.options import Coloring, core_color
 from support.display import click, key
 from support.driver import Driver
 
@@ -37,11 +37,11 @@ def test_every_colouring_has_a_legend(driver: Driver, color: Coloring) -> None:
     key("F6")
     entries = _shown(driver)
 
-    colors = driver.device.colors(color, "light")
+    colors = driver.device.colors(core_color(color), "light")
     in_view = {tuple(rgb) for rgb in colors[np.unique(driver.image().ids)[:-1]].tolist()}
     assert entries[0].is_heading
     explained = {swatch for entry in entries for swatch in entry.colors}
-    if color in ("size", "age"):
+    if color in ("size", "lifetime"):
         assert len(explained) >= 3, "a scale"
     else:
         assert explained <= in_view

@@ -58,7 +58,7 @@ def _released(state: State, name: str) -> None:
 def test_a_query_is_answered_and_remembered(small: Path) -> None:
     state = _opened(small)
     told: list[bool] = []
-    state.on("query", lambda: told.append(state.queries.is_running))
+    state.on(lambda: told.append(state.queries.is_running), "query")
 
     state.queries.run("  select size, 'x' as name from allocations order by size\n")
 

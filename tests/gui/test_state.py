@@ -65,7 +65,7 @@ def heard(state: State, *topics: Topic) -> Counter[Topic]:
     """Count how often each topic is told of from now on."""
     counter: Counter[Topic] = Counter()
     for topic in topics:
-        state.on(topic, lambda topic=topic: counter.update([topic]))  # type: ignore[misc]
+        state.on(lambda topic=topic: counter.update([topic]), topic)  # type: ignore[misc]
     return counter
 
 
@@ -697,8 +697,8 @@ def test_a_listener_that_fails_does_not_keep_others_from_hearing(training: Path)
     def fail() -> None:
         raise LookupError
 
-    state.on("notice", fail)
-    state.on("notice", lambda: told.append("heard"))
+    state.on(fail, "notice")
+    state.on(lambda: told.append("heard"), "notice")
 
     with pytest.raises(LookupError):
         state.notify("something")

@@ -8,7 +8,7 @@ import time
 import tkinter as tk
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from snapviewer.gui.jobs import ThreadJobs
 from snapviewer.gui.panes.at_cursor import AtCursor
 from snapviewer.gui.panes.events_pane import EventsPane
 from snapviewer.gui.panes.sql_pane import SqlPane
-from snapviewer.gui.panes.virtual_table import Column, Rows, VirtualTable
+from snapviewer.gui.panes.virtual_table import Column, RowHooks, Rows, VirtualTable
 from snapviewer.gui.settings import WindowSettings
 from snapviewer.gui.state import State
 from snapviewer.gui.theme import apply_theme, palette_of
@@ -30,6 +30,8 @@ pytestmark = pytest.mark.gui
 MANY = 5_000_000
 ENDLESS = "with recursive c(x) as (select 1 union all select x+1 from c) select count(*) from c"
 TIME_LIMIT_SECONDS = 60
+
+Pane = TypeVar("Pane", AtCursor, EventsPane, SqlPane)
 
 
 @pytest.fixture(scope="module")
@@ -78,25 +80,25 @@ def busy(tmp_path: Path) -> Path:
     return path
 
 
-def _until(root: tk.Misc, is_so: Callable[[], object]) -> None:
+def _until(widget: tk.Misc, is_so: Callable[[], object]) -> None:
     """Let the window work until something is so."""
     end = time.monotonic() + TIME_LIMIT_SECONDS
     while not is_so():
         assert time.monotonic() < end, "it never came to that"
-        root.update()
+        widget.update()
         time.sleep(0.005)
-    root.update()
+    widget.update()
 
 
-def _becomes(root: tk.Misc, value: Callable[[], object], expected: object) -> None:
+def _becomes(widget: tk.Misc, value: Callable[[], object], expected: object) -> None:
     """Let the window work until something has a value."""
-    _until(root, lambda: value() == expected)
+    _until(widget, lambda: value() == expected)
 
 
-def _settled(root: tk.Misc) -> None:
+def _settled(widget: tk.Misc) -> None:
     """Let the window do what it has to do, and then a little more."""
     for _ in range(10):
-        root.update()
+        widget.update()
         time.sleep(0.005)
 
 
@@ -107,10 +109,18 @@ def _packed(widget: tk.Widget, root: tk.Toplevel) -> None:
     _settled(root)
 
 
-def _opened(state: State, root: tk.Toplevel, path: Path) -> None:
+def _opened(state: State, widget: tk.Misc, path: Path) -> None:
     state.open(path)
-    _until(root, lambda: state.alive is not None or state.notice is not None)
+    _until(widget, lambda: state.alive is not None or state.notice is not None)
     assert state.notice is None
+
+
+def _open_in(pane: Pane, state: State, path: Path) -> Pane:
+    """Show a pane and open a file."""
+    _packed(pane, cast(tk.Toplevel, pane.winfo_toplevel()))
+    _opened(state, pane, path)
+    _settled(pane)
+    return pane
 
 
 def _point(table: VirtualTable, row: int, column: str = "0") -> tuple[int, int]:
@@ -150,9 +160,8 @@ class _Many:
         self.told: list[int] = []
         self.opened: list[int] = []
         columns = (Column("Number", "5,000,000", is_number=True), Column("Text", "x", grows=True))
-        self.table = VirtualTable(
-            root, columns, self._rows, on_select=self.told.append, on_open=self.opened.append
-        )
+        hooks = RowHooks(on_select=self.told.append, on_open=self.opened.append)
+        self.table = VirtualTable(root, columns, self._rows, hooks)
         _packed(self.table, root)
         self.table.set_count(count)
         _settled(root)
@@ -167,9 +176,7 @@ def many(root: tk.Toplevel) -> _Many:
     return _Many(root, MANY)
 
 
-def test_of_millions_of_rows_only_those_on_the_screen_are_made(
-    root: tk.Toplevel, many: _Many
-) -> None:
+def test_of_millions_of_rows_only_those_on_the_screen_are_made(many: _Many) -> None:
     table = many.table
 
     assert 10 < len(_items(table)) < 60
@@ -178,14 +185,14 @@ def test_of_millions_of_rows_only_those_on_the_screen_are_made(
 
     click(*_point(table, 2))
     key("ctrl+End")
-    _until(root, lambda: table.first > 0)
+    _until(many.table, lambda: table.first > 0)
 
     assert _texts(table)[-1] == ["4,999,999", "row 4999999"]
     assert _shown(table) == [MANY - 1]
     assert all(last - first <= 60 for first, last in many.asked)
 
 
-def test_keys_go_through_a_table(root: tk.Toplevel, many: _Many) -> None:
+def test_keys_go_through_a_table(many: _Many) -> None:
     table = many.table
     click(*_point(table, 0))
     page = table.page
@@ -202,97 +209,93 @@ def test_keys_go_through_a_table(root: tk.Toplevel, many: _Many) -> None:
         ("ctrl+Home", 0),
     ]:
         key(name)
-        _becomes(root, lambda: many.told[-1:], [expected])
-        _settled(root)
+        _becomes(many.table, lambda: many.told[-1:], [expected])
+        _settled(many.table)
         assert _shown(table) == [expected]
 
     key("Return")
-    _until(root, lambda: many.opened == [0])
+    _until(many.table, lambda: many.opened == [0])
 
 
-def test_a_held_key_goes_on_to_where_it_is_released(root: tk.Toplevel, many: _Many) -> None:
+def test_a_held_key_goes_on_to_where_it_is_released(many: _Many) -> None:
     click(*_point(many.table, 0))
     key_down("Down")
-    _until(root, lambda: len(many.told) > 10 and many.told[-1] > 60)
+    _until(many.table, lambda: len(many.told) > 10 and many.told[-1] > 60)
     key_up("Down")
-    _settled(root)
+    _settled(many.table)
 
     assert many.told == list(range(many.told[-1] + 1))
     assert _shown(many.table) == [many.told[-1]]
 
 
-def test_the_wheel_and_the_scroll_bar_go_through_the_whole(root: tk.Toplevel, many: _Many) -> None:
+def test_the_wheel_and_the_scroll_bar_go_through_the_whole(many: _Many) -> None:
     table = many.table
     x, y = _point(table, 3)
 
     wheel(x, y, -4)
-    _until(root, lambda: table.first == 12)
+    _until(many.table, lambda: table.first == 12)
     wheel(x, y, 1)
-    _until(root, lambda: table.first == 9)
+    _until(many.table, lambda: table.first == 9)
 
     bar = table.winfo_rootx() + table.winfo_width() - 4
     top, height = table.tree.winfo_rooty(), table.tree.winfo_height()
     drag((bar, top + 3), (bar, top + 3 + height // 2))
-    _until(root, lambda: table.first > MANY // 3)
+    _until(many.table, lambda: table.first > MANY // 3)
     assert table.first < 2 * MANY // 3
 
     drag((bar, top + 3 + height // 2), (bar, top + 2 * height))
-    _until(root, lambda: table.first == MANY - table.page)
+    _until(many.table, lambda: table.first == MANY - table.page)
     assert many.told == []
 
 
-def test_a_stretch_of_rows_is_marked_with_shift_or_by_dragging(
-    root: tk.Toplevel, many: _Many
-) -> None:
+def test_a_stretch_of_rows_is_marked_with_shift_or_by_dragging(many: _Many) -> None:
     table = many.table
     click(*_point(table, 2))
     key_down("shift")
     click(*_point(table, 5))
     key_up("shift")
-    _until(root, lambda: table.marked == range(2, 6))
-    _settled(root)
+    _until(many.table, lambda: table.marked == range(2, 6))
+    _settled(many.table)
     assert _shown(table) == [2, 3, 4, 5]
 
     drag(_point(table, 8), _point(table, 6))
-    _until(root, lambda: table.marked == range(6, 9))
+    _until(many.table, lambda: table.marked == range(6, 9))
 
     key("ctrl+a")
-    _until(root, lambda: table.marked == range(MANY))
+    _until(many.table, lambda: table.marked == range(MANY))
 
 
-def test_what_is_marked_from_elsewhere_is_shown_and_nobody_is_told(
-    root: tk.Toplevel, many: _Many
-) -> None:
+def test_what_is_marked_from_elsewhere_is_shown_and_nobody_is_told(many: _Many) -> None:
     many.table.mark(3_000_000)
-    _settled(root)
+    _settled(many.table)
 
     assert _shown(many.table) == [3_000_000]
     assert ["3,000,000", "row 3000000"] in _texts(many.table)
     assert many.told == []
 
     many.table.mark(None)
-    _settled(root)
+    _settled(many.table)
     assert _shown(many.table) == []
 
 
 def test_a_taller_table_has_more_rows(root: tk.Toplevel, many: _Many) -> None:
     few = len(_items(many.table))
     many.table.mark(MANY - 1)
-    _settled(root)
+    _settled(many.table)
 
     root.geometry("640x1200")
-    _until(root, lambda: len(_items(many.table)) > few + 10)
+    _until(many.table, lambda: len(_items(many.table)) > few + 10)
     assert _texts(many.table)[-1] == ["4,999,999", "row 4999999"]
 
     root.geometry("640x300")
-    _until(root, lambda: len(_items(many.table)) < few)
-    _settled(root)
+    _until(many.table, lambda: len(_items(many.table)) < few)
+    _settled(many.table)
     assert _shown(many.table) == [MANY - 1]
 
 
-def test_a_double_click_opens_a_row(root: tk.Toplevel, many: _Many) -> None:
+def test_a_double_click_opens_a_row(many: _Many) -> None:
     click(*_point(many.table, 4), times=2)
-    _until(root, lambda: many.opened == [4])
+    _until(many.table, lambda: many.opened == [4])
 
 
 # At the cursor
@@ -300,11 +303,7 @@ def test_a_double_click_opens_a_row(root: tk.Toplevel, many: _Many) -> None:
 
 @pytest.fixture
 def at_cursor(root: tk.Toplevel, state: State, busy: Path) -> AtCursor:
-    pane = AtCursor(root, state)
-    _packed(pane, root)
-    _opened(state, root, busy)
-    _settled(root)
-    return pane
+    return _open_in(AtCursor(root, state), state, busy)
 
 
 def test_the_pane_says_what_is_alive_at_the_peak(at_cursor: AtCursor) -> None:
@@ -319,46 +318,44 @@ def test_the_pane_says_what_is_alive_at_the_peak(at_cursor: AtCursor) -> None:
     assert at_cursor.groups.tree.item("0", "text") == "33%"
 
 
-def test_another_cursor_is_another_moment(
-    root: tk.Toplevel, state: State, at_cursor: AtCursor
-) -> None:
+def test_another_cursor_is_another_moment(state: State, at_cursor: AtCursor) -> None:
     state.set_cursor(5)
-    _until(root, lambda: state.alive is not None and state.alive.event == 5)
-    _settled(root)
+    _until(at_cursor, lambda: state.alive is not None and state.alive.event == 5)
+    _settled(at_cursor)
 
     assert at_cursor.title.cget("text") == "After event 5 · 14.7 KiB in 6 allocations"
     assert len(_items(at_cursor.largest)) == 6
 
 
-def test_a_row_selects_in_the_plot(root: tk.Toplevel, state: State, at_cursor: AtCursor) -> None:
+def test_a_row_selects_in_the_plot(state: State, at_cursor: AtCursor) -> None:
     assert state.device is not None
     a = state.device.allocations
 
     click(*_point(at_cursor.largest, 1))
-    _until(root, lambda: state.selection is not None)
+    _until(at_cursor, lambda: state.selection is not None)
     assert state.selection is not None
     assert a.size[state.selection] == 5053
 
     click(*_point(at_cursor.groups, 2))
-    _until(root, lambda: a.size[cast(int, state.selection)] == 3057)
-    _settled(root)
+    _until(at_cursor, lambda: a.size[cast(int, state.selection)] == 3057)
+    _settled(at_cursor)
     # The group's largest is marked where it is listed, too.
     assert _shown(at_cursor.groups) == [2]
     (shown,) = _shown(at_cursor.largest)
     assert _texts(at_cursor.largest)[shown - at_cursor.largest.first][1] == "part_3.py:10 step_3"
 
     key("Down")
-    _until(root, lambda: a.size[cast(int, state.selection)] == 2056)
+    _until(at_cursor, lambda: a.size[cast(int, state.selection)] == 2056)
 
 
 def test_what_is_selected_elsewhere_is_marked_and_nothing_moves(
-    root: tk.Toplevel, state: State, at_cursor: AtCursor
+    state: State, at_cursor: AtCursor
 ) -> None:
     view, told = state.view, []
-    state.on("selection", lambda: told.append(state.selection))
+    state.on(lambda: told.append(state.selection), "selection")
 
     state.select(4)
-    _settled(root)
+    _settled(at_cursor)
 
     assert _shown(at_cursor.groups) == [1]
     assert _texts(at_cursor.largest)[_shown(at_cursor.largest)[0] - at_cursor.largest.first][2] == (
@@ -367,38 +364,34 @@ def test_what_is_selected_elsewhere_is_marked_and_nothing_moves(
     assert (state.view, told) == (view, [4])
 
     state.select(None)
-    _settled(root)
+    _settled(at_cursor)
     assert (_shown(at_cursor.groups), _shown(at_cursor.largest)) == ([], [])
 
 
-def test_a_heading_sorts_and_the_selection_stays_marked(
-    root: tk.Toplevel, state: State, at_cursor: AtCursor
-) -> None:
+def test_a_heading_sorts_and_the_selection_stays_marked(state: State, at_cursor: AtCursor) -> None:
     table = at_cursor.groups
     state.select(4)
-    _settled(root)
+    _settled(at_cursor)
 
     click(*_heading(table, "2"))
-    _until(root, lambda: _texts(table)[0][2] == "part_0.py:10 step_0")
+    _until(at_cursor, lambda: _texts(table)[0][2] == "part_0.py:10 step_0")
     assert table.tree.heading("2", "text") == "Line ▴"
     assert _shown(table) == [4]
 
     click(*_heading(table, "2"))
-    _until(root, lambda: _texts(table)[0][2] == "part_5.py:10 step_5")
+    _until(at_cursor, lambda: _texts(table)[0][2] == "part_5.py:10 step_5")
     assert table.tree.heading("2", "text") == "Line ▾"
     assert _shown(table) == [1]
 
     # Another moment is sorted alike.
     state.set_cursor(3)
-    _until(root, lambda: len(_items(table)) == 4)
+    _until(at_cursor, lambda: len(_items(table)) == 4)
     assert _texts(table)[0][2] == "part_3.py:10 step_3"
 
 
-def test_a_double_click_on_a_line_filters_to_it(
-    root: tk.Toplevel, state: State, at_cursor: AtCursor
-) -> None:
+def test_a_double_click_on_a_line_filters_to_it(state: State, at_cursor: AtCursor) -> None:
     click(*_point(at_cursor.groups, 0), times=2)
-    _until(root, lambda: state.filter.matches is not None)
+    _until(at_cursor, lambda: state.filter.matches is not None)
 
     assert state.filter.mode == "highlight"
     assert state.filter.text == "part_5.py:10", "as a person would type it"
@@ -415,7 +408,7 @@ def test_bars_have_the_colours_of_the_plot_in_both_themes(
 
     for theme in ("light", "dark"):
         state.set_look(theme=theme)
-        _settled(root)
+        _settled(at_cursor)
         image = at_cursor.groups.tree.item("0", "image")[0]
         color = tuple(int(part) for part in root.tk.splitlist(root.tk.call(image, "get", 0, 0)))
         assert color == tuple(state.device.colors("stack", theme)[largest])
@@ -432,14 +425,12 @@ def _bar_lengths(root: tk.Toplevel, table: VirtualTable) -> list[int]:
     return lengths
 
 
-def test_the_longest_bar_is_as_wide_as_its_column(
-    root: tk.Toplevel, state: State, at_cursor: AtCursor
-) -> None:
+def test_the_longest_bar_is_as_wide_as_its_column(root: tk.Toplevel, at_cursor: AtCursor) -> None:
     table = at_cursor.largest
     for width in (70, 140):
         table.tree.column("#0", width=width)
         table._resize_column(tk.Event())
-        _settled(root)
+        _settled(at_cursor)
 
         lengths = _bar_lengths(root, table)
         assert width - 12 <= max(lengths) <= width
@@ -455,14 +446,10 @@ def test_the_longest_bar_is_as_wide_as_its_column(
 
 @pytest.fixture
 def events(root: tk.Toplevel, state: State, small: Path) -> EventsPane:
-    pane = EventsPane(root, state)
-    _packed(pane, root)
-    _opened(state, root, small)
-    _settled(root)
-    return pane
+    return _open_in(EventsPane(root, state), state, small)
 
 
-def test_events_are_listed(state: State, events: EventsPane) -> None:
+def test_events_are_listed(events: EventsPane) -> None:
     rows = _texts(events.table)
 
     assert [row[2] for row in rows] == [
@@ -481,61 +468,55 @@ def test_events_are_listed(state: State, events: EventsPane) -> None:
     assert str(events.table.tree.tag_configure("oom", "foreground")) == palette_of("light").oom
 
 
-def test_the_list_follows_the_cursor(root: tk.Toplevel, state: State, events: EventsPane) -> None:
+def test_the_list_follows_the_cursor(state: State, events: EventsPane) -> None:
     state.set_cursor(5)
-    _settled(root)
+    _settled(events)
     assert _shown(events.table) == [5]
 
 
-def test_the_list_leads_the_cursor_and_selects(
-    root: tk.Toplevel, state: State, events: EventsPane
-) -> None:
+def test_the_list_leads_the_cursor_and_selects(state: State, events: EventsPane) -> None:
     assert state.device is not None
     a = state.device.allocations
     first = int(np.flatnonzero(a.alloc_event == 1)[0])
 
     click(*_point(events.table, 1))
-    _until(root, lambda: state.cursor == 1)
+    _until(events, lambda: state.cursor == 1)
     assert state.selection == first
 
     for name, event, allocation in [("Down", 2, None), ("Down", 3, first), ("Down", 4, first)]:
         key(name)
-        _becomes(root, lambda: state.cursor, event)
+        _becomes(events, lambda: state.cursor, event)
         assert allocation is None or state.selection == allocation
 
     key("ctrl+End")
-    _until(root, lambda: state.cursor == 6)
+    _until(events, lambda: state.cursor == 6)
     assert state.selection is None
 
 
-def test_one_can_go_to_an_event_by_its_number(
-    root: tk.Toplevel, state: State, events: EventsPane
-) -> None:
+def test_one_can_go_to_an_event_by_its_number(state: State, events: EventsPane) -> None:
     click(events.entry.winfo_rootx() + 10, events.entry.winfo_rooty() + 10)
     write("4")
     key("Return")
-    _until(root, lambda: state.cursor == 4)
-    _settled(root)
+    _until(events, lambda: state.cursor == 4)
+    _settled(events)
     assert _shown(events.table) == [4]
 
     write("x")
     key("Return")
-    _until(root, lambda: str(events.entry.cget("style")) == "Wrong.TEntry")
+    _until(events, lambda: str(events.entry.cget("style")) == "Wrong.TEntry")
     assert state.cursor == 4
 
 
-def test_one_can_step_through_the_events_of_an_action(
-    root: tk.Toplevel, state: State, events: EventsPane
-) -> None:
+def test_one_can_step_through_the_events_of_an_action(state: State, events: EventsPane) -> None:
     state.set_cursor(0)
     events.action.set("alloc")
 
     for button, expected in [(events.next, 1), (events.next, 2), (events.previous, 1)]:
         click(button.winfo_rootx() + 8, button.winfo_rooty() + 8)
-        _becomes(root, lambda: state.cursor, expected)
+        _becomes(events, lambda: state.cursor, expected)
 
     click(events.previous.winfo_rootx() + 8, events.previous.winfo_rooty() + 8)
-    _until(root, lambda: state.notice is not None)
+    _until(events, lambda: state.notice is not None)
     assert state.notice is not None
     assert state.notice.text == "No alloc before this event."
 
@@ -568,22 +549,20 @@ class _Unreadable:
         raise SnapshotError("the bundle is damaged")
 
 
-def test_events_that_cannot_be_read_are_told_of(
-    root: tk.Toplevel, state: State, events: EventsPane
-) -> None:
+def test_events_that_cannot_be_read_are_told_of(state: State, events: EventsPane) -> None:
     assert state.document is not None
     trace = state.document.traces[0]
     device = trace.device
     trace.device = cast(Any, _Unreadable(device))
     events.table.refresh()
-    _settled(root)
+    _settled(events)
 
     assert events.message.cget("text") == "Could not read the events: the bundle is damaged"
     assert str(events.message.cget("style")) == "Error.TLabel"
 
     trace.device = device
     events.table.refresh()
-    _settled(root)
+    _settled(events)
     assert not events.message.winfo_ismapped()
 
 
@@ -592,70 +571,66 @@ def test_events_that_cannot_be_read_are_told_of(
 
 @pytest.fixture
 def sql(root: tk.Toplevel, state: State, busy: Path) -> SqlPane:
-    pane = SqlPane(root, state)
-    _packed(pane, root)
-    _opened(state, root, busy)
-    _until(root, lambda: state.document is not None and state.document.bundle is not None)
+    pane = _open_in(SqlPane(root, state), state, busy)
+    _until(pane, lambda: state.document is not None and state.document.bundle is not None)
     pane.focus_query()
     _settled(root)
     return pane
 
 
-def _asked(root: tk.Toplevel, pane: SqlPane, text: str) -> None:
+def _asked(pane: SqlPane, text: str) -> None:
     pane.focus_query()
     pane.write("")
-    root.update()
+    pane.update()
     write(text)
-    _until(root, lambda: pane.sql == text)
+    _until(pane, lambda: pane.sql == text)
     key("ctrl+Return")
 
 
-def test_a_query_is_typed_run_and_a_row_selects_its_allocation(
-    root: tk.Toplevel, state: State, sql: SqlPane
-) -> None:
-    _asked(root, sql, "select idx, size, address, callstack from visible order by size desc")
-    _until(root, lambda: state.queries.answer is not None)
-    _settled(root)
+def test_a_query_is_typed_run_and_a_row_selects_its_allocation(state: State, sql: SqlPane) -> None:
+    _asked(sql, "select idx, size, address, callstack from visible order by size desc")
+    _until(sql, lambda: state.queries.answer is not None)
+    _settled(sql)
 
     assert sql.status.cget("text").startswith("60 rows in ")
     row = _texts(sql.results)[0]
     assert row == ["59", "4.94 KiB", "0x7f0003b00000", "part_5.py:10 step_5"]
 
     click(*_point(sql.results, 3))
-    _until(root, lambda: state.selection is not None)
+    _until(sql, lambda: state.selection is not None)
     assert state.selection == 41
 
     state.select(53)
-    _settled(root)
+    _settled(sql)
     assert _shown(sql.results) == [1]
 
 
 def test_rows_are_sorted_by_a_heading_and_copied_as_they_are(
     root: tk.Toplevel, state: State, sql: SqlPane
 ) -> None:
-    _asked(root, sql, "select size, alloc_event from allocations order by size desc limit 3")
-    _until(root, lambda: state.queries.answer is not None)
-    _settled(root)
+    _asked(sql, "select size, alloc_event from allocations order by size desc limit 3")
+    _until(sql, lambda: state.queries.answer is not None)
+    _settled(sql)
 
     click(*_heading(sql.results, "1"))
     click(*_heading(sql.results, "1"))
-    _until(root, lambda: _texts(sql.results)[0][1] == "47")
+    _until(sql, lambda: _texts(sql.results)[0][1] == "47")
     click(*_point(sql.results, 0))
     key_down("shift")
     key("Down")
     key_up("shift")
-    _until(root, lambda: len(sql.results.marked) == 2)
+    _until(sql, lambda: len(sql.results.marked) == 2)
     key("ctrl+c")
-    _until(root, lambda: state.notice is not None)
+    _until(sql, lambda: state.notice is not None)
     assert root.clipboard_get() == "size\talloc_event\n5047\t47\n5053\t53\n"
 
     sql.copy_button.invoke()
     assert root.clipboard_get() == "size,alloc_event\n5047,47\n5053,53\n5059,59\n"
 
 
-def test_an_error_is_told_in_the_pane(root: tk.Toplevel, state: State, sql: SqlPane) -> None:
-    _asked(root, sql, "select nothing from nowhere")
-    _until(root, lambda: state.queries.error != "")
+def test_an_error_is_told_in_the_pane(state: State, sql: SqlPane) -> None:
+    _asked(sql, "select nothing from nowhere")
+    _until(sql, lambda: state.queries.error != "")
 
     assert sql.status.cget("text") == 'near "nothing": syntax error, at character 7'
     assert str(sql.status.cget("style")) == "Error.TLabel"
@@ -663,31 +638,31 @@ def test_an_error_is_told_in_the_pane(root: tk.Toplevel, state: State, sql: SqlP
 
 
 def test_an_endless_query_is_cancelled_and_typing_goes_on_meanwhile(
-    root: tk.Toplevel, state: State, sql: SqlPane
+    state: State, sql: SqlPane
 ) -> None:
-    _asked(root, sql, ENDLESS)
-    _until(root, lambda: state.queries.is_running)
+    _asked(sql, ENDLESS)
+    _until(sql, lambda: state.queries.is_running)
     assert sql.status.cget("text") == "Running …"
 
     write(" -- typed meanwhile")
-    _until(root, lambda: sql.sql.endswith("meanwhile"))
+    _until(sql, lambda: sql.sql.endswith("meanwhile"))
     assert state.queries.is_running
 
     job = next(job for job in state.jobs.running() if job.name == "query")
     button = sql.cancel_button
     click(button.winfo_rootx() + 10, button.winfo_rooty() + 10)
-    _until(root, lambda: not state.queries.is_running)
+    _until(sql, lambda: not state.queries.is_running)
     assert job.cancel.is_set()
     assert sql.status.cget("text") == "Cancelled."
 
-    _asked(root, sql, "select 7 as x")
-    _until(root, lambda: state.queries.answer is not None)
+    _asked(sql, "select 7 as x")
+    _until(sql, lambda: state.queries.answer is not None)
 
 
-def test_earlier_queries_come_back(root: tk.Toplevel, state: State, sql: SqlPane) -> None:
+def test_earlier_queries_come_back(state: State, sql: SqlPane) -> None:
     for text in ("select 1 as a", "select 2 as b"):
-        _asked(root, sql, text)
-        _until(root, lambda: not state.queries.is_running and state.queries.answer is not None)
+        _asked(sql, text)
+        _until(sql, lambda: not state.queries.is_running and state.queries.answer is not None)
     sql.write("draft")
 
     for name, expected in [
@@ -698,47 +673,41 @@ def test_earlier_queries_come_back(root: tk.Toplevel, state: State, sql: SqlPane
         ("ctrl+Down", "draft"),
     ]:
         key(name)
-        _becomes(root, lambda: sql.sql, expected)
+        _becomes(sql, lambda: sql.sql, expected)
 
     sql._list_history()
     sql.history.invoke(1)
     assert sql.sql == "select 1 as a"
 
 
-def test_tables_are_shown_and_a_double_click_writes_a_name(
-    root: tk.Toplevel, state: State, sql: SqlPane
-) -> None:
+def test_tables_are_shown_and_a_double_click_writes_a_name(sql: SqlPane) -> None:
     assert not sql.tables.winfo_ismapped()
     sql.tables_button.invoke()
-    _until(root, sql.tables.winfo_ismapped)
+    _until(sql, sql.tables.winfo_ismapped)
     item = "allocations"
-    _settled(root)
+    _settled(sql)
     x, y, _, height = cast("tuple[int, int, int, int]", sql.tables.bbox(item, "#0"))
 
     click(sql.tables.winfo_rootx() + x + 40, sql.tables.winfo_rooty() + y + height // 2, times=2)
-    _until(root, lambda: sql.sql == "allocations")
+    _until(sql, lambda: sql.sql == "allocations")
 
     sql.tables_button.invoke()
-    _until(root, lambda: not sql.tables.winfo_ismapped())
+    _until(sql, lambda: not sql.tables.winfo_ismapped())
 
 
-def test_an_example_is_written_and_can_be_undone(
-    root: tk.Toplevel, state: State, sql: SqlPane
-) -> None:
+def test_an_example_is_written_and_can_be_undone(sql: SqlPane) -> None:
     sql.write("mine")
 
     sql.examples.invoke(0)
     assert sql.sql.startswith("select count(*)")
     key("ctrl+z")
-    _until(root, lambda: sql.sql == "mine")
+    _until(sql, lambda: sql.sql == "mine")
 
 
-def test_a_cell_says_all_when_the_mouse_rests_on_it(
-    root: tk.Toplevel, state: State, sql: SqlPane
-) -> None:
-    _asked(root, sql, "select 1342177280 as size")
-    _until(root, lambda: state.queries.answer is not None)
-    _settled(root)
+def test_a_cell_says_all_when_the_mouse_rests_on_it(state: State, sql: SqlPane) -> None:
+    _asked(sql, "select 1342177280 as size")
+    _until(sql, lambda: state.queries.answer is not None)
+    _settled(sql)
     x, y = _point(sql.results, 0)
     move(x, y)
     move(x + 1, y)
@@ -747,9 +716,9 @@ def test_a_cell_says_all_when_the_mouse_rests_on_it(
         windows = [w for w in sql.results.winfo_children() if isinstance(w, tk.Toplevel)]
         return [str(label.cget("text")) for w in windows for label in w.winfo_children()]
 
-    _until(root, lambda: bubbles() == ["1,342,177,280 bytes"])
+    _until(sql, lambda: bubbles() == ["1,342,177,280 bytes"])
     move(x, y + 200)
-    _until(root, lambda: bubbles() == [])
+    _until(sql, lambda: bubbles() == [])
 
 
 def test_a_query_before_the_file_is_ready_says_so(

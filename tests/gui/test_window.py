@@ -56,6 +56,7 @@ LOOKS: dict[str, Callable[[Driver], None]] = {
 }
 
 
+@pytest.mark.promise("S08")
 @pytest.mark.parametrize("look", LOOKS)
 def test_the_plot_shows_exactly_what_the_engine_draws(driver: Driver, look: str) -> None:
     # The legend finds its place once nothing has been drawn for a moment.
@@ -109,13 +110,14 @@ MOVES: dict[str, Direction] = {
 }
 
 
+@pytest.mark.promise("S05")
 @pytest.mark.parametrize("name", MOVES)
 def test_a_held_key_moves_on_smoothly_and_stops_when_it_is_released(
     driver: Driver, name: str
 ) -> None:
     start = zoom_in(driver)
     seen: list[Viewport] = []
-    driver.state.on("view", lambda: seen.append(driver.state.view))
+    driver.state.on(lambda: seen.append(driver.state.view), "view")
     x, y = MOVES[name]
 
     key_down(name)
@@ -136,6 +138,7 @@ def test_a_held_key_moves_on_smoothly_and_stops_when_it_is_released(
     driver.assert_drawn()
 
 
+@pytest.mark.promise("S05")
 def test_a_tap_moves_a_little_and_two_keys_move_both_ways(driver: Driver) -> None:
     start = zoom_in(driver)
 
@@ -175,6 +178,7 @@ def test_the_window_stops_moving_when_it_loses_the_keyboard(driver: Driver) -> N
     assert driver.state.view == stopped
 
 
+@pytest.mark.promise("S05")
 def test_a_left_drag_takes_the_picture_along(driver: Driver) -> None:
     start = zoom_in(driver)
     a, b = driver.spot(0.6, 0.4), driver.spot(0.35, 0.7)
@@ -192,6 +196,7 @@ def test_a_left_drag_takes_the_picture_along(driver: Driver) -> None:
     driver.assert_drawn()
 
 
+@pytest.mark.promise("S06")
 @pytest.mark.parametrize(
     ("modifier", "axes"), [("", (True, True)), ("ctrl", (True, False)), ("alt", (False, True))]
 )

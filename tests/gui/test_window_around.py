@@ -240,6 +240,25 @@ def test_nothing_is_cut_off(
     assert driver.state.plot_px[1] > 0.5 * size[1]
 
 
+@pytest.mark.parametrize("is_narrow", [False, True])
+def test_a_narrow_status_bar_leaves_out_times(driver: Driver, is_narrow: bool) -> None:
+    status, (least, height) = driver.window.status, driver.root.minsize()
+    _resize(driver, least if is_narrow else 1800, height)
+    move(*driver.at(*driver.spot(0.5, 0.95)))
+    driver.until(lambda: not driver.state.jobs.running())
+    # The longest badge that a file may have.
+    status._badge.configure(text="⚠ trace differs from memory by 1,023 MiB  ·  2 notes")
+    move(*driver.at(*driver.spot(0.6, 0.95)))
+    driver.until(lambda: str(status._height.label.cget("text")).startswith("pointer at"))
+    driver.settle()
+
+    event = str(status._event.label.cget("text"))
+    assert event.startswith("event ")
+    assert ("after the first" in event) != is_narrow
+    assert cut_off(status, driver.root) == []
+    status._show_badge()
+
+
 def test_work_aside_does_not_change_the_size_of_the_plot(driver: Driver) -> None:
     driver.until(lambda: not driver.state.jobs.running())
     size, go_on = driver.state.plot_px, Event()

@@ -28,7 +28,7 @@ from snapviewer.report.picture.drawing import draw
 from snapviewer.report.picture.options import PictureOptions
 from snapviewer.report.snapshot.allocation_details import as_text
 from support import hostile, program
-from support.display import click, focus_window, key, screenshot, write, xvfb
+from support.display import click, focus_window, key, resize_window, screenshot, write, xvfb
 from support.driver import TIME_LIMIT_SECONDS, Driver, real
 
 pytestmark = pytest.mark.gui
@@ -65,6 +65,7 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # Opening
 
 
+@pytest.mark.promise("S04")
 @pytest.mark.parametrize(
     "name", ["small.pickle", "small.pickle.gz", "small.json", "small.html", "small.zip", "small"]
 )
@@ -139,6 +140,7 @@ def _is_reading(driver: Driver) -> bool:
     return any(job.name == "open" for job in driver.state.jobs.running())
 
 
+@pytest.mark.promise("S10")
 def test_reading_tells_how_far_it_is_and_can_be_cancelled(
     driver: Driver, long: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,6 +166,7 @@ def test_reading_tells_how_far_it_is_and_can_be_cancelled(
     driver.assert_drawn()
 
 
+@pytest.mark.promise("S08", "S10")
 def test_the_window_goes_on_while_a_long_file_is_read(driver: Driver, long: Path) -> None:
     ticks = 0
 
@@ -494,7 +497,7 @@ def test_the_command_line_opens_files_and_the_window_remembers(
     with _start("-m", "snapviewer", "open", zipped, demo) as process:
         focus_window("small.zip")
         key("F7", "t")
-        _until_dark()
+        _until_drawn((10, 400), "dark")  # left of the plot
         key("ctrl+q")
         _, errors = process.communicate(timeout=60)
         assert process.returncode == 0, errors
@@ -515,11 +518,11 @@ def test_the_command_line_opens_files_and_the_window_remembers(
     assert json.loads((config / "window.json").read_text())["side_width"] == again["side_width"]
 
 
-def _until_dark() -> None:
-    """Wait until the window is seen to be dark, left of the plot."""
+def _until_drawn(at: tuple[int, int], theme: str = "light") -> None:
+    """Wait until the window is seen to have a theme's background at a place."""
     end = monotonic() + TIME_LIMIT_SECONDS
-    while screenshot().getpixel((10, 400)) != _rgb(palette_of("dark").background):
-        assert monotonic() < end, "it never became dark"
+    while screenshot().getpixel(at) != _rgb(palette_of(theme).background):
+        assert monotonic() < end, f"it never became {theme}"
         sleep(0.02)
 
 
@@ -527,6 +530,7 @@ def _rgb(color: str) -> tuple[int, ...]:
     return tuple(bytes.fromhex(color[1:]))
 
 
+@pytest.mark.promise("S03")
 def test_gui_py_with_its_old_options_has_a_plot_of_that_size(
     display: str, config: Path, small_demo: Path
 ) -> None:
@@ -538,6 +542,52 @@ def test_gui_py_with_its_old_options_has_a_plot_of_that_size(
     assert told["recent"] == [str(small_demo / "small")]
 
 
+@pytest.mark.promise("S03")
+def test_the_drawing_has_the_size_of_the_original_command_where_the_screen_has_room(
+    config: Path, small_demo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with xvfb(size=(3200, 1600)) as name:
+        monkeypatch.setenv("DISPLAY", name)
+        told = _watched("--log", "info", "--res", "2400", "1000", "-d", small_demo / "small")
+
+    assert told["plot"] == [2400, 1000]
+    assert told["differing"] == 0
+    left, top, right, bottom = told["outer"]
+    assert (left, top) >= (0, 0)
+    assert (right, bottom) <= (3200, 1600)
+
+
+@pytest.mark.promise("S03")
+def test_a_window_of_a_given_size_can_be_resized(
+    other_display: str, config: Path, small_demo: Path
+) -> None:
+    with _start("gui.py", "--res", "800", "400", "-d", small_demo / "small") as process:
+        focus_window("small")
+        assert screenshot().getpixel((1480, 700)) == (0, 0, 0), "nothing is there yet"
+        resize_window("small", 1500, 900)
+        _until_drawn((1480, 700))
+        key("ctrl+q")
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == 0, errors
+
+
+@pytest.mark.promise("S03")
+@pytest.mark.parametrize("level", ["trace", "debug", "info", "warning", "error"])
+def test_gui_py_takes_every_level_of_messages(
+    level: str, small_demo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DISPLAY", raising=False)
+    arguments = ("--log", level, "--res", "2400", "1000", "-d", small_demo / "small")
+
+    ran = program.run(*arguments, program=(str(ROOT / "gui.py"),))
+    wrong = program.run("--log", "loud", program=(str(ROOT / "gui.py"),))
+
+    assert (ran.code, wrong.code) == (1, 2)
+    assert "no display" in ran.err
+    assert ("Traceback" in ran.err) == (level in ("trace", "debug"))
+
+
+@pytest.mark.promise("S03")
 @pytest.mark.parametrize("screen", [(1920, 1080), (1024, 700)])
 def test_the_window_is_never_larger_than_the_screen(
     config: Path, demo: Path, screen: tuple[int, int], monkeypatch: pytest.MonkeyPatch

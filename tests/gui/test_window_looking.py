@@ -110,6 +110,7 @@ def test_the_status_line_tells_of_the_pointer(driver: Driver) -> None:
     assert status._height.label.cget("text") == f"pointer at {format_bytes(pointer.byte)}"
 
 
+@pytest.mark.promise("S07")
 def test_a_click_selects_and_fills_the_details(driver: Driver) -> None:
     x, y, allocation = driver.pixel_with(_has_stack(driver))
 
@@ -285,13 +286,13 @@ def test_the_toolbars_lists_choose_device_axis_colour_and_order(driver: Driver) 
     toolbar, state = driver.window.toolbar, driver.state
     first = state.which
 
-    _choose(driver, toolbar._axis._box, 1)
+    _choose(driver, toolbar._looks["axis"]._box, 1)
     assert state.look.axis == "time"
-    _choose(driver, toolbar._color._box, 2)
+    _choose(driver, toolbar._looks["color"]._box, 2)
     assert state.look.color == get_args(Coloring)[2]
-    _choose(driver, toolbar._order._box, 1)
+    _choose(driver, toolbar._looks["order"]._box, 1)
     assert state.look.order == "stack"
-    assert toolbar._order._box.get() == "stack"
+    assert toolbar._looks["order"]._box.get() == "stack"
     box = toolbar._device._box
     assert box.get() == f"GPU {driver.device.index}"
     click(*driver.middle(box))
@@ -310,9 +311,9 @@ def test_keys_change_axis_colour_order_theme_and_device_in_turn(driver: Driver) 
     state, toolbar = driver.state, driver.window.toolbar
     seen: dict[str, list[str]] = {"x": [], "c": [], "v": [], "t": [], "g": []}
     read = {
-        "x": toolbar._axis._box.get,
-        "c": toolbar._color._box.get,
-        "v": toolbar._order._box.get,
+        "x": toolbar._looks["axis"]._box.get,
+        "c": toolbar._looks["color"]._box.get,
+        "v": toolbar._looks["order"]._box.get,
         "t": lambda: state.look.theme,
         "g": toolbar._device._box.get,
     }

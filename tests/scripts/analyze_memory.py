@@ -12,23 +12,14 @@ if sys.version_info < (3, 10):  # noqa: UP036 - older ones should say more than 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 
 from snapviewer.cli import analyze_memory_main
-from snapviewer.events import (
-    add_custom_analysis,
-    analyze_log_file,
-    format_b_to_mb,
-    generate_html_report,
-    generate_pdf_report,
-    generate_report,
-)
+from snapviewer.compat import events
 
-__all__ = [
-    "add_custom_analysis",
-    "analyze_log_file",
-    "format_b_to_mb",
-    "generate_html_report",
-    "generate_pdf_report",
-    "generate_report",
-]
+add_custom_analysis = events.add_custom_analysis
+analyze_log_file = events.analyze_log_file
+format_b_to_mb = events.format_b_to_mb
+generate_html_report = events.generate_html_report
+generate_pdf_report = events.generate_pdf_report
+generate_report = events.generate_report
 
 if __name__ == "__main__":
     sys.exit(analyze_memory_main())

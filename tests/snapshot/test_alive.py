@@ -9,6 +9,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +22,7 @@ from snapviewer.snapshot.alive import (
     alive_at,
     allocation_of_event,
 )
+from snapviewer.snapshot.frames import own_frame
 from snapviewer.snapshot.stack_filter import filter_of
 from support.patience import PATIENT
 from support.timeline_cases import any_snapshots, loaded, masks, multitude
@@ -157,9 +159,9 @@ def test_an_event_that_reuses_an_address_leads_to_what_it_made(tmp_path: Path) -
 
     device = _written(tmp_path, trace).devices[0]
 
-    which = allocation_of_event(device, 1)
-    assert which is not None
-    assert device.allocations.size[which] == 20
+    made = [allocation_of_event(device, event) for event in (0, 1)]
+    assert None not in made
+    assert [device.allocations.size[which] for which in made] == [10, 20]
 
 
 def test_the_filter_of_a_group_matches_the_group(tmp_path: Path) -> None:
@@ -176,7 +178,7 @@ def test_the_filter_of_a_group_matches_the_group(tmp_path: Path) -> None:
     found = alive_at(device, device.timeline(), len(trace) - 1, line_of)
 
     filters = {one.line: filter_of(device, one.stacks, snapshot.frames) for one in found.groups}
-    assert filters["none"] == "stack=0"
+    assert filters["none"] == "stack=none"
     for one in found.groups:
         shown = device.timeline(where=filters[one.line])
         sizes = device.allocations.size[device.mask(filters[one.line] or "")]
@@ -208,14 +210,89 @@ def test_a_filter_reads_as_a_person_would_type_it(tmp_path: Path) -> None:
         ]
 
 
-def test_what_no_filter_describes_has_none(tmp_path: Path) -> None:
-    stacks = [[FORWARD], [BACKWARD], [MAIN]]
-    trace = [_alloc(n, 100, frames) for n, frames in enumerate(stacks)]
-    device = _written(tmp_path, trace).devices[0]
-    first, _, last = device.allocations.stack.tolist()
+def test_a_filter_of_a_line_has_every_stack_of_the_line(tmp_path: Path) -> None:
+    stacks = [[FORWARD, MAIN], [BACKWARD], [FORWARD, WARM_UP], [FORWARD]]
+    later = [{"name": "forward", "filename": "model.py", "line": 70}]
+    filters = []
 
-    assert filter_of(device, (), lambda _: ()) is None
-    assert filter_of(device, (first, last), lambda _: ()) is None
+    for number, frames in enumerate((stacks, [*stacks, later])):
+        (directory := tmp_path / str(number)).mkdir()
+        snapshot, device = _of_stacks(directory, frames)
+        first, _, last, *_ = device.allocations.stack.tolist()
+        filters.append(filter_of(device, [first, last], snapshot.frames, same_line=True))
+
+    assert filters == ["model.py:7", r'"model.py:7\)"']
+
+
+def test_a_filter_excludes_the_stacks_that_only_pass_through_the_line(tmp_path: Path) -> None:
+    block = {"name": "forward", "filename": "model.py", "line": 58}
+    stacks = [[block, MAIN], [FORWARD, block, MAIN], [block, WARM_UP], [BACKWARD, block, MAIN]]
+    snapshot, device = _of_stacks(tmp_path, stacks)
+    ids = device.allocations.stack.tolist()
+
+    text = filter_of(device, ids[:1], snapshot.frames, same_line=True)
+    assert text == "model.py:58 !model.py:7|model.py:9"
+    assert device.mask(text).tolist() == [True, False, True, False]
+
+    # A line that calls itself cannot be excluded in words.
+    (tmp_path / "recursive").mkdir()
+    stacks = [[block, FORWARD, MAIN], [FORWARD, block, MAIN], [block, FORWARD, WARM_UP]]
+    snapshot, device = _of_stacks(tmp_path / "recursive", stacks)
+    first, through, last = device.allocations.stack.tolist()
+    text = filter_of(device, [first, last], snapshot.frames, same_line=True)
+    assert text == f"model.py:58 !stack={through}"
+    assert device.mask(text).tolist() == [True, False, True]
+
+
+@PATIENT
+@given(
+    stacks=st.lists(
+        st.lists(st.sampled_from([FORWARD, BACKWARD, MAIN, WARM_UP]), max_size=3),
+        min_size=1,
+        max_size=12,
+    ),
+    picks=st.sets(st.integers(0, 11), min_size=1),
+    same_line=st.booleans(),
+)
+def test_a_filter_matches_the_stacks_and_no_other_line(
+    tmp_path_factory: pytest.TempPathFactory,
+    stacks: list[list[dict[str, Any]]],
+    picks: set[int],
+    same_line: bool,
+) -> None:
+    snapshot, device = _of_stacks(tmp_path_factory.mktemp("filter"), stacks)
+    ids = device.allocations.stack.tolist()
+    wanted = {ids[pick % len(ids)] for pick in picks}
+
+    text = filter_of(device, sorted(wanted), snapshot.frames, same_line=same_line)
+
+    assert text is not None
+    matched = {stack for stack, one in zip(ids, device.mask(text), strict=True) if one}
+    lines = {own_frame(snapshot.frames(stack)) for stack in wanted}
+    assert wanted <= matched
+    for stack in matched - wanted:
+        assert same_line
+        assert own_frame(snapshot.frames(stack)) in lines
+
+
+def test_what_no_filter_describes_has_none(tmp_path: Path) -> None:
+    lines = [{"name": "forward", "filename": "model.py", "line": n} for n in range(1, 131)]
+    snapshot, device = _of_stacks(tmp_path, [[line] for line in lines])
+    ids = device.allocations.stack.tolist()
+
+    def unknown(_: int) -> tuple[()]:
+        return ()
+
+    assert filter_of(device, (), snapshot.frames) is None
+    assert filter_of(device, ids[0:3:2], unknown) == f"stack={ids[0]}..{ids[3]} !stack={ids[1]}"
+    assert filter_of(device, ids[::2], unknown) is None, "too many ranges"
+
+
+def _of_stacks(
+    directory: Path, stacks: list[list[Any]]
+) -> tuple[snapviewer.Snapshot, snapviewer.Device]:
+    snapshot = _written(directory, [_alloc(n, 100, frames) for n, frames in enumerate(stacks)])
+    return snapshot, snapshot.devices[0]
 
 
 def _alloc(place: int, size: int, frames: list[Any] | None = None) -> dict[str, Any]:

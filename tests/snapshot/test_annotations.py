@@ -118,36 +118,24 @@ def test_every_span_is_in_the_first_lane_that_is_right(marks: list[Mark], times:
         assert span.lane == _slow_lane(span, list(spans[:place]))
 
 
-def test_names_are_paired_from_the_inside_even_if_they_lie_across() -> None:
-    marks: list[Mark] = [
-        ("a", "START", 0, 10),
-        ("b", "START", 0, 20),
-        ("a", "START", 0, 30),
-        ("a", "END", 0, 40),
-        ("a", "END", 0, 50),
-        ("b", "END", 0, 60),
-    ]
+def _spans_of(marks: str) -> tuple[Span, ...]:
+    """The spans of marks such as `a START 10`, of device 0 and a trace from 0 to 100 µs."""
+    parts = [mark.strip().rsplit(" ", 2) for mark in marks.split(",")]
+    return _spans([(name, stage, 0, int(time)) for name, stage, time in parts], [0, 100])
 
-    spans = _spans(marks, [0, 100])
+
+def test_names_are_paired_from_the_inside_even_if_they_lie_across() -> None:
+    spans = _spans_of("a START 10, b START 20, a START 30, a END 40, a END 50, b END 60")
 
     found = [(span.name, span.start_us, span.end_us, span.lane) for span in spans]
     assert found == [("a", 10, 50, 0), ("b", 20, 60, 1), ("a", 30, 40, 2)]
 
 
 def test_what_lost_its_other_half_or_reaches_out_of_the_trace_is_cut_and_open() -> None:
-    marks: list[Mark] = [
-        ("long gone", "START", 0, -90),
-        ("long gone", "END", 0, -80),
-        ("early", "START", 0, -5),
-        ("lost", "END", 0, 30),
-        ("early", "END", 0, 40),
-        ("late", "START", 0, 50),
-        ("unended", "START", 0, 60),
-        ("late", "END", 0, 120),
-        ("to come", "START", 0, 110),
-    ]
-
-    spans = _spans(marks, [0, 100])
+    spans = _spans_of(
+        "long gone START -90, long gone END -80, early START -5, lost END 30, early END 40, "
+        "late START 50, unended START 60, late END 120, to come START 110"
+    )
 
     found = {span.name: (span.start_us, span.end_us) for span in spans}
     assert found == {

@@ -329,7 +329,7 @@ def test_equal_frames_are_equal_and_hash_alike(small: Path) -> None:
 def test_frames_show_what_they_are(small: Path) -> None:
     frame = snapviewer.load(small).frames(1)[0]
 
-    assert repr(frame) == 'Frame(name="forward", filename="model.py", line=7)'
+    assert repr(frame) == "Frame(name='forward', filename='model.py', line=7)"
     assert str(frame) == "model.py:7:forward"
 
 
@@ -367,14 +367,14 @@ def test_all_that_is_public_is_there_and_documented() -> None:
 
 
 def test_a_public_name_means_the_same_whatever_was_imported() -> None:
-    code = """if True:
+    code = """
         import snapviewer
         before = {name: getattr(snapviewer, name) for name in snapviewer.__all__}
         import snapviewer.cli
         print([name for name in before if getattr(snapviewer, name) is not before[name]])
     """
 
-    assert program.run(code, program=("-c",)).out == "[]\n"
+    assert program.output_of(code) == "[]\n"
 
 
 # Progress and cancellation
@@ -612,7 +612,7 @@ def test_the_system_says_no_in_its_own_kinds(small: Path, tmp_path: Path) -> Non
         snapviewer.load(small / "beneath")
     with pytest.raises(FileNotFoundError, match="absent"):
         _core.convert(small, tmp_path / "absent" / "out.zip")
-    with pytest.raises(FileExistsError, match=r"small\.pickle"):
+    with pytest.raises(FileExistsError, match=r"set `force` to replace it: .*small\.pickle"):
         _core.convert(small, small)
 
 

@@ -81,6 +81,7 @@ def test_a_second_look_converts_nothing(
     assert _names(first) == {"allocations.json", "elements.db"}
 
 
+@pytest.mark.promise("S04")
 def test_a_renamed_copy_is_found(
     sources: list[Path], tmp_path: Path, conversions: list[Path]
 ) -> None:
@@ -91,6 +92,7 @@ def test_a_renamed_copy_is_found(
     assert conversions == [copy]
 
 
+@pytest.mark.promise("S04")
 def test_other_content_under_the_same_name_is_not_found(
     sources: list[Path], tmp_path: Path, conversions: list[Path]
 ) -> None:

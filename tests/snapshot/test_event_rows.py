@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import snapviewer
 from snapviewer import _core
 from snapviewer.demo import DemoOptions, write_demo
 from support import hostile, oracle
+from support.hostile_bundles import change_database
 from support.oracle import SNAPSHOTS
 from support.patience import PATIENT
 from support.random_snapshots import snapshots
@@ -216,7 +216,7 @@ def test_an_event_is_a_frozen_record(small_kind: Path) -> None:
     assert event == device.event_rows(5, 6)[0]
     assert hash(event) == hash(device.event_rows(5, 6)[0])
     assert event != device.event_rows(6, 7)[0]
-    assert repr(event) == "<Event 5: oom of 4096 bytes at 0x0>"
+    assert repr(event) == "Event(index=5, action='oom', address=0x0, size=4096)"
     with pytest.raises(AttributeError):
         event.size = 1  # type: ignore[misc]
 
@@ -275,7 +275,7 @@ def test_a_mask_is_what_a_timeline_shows(small_kind: Path) -> None:
 
 
 LIES = {
-    "drop table annotations": ("annotations", "it has no table annotations"),
+    "drop table annotations": ("annotations", "its tables are not snapviewer's"),
     "update annotations set time_us = 'soon'": ("annotations", "is damaged"),
     "update blocks set size = 'large'": ("rounded_size", "is damaged"),
     "update blocks set size = -7": ("rounded_size", "a block has no size"),
@@ -298,10 +298,7 @@ def test_a_lie_in_the_database_is_told(lie: str, small: Path, tmp_path: Path) ->
     asked, words = LIES[lie]
     bundle = tmp_path / "out"
     _core.convert(small, bundle)
-    database = sqlite3.connect(bundle / "elements.db")
-    with database:
-        database.execute(lie)
-    database.close()
+    change_database(bundle, lie)
     snapshot = snapviewer.load(bundle)
     (device,) = snapshot.devices
     answers = {
@@ -325,6 +322,8 @@ def test_a_lie_in_the_database_is_told(lie: str, small: Path, tmp_path: Path) ->
 
 
 def test_what_is_of_another_version_says_so_and_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "elements.db").touch()
+
     def told(document: Any) -> str:
         (tmp_path / "allocations.json").write_text(json.dumps(document))
         with pytest.raises(snapviewer.SnapshotError) as error:
@@ -336,5 +335,5 @@ def test_what_is_of_another_version_says_so_and_what_to_do(tmp_path: Path) -> No
 
     assert older.startswith("made by the older Snapviewer")
     assert "open the original snapshot, or convert it again with `convert_snap.py" in older
-    assert newer.startswith("made by a newer snapviewer (format 3, this one reads 2)")
+    assert newer.startswith("made by a newer snapviewer (format 4, this one reads 3)")
     assert "update snapviewer, or open the original snapshot" in newer

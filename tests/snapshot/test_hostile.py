@@ -202,6 +202,7 @@ def test_a_device_that_is_not_there_is_refused(good: Path, work: Path) -> None:
     assert list(work.iterdir()) == []
 
 
+@pytest.mark.promise("S15")
 @pytest.mark.parametrize("name", ["out.zip", "out"])
 def test_an_output_that_exists_is_only_replaced_by_force(name: str, good: Path, work: Path) -> None:
     output = work / name

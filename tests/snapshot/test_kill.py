@@ -84,13 +84,16 @@ def _stop_at(process: subprocess.Popen[bytes], seconds: float, how: signal.Signa
     return err
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.fixture(params=KINDS)
+def output(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Where a conversion writes: a bundle of each kind."""
+    return tmp_path / str(request.param)
+
+
 def test_a_killed_conversion_leaves_nothing_or_a_whole_bundle(
-    kind: str, undisturbed: Undisturbed, tmp_path: Path
+    output: Path, undisturbed: Undisturbed
 ) -> None:
-    moments = random.Random(kind)
-    output = tmp_path / kind
-    outcomes = []
+    moments, outcomes = random.Random(output.name), []
 
     for _ in range(KILLS):
         process = _convert(undisturbed.source, output)
@@ -104,12 +107,10 @@ def test_a_killed_conversion_leaves_nothing_or_a_whole_bundle(
     assert not all(outcomes), "every kill came too late to test anything"
 
 
-@pytest.mark.parametrize("kind", KINDS)
 def test_a_conversion_killed_while_it_replaces_a_bundle_leaves_a_whole_one(
-    kind: str, undisturbed: Undisturbed, tmp_path: Path
+    output: Path, undisturbed: Undisturbed
 ) -> None:
-    moments = random.Random(kind)
-    output = tmp_path / kind
+    moments = random.Random(output.name)
     assert program.run("convert", "-i", undisturbed.source, "-o", output).code == 0
 
     for _ in range(max(1, KILLS // 3)):
@@ -124,11 +125,9 @@ def test_a_conversion_killed_while_it_replaces_a_bundle_leaves_a_whole_one(
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.8])
-@pytest.mark.parametrize("kind", KINDS)
 def test_an_interrupted_conversion_tidies_up(
-    kind: str, share: float, undisturbed: Undisturbed, tmp_path: Path
+    output: Path, share: float, undisturbed: Undisturbed
 ) -> None:
-    output = tmp_path / kind
     process = _convert(undisturbed.source, output)
 
     err = _stop_at(process, undisturbed.seconds * share, signal.SIGINT).decode()
@@ -138,10 +137,10 @@ def test_an_interrupted_conversion_tidies_up(
     if output.exists():  # the signal came when all was done, perhaps while Python was ending
         assert process.returncode in (0, 130, -signal.SIGINT), err
         assert _info(output) == undisturbed.info
-        assert list(tmp_path.iterdir()) == [output]
+        assert list(output.parent.iterdir()) == [output]
     else:
         assert process.returncode == 130, err
-        assert list(tmp_path.iterdir()) == []
+        assert list(output.parent.iterdir()) == []
 
 
 def _assert_tidied_by_the_next(undisturbed: Undisturbed, output: Path, *options: str) -> None:

@@ -133,7 +133,7 @@ def test_tables_are_gone_after_the_query_however_it_ends(bundle: Path) -> None:
         snap.query("create temp table t as select * from selection", tables=tables)
 
     assert snap.query(NAMES) == before
-    with pytest.raises(snapviewer.SnapshotError, match="no such table: selection"):
+    with pytest.raises(snapviewer.SnapshotError, match="no such table: selection; see `snap"):
         snap.query("select * from selection")
 
 

@@ -16,7 +16,9 @@ from PIL import Image
 import snapviewer
 from snapviewer._core import Timeline
 from snapviewer.cli import main
+from snapviewer.report.picture.options import core_color
 from snapviewer.report.theme import THEMES
+from snapviewer.text.units import format_bytes
 from support import hostile
 from support.program import Ran, run
 
@@ -79,7 +81,7 @@ def _assert_timeline(
     if "time" not in how:
         how["events"] = tuple(document["events"])
     size = tuple(document["plot"][2:])
-    image = timeline.image(bytes=tuple(document["bytes"]), size=size, **how)
+    image = timeline.image(bytes=tuple(document["shown_bytes"]), size=size, **how)
     plot = _plot(document, pixels)
     is_data = np.asarray(image.ids) != BACKGROUND
     assert is_data.any()
@@ -91,7 +93,7 @@ def _assert_timeline(
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("color", ["stack", "size", "stream", "age", "pool", "category"])
+@pytest.mark.parametrize("color", ["stack", "size", "stream", "lifetime", "pool", "category"])
 def test_the_plot_is_the_engines_picture(
     theme: str, color: str, demo: Path, render: Renderer
 ) -> None:
@@ -101,7 +103,13 @@ def test_the_plot_is_the_engines_picture(
 
     assert document["events"] == [0, 3000]
     timeline = snapviewer.load(demo).devices[0].timeline()
-    _assert_timeline(document, pixels, timeline, color=color, theme=theme)
+    _assert_timeline(document, pixels, timeline, color=core_color(color), theme=theme)
+
+
+def test_lifetime_was_called_age(demo: Path, render: Renderer) -> None:
+    _, by_lifetime = render.picture(demo, "--color", "lifetime")
+    _, by_age = render.picture(demo, "--color", "age")
+    assert np.array_equal(by_lifetime, by_age)
 
 
 @pytest.mark.parametrize("order", ["allocation", "stack", "size", "lifetime", "pool", "stream"])
@@ -135,7 +143,7 @@ def test_a_part_is_shown_alone(demo: Path, render: Renderer) -> None:
     document, pixels = render.picture(demo, "--res", "800", "400", "-d", "0", *part)
 
     assert document["events"] == [1000, 1200]
-    assert document["bytes"] == [100 * 2**20, 2**30]
+    assert document["shown_bytes"] == [100 * 2**20, 2**30]
     device = snapviewer.load(demo).devices[0]
     totals = device.totals[1000:1200]
     assert document["peak_bytes"] == totals.max()
@@ -222,7 +230,7 @@ def test_the_peak_and_out_of_memory_are_marked(small: Path, render: Renderer) ->
     plot = _plot(document, pixels)
     light = THEMES["light"]
     rows = np.flatnonzero((plot == light.peak).all(axis=2).sum(axis=1) > plot.shape[1] // 3)
-    low, high = document["bytes"]
+    low, high = document["shown_bytes"]
     height = document["plot"][3]
     exact = height - (document["peak_bytes"] - low) * height / (high - low)
     assert len(rows) == 1
@@ -286,7 +294,7 @@ def test_the_peak_may_be_before_the_first_event(tmp_path: Path, render: Renderer
     document, pixels = render.picture(path)
 
     assert (document["peak_event"], document["peak_bytes"]) == (-1, device.initial_bytes)
-    assert document["bytes"][1] > device.initial_bytes
+    assert document["shown_bytes"][1] > device.initial_bytes
     peak = _plot(document, pixels) == THEMES["light"].peak
     assert peak.all(axis=2).any(), "the line of the peak is in the picture"
     later, _ = render.picture(path, "--range", "1", "3")
@@ -354,14 +362,15 @@ def test_a_picture_is_announced_in_one_line(small: Path, render: Renderer) -> No
 
     size = render.output.stat().st_size
     assert (ran.code, ran.err) == (0, "")
-    assert ran.out == f"{render.output}: 1280 × 960 pixels, {size:,} bytes\n"
+    assert ran.out == f"{render.output}: 1280 × 960 pixels, {format_bytes(size)}\n"
 
 
 def test_json_tells_what_is_in_the_picture(small: Path, render: Renderer) -> None:
     document, _ = render.picture(small, "--res", "500", "400")
 
     assert document.pop("plot")
-    assert document.pop("bytes")[0] == 0
+    assert document.pop("bytes") == render.output.stat().st_size
+    assert document.pop("shown_bytes")[0] == 0
     assert [one["output"] for one in document.pop("outputs")] == [str(render.output)]
     assert document == {
         "output": str(render.output),

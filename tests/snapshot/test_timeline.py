@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import inspect
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -38,6 +39,27 @@ THREADS = (2, 3, 7)
 
 def _device(data: st.DataObject, plain: Plain, directory: Path) -> Any:
     return data.draw(st.sampled_from(loaded(plain, directory).devices))
+
+
+def _on_any_timeline(
+    snapshots: st.SearchStrategy[Plain], examples: int = EXAMPLES // 3
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Run a test with `data` and what it takes of `plain`, `dev`, `t` and `model`, all drawn."""
+
+    def decorated(test: Callable[..., None]) -> Callable[..., None]:
+        taken = inspect.signature(test).parameters.keys()
+
+        def run(plain: Plain, data: st.DataObject, tmp_path: Path) -> None:
+            dev = _device(data, plain, tmp_path)
+            drawn = {"plain": plain, "data": data, "dev": dev}
+            if "t" in taken:
+                drawn["t"], drawn["model"] = data.draw(timelines(dev))
+            test(**{name: drawn[name] for name in taken})
+
+        run.__name__ = run.__qualname__ = test.__name__
+        return settings(PATIENT, max_examples=examples)(given(plain=snapshots, data=st.data())(run))
+
+    return decorated
 
 
 def _assert_same_image(ours: Any, theirs: Any) -> None:
@@ -95,12 +117,10 @@ def test_a_multitude_is_drawn_as_the_definition_says(tmp_path: Path) -> None:
                 assert np.array_equal(image.ids, window.ids(model)), window
 
 
-@PATIENT
-@given(plain=any_snapshots(), data=st.data())
+@_on_any_timeline(any_snapshots(), EXAMPLES)
 def test_any_window_shows_what_the_definition_says(
-    plain: Plain, data: st.DataObject, tmp_path: Path
+    t: Any, model: Reference, data: st.DataObject
 ) -> None:
-    t, model = data.draw(timelines(_device(data, plain, tmp_path)))
     for window in data.draw(st.lists(windows(model), min_size=1, max_size=4)):
         image = window.of(t)
 
@@ -110,13 +130,10 @@ def test_any_window_shows_what_the_definition_says(
         assert image.ids.tolist() == window.ids(model).tolist()
 
 
-@settings(PATIENT, max_examples=EXAMPLES // 2)
-@given(plain=any_snapshots(), data=st.data())
+@_on_any_timeline(any_snapshots(), EXAMPLES // 2)
 def test_any_window_has_the_colours_that_the_definition_says(
-    plain: Plain, data: st.DataObject, tmp_path: Path
+    dev: Any, t: Any, model: Reference, data: st.DataObject
 ) -> None:
-    dev = _device(data, plain, tmp_path)
-    t, model = data.draw(timelines(dev))
     window, look = data.draw(windows(model)), data.draw(looks(dev))
     colors = dev.colors(color=look["color"], theme=look["theme"])
 
@@ -125,13 +142,10 @@ def test_any_window_has_the_colours_that_the_definition_says(
     assert image.rgb.tolist() == window.rgb(model, colors, look).tolist()
 
 
-@settings(PATIENT, max_examples=EXAMPLES // 3)
-@given(plain=busy_snapshots(), data=st.data())
+@_on_any_timeline(busy_snapshots())
 def test_any_window_on_a_clock_shows_what_the_definition_says(
-    plain: Plain, data: st.DataObject, tmp_path: Path
+    dev: Any, t: Any, model: Reference, data: st.DataObject
 ) -> None:
-    dev = _device(data, plain, tmp_path)
-    t, model = data.draw(timelines(dev))
     clock = dev.clock(compress=data.draw(st.booleans()))
     assume(clock is not None)
     w, h = data.draw(st.integers(1, 60)), data.draw(st.integers(1, 30))
@@ -148,12 +162,10 @@ def test_any_window_on_a_clock_shows_what_the_definition_says(
     assert image.ids.tolist() == model.ids(moments, span, h).tolist()
 
 
-@settings(PATIENT, max_examples=EXAMPLES // 3)
-@given(plain=any_snapshots(), data=st.data())
+@_on_any_timeline(any_snapshots())
 def test_what_a_pixel_shows_is_in_it_and_what_fills_most_of_it_is_shown(
-    plain: Plain, data: st.DataObject, tmp_path: Path
+    t: Any, model: Reference, data: st.DataObject
 ) -> None:
-    t, model = data.draw(timelines(_device(data, plain, tmp_path)))
     window = data.draw(windows(model))
     (lo, hi), h = window.bytes, window.size[1]
 
@@ -180,12 +192,10 @@ def test_what_a_pixel_shows_is_in_it_and_what_fills_most_of_it_is_shown(
             assert most in ([], [shown])
 
 
-@settings(PATIENT, max_examples=EXAMPLES // 3)
-@given(plain=any_snapshots(), data=st.data())
+@_on_any_timeline(any_snapshots())
 def test_the_silhouette_of_any_window_is_the_totals(
-    plain: Plain, data: st.DataObject, tmp_path: Path
+    t: Any, model: Reference, data: st.DataObject
 ) -> None:
-    t, model = data.draw(timelines(_device(data, plain, tmp_path)))
     window = data.draw(windows(model))
     h = window.size[1]
 
@@ -197,12 +207,10 @@ def test_the_silhouette_of_any_window_is_the_totals(
     assert all(is_filled[h - height :, c].all() for c, height in enumerate(heights)), "no holes"
 
 
-@settings(PATIENT, max_examples=EXAMPLES // 3)
-@given(plain=busy_snapshots(), data=st.data())
+@_on_any_timeline(busy_snapshots())
 def test_no_moment_of_a_column_is_higher_than_the_one_it_shows(
-    plain: Plain, data: st.DataObject, tmp_path: Path
+    t: Any, model: Reference, data: st.DataObject
 ) -> None:
-    t, model = data.draw(timelines(_device(data, plain, tmp_path)))
     assume(model.events)
     w = data.draw(st.integers(1, model.events))
     whole = Window((0, model.events), (0, 1), (w, 1))
@@ -218,12 +226,10 @@ def test_no_moment_of_a_column_is_higher_than_the_one_it_shows(
 # Answers
 
 
-@PATIENT
-@given(plain=any_snapshots(), data=st.data())
+@_on_any_timeline(any_snapshots(), EXAMPLES)
 def test_totals_peak_and_overview_are_those_of_what_is_shown(
-    plain: Plain, data: st.DataObject, tmp_path: Path
+    t: Any, model: Reference, data: st.DataObject
 ) -> None:
-    t, model = data.draw(timelines(_device(data, plain, tmp_path)))
     window = data.draw(windows(model))
     low, high = model.overview(*window.events, window.size[0])
 
@@ -237,42 +243,28 @@ def test_totals_peak_and_overview_are_those_of_what_is_shown(
     assert [part.tolist() for part in ours] == [low.tolist(), high.tolist()]
 
 
-@settings(PATIENT, max_examples=EXAMPLES // 3)
-@given(plain=any_snapshots(), data=st.data())
-def test_the_stack_at_any_event_is_what_is_alive_in_order(
-    plain: Plain, data: st.DataObject, tmp_path: Path
+@_on_any_timeline(any_snapshots())
+def test_the_stack_at_any_event_and_what_is_at_its_places_are_as_defined(
+    t: Any, model: Reference, data: st.DataObject
 ) -> None:
-    t, model = data.draw(timelines(_device(data, plain, tmp_path)))
     for event in data.draw(st.lists(st.integers(-1, model.events - 1), min_size=1, max_size=6)):
-        ids, offsets = model.stack(event)
-
-        ours = t.stack(event)
-
-        assert [part.dtype for part in ours] == [np.uint32, np.uint64]
-        assert [part.tolist() for part in ours] == [ids.tolist(), offsets.tolist()]
-
-
-@settings(PATIENT, max_examples=EXAMPLES // 3)
-@given(plain=any_snapshots(), data=st.data())
-def test_what_is_at_a_place_is_found_as_by_a_linear_search(
-    plain: Plain, data: st.DataObject, tmp_path: Path
-) -> None:
-    t, model = data.draw(timelines(_device(data, plain, tmp_path)))
-    for event in data.draw(st.lists(st.integers(-1, model.events - 1), min_size=1, max_size=4)):
         ids, offsets = (part.tolist() for part in model.stack(event))
         total = sum(int(model.weight[n]) for n in ids)
         edges = data.draw(st.lists(st.sampled_from([*offsets, total]), max_size=6))
         inside = data.draw(st.lists(st.integers(0, total + 1), max_size=3))
+
+        ours = t.stack(event)
+
+        assert [part.dtype for part in ours] == [np.uint32, np.uint64]
+        assert [part.tolist() for part in ours] == [ids, offsets]
         for byte in {*edges, *(max(edge - 1, 0) for edge in edges), *inside, 2**64 - 1}:
             assert t.at(event, byte) == model.at(event, byte)
 
 
-@settings(PATIENT, max_examples=EXAMPLES // 3)
-@given(plain=busy_snapshots(), data=st.data())
+@_on_any_timeline(busy_snapshots())
 def test_a_clock_tells_the_time_of_each_event_and_never_runs_backwards(
-    plain: Plain, data: st.DataObject, tmp_path: Path
+    plain: Plain, dev: Any, data: st.DataObject
 ) -> None:
-    dev = _device(data, plain, tmp_path)
     times = [event["time_us"] for event in plain["device_traces"][0]]
     assume(times)
     expected = (np.maximum.accumulate(times) - times[0]).tolist()
@@ -297,13 +289,10 @@ def test_a_clock_tells_the_time_of_each_event_and_never_runs_backwards(
 # Threads, pans
 
 
-@settings(PATIENT, max_examples=EXAMPLES // 3)
-@given(plain=any_snapshots(), data=st.data())
+@_on_any_timeline(any_snapshots())
 def test_an_image_does_not_depend_on_the_number_of_threads(
-    plain: Plain, data: st.DataObject, tmp_path: Path
+    dev: Any, t: Any, model: Reference, data: st.DataObject
 ) -> None:
-    dev = _device(data, plain, tmp_path)
-    t, model = data.draw(timelines(dev))
     window, look = data.draw(windows(model)), data.draw(looks(dev))
     # So wide that there is something to divide.
     window = replace(window, size=(data.draw(st.integers(1, 500)), window.size[1]))
@@ -315,13 +304,10 @@ def test_an_image_does_not_depend_on_the_number_of_threads(
         _assert_same_image(window.of(t, threads=threads, **look), alone)
 
 
-@settings(PATIENT, max_examples=EXAMPLES)
-@given(plain=any_snapshots(), data=st.data())
+@_on_any_timeline(any_snapshots(), EXAMPLES)
 def test_a_pan_looks_as_if_it_were_drawn_afresh(
-    plain: Plain, data: st.DataObject, tmp_path: Path
+    dev: Any, t: Any, model: Reference, data: st.DataObject
 ) -> None:
-    dev = _device(data, plain, tmp_path)
-    t, model = data.draw(timelines(dev))
     window, look = data.draw(windows(model)), data.draw(looks(dev))
     clock = dev.clock() if data.draw(st.booleans()) else None
     (lo, hi), w = window.events, data.draw(st.integers(1, 300))
@@ -339,12 +325,10 @@ def test_a_pan_looks_as_if_it_were_drawn_afresh(
     _assert_same_image(panned, image((lo + step, hi + step)))
 
 
-@settings(PATIENT, max_examples=EXAMPLES // 3)
-@given(plain=any_snapshots(), data=st.data())
+@_on_any_timeline(any_snapshots())
 def test_an_image_of_anything_else_leaves_no_trace_in_the_next(
-    plain: Plain, data: st.DataObject, tmp_path: Path
+    dev: Any, data: st.DataObject
 ) -> None:
-    dev = _device(data, plain, tmp_path)
     (t, model), (other, _) = (data.draw(timelines(dev)) for _ in range(2))
     before, after = data.draw(windows(model)), data.draw(windows(model))
     after = data.draw(st.sampled_from([after, before]))

@@ -63,16 +63,17 @@ def _event(action: str, place: int, size: int) -> dict[str, Any]:
     return event | {"time_us": 1_700_000_000_000_000 + place, "frames": []}
 
 
+def _trace(events: str) -> list[dict[str, Any]]:
+    """Events from texts such as `alloc 0 2`: the action, the place and the size of each."""
+    parts = [event.split() for event in events.split(",")]
+    return [_event(action, int(place), int(size)) for action, place, size in parts]
+
+
 # A timeline of which everything is known
 
 
 def test_a_small_timeline_is_as_one_would_draw_it(tmp_path: Path) -> None:
-    trace = [
-        _event("alloc", 0, 2),
-        _event("alloc", 1, 1),
-        _event("free_completed", 0, 2),
-        _event("alloc", 2, 3),
-    ]
+    trace = _trace("alloc 0 2, alloc 1 1, free_completed 0 2, alloc 2 3")
     t = _written(tmp_path / "small.pickle", trace).timeline()
 
     image = t.image(events=(0, 4), bytes=(0, 5), size=(4, 5))
@@ -95,7 +96,7 @@ def test_a_small_timeline_is_as_one_would_draw_it(tmp_path: Path) -> None:
 
 
 def test_what_is_left_out_takes_no_room(tmp_path: Path) -> None:
-    trace = [_event("alloc", 0, 2), _event("alloc", 1, 1), _event("alloc", 2, 3)]
+    trace = _trace("alloc 0 2, alloc 1 1, alloc 2 3")
     dev = _written(tmp_path / "small.pickle", trace)
     t = dev.timeline(where=np.array([True, False, True]))
 
@@ -157,12 +158,7 @@ def test_a_trace_without_events_is_a_picture_of_one_moment(tmp_path: Path) -> No
 def test_a_column_of_time_shows_what_there_was_before_it_and_what_happens_in_it(
     tmp_path: Path,
 ) -> None:
-    trace = [
-        _event("alloc", 0, 1),
-        _event("alloc", 1, 2),
-        _event("free_completed", 1, 2),
-        _event("alloc", 2, 1),
-    ]
+    trace = _trace("alloc 0 1, alloc 1 2, free_completed 1 2, alloc 2 1")
     for event, after_us in zip(trace, (0, 10, 10, 20), strict=True):
         event["time_us"] = 1_700_000_000_000_000 + after_us
     dev = _written(tmp_path / "times.pickle", trace)
@@ -215,16 +211,10 @@ def test_what_is_dimmed_is_nearer_to_the_background(dev: Any, t: Any, theme: str
 
 
 def test_a_pending_free_is_hatched_while_it_waits(tmp_path: Path) -> None:
-    trace = [
-        _event("alloc", 0, 40),
-        _event("alloc", 1, 40),
-        _event("free_requested", 0, 40),
-        _event("snapshot", 9, 0),
-        _event("snapshot", 9, 0),
-        _event("free_completed", 0, 40),
-        _event("free_requested", 1, 40),
-        _event("free_completed", 1, 40),
-    ]
+    trace = _trace(
+        "alloc 0 40, alloc 1 40, free_requested 0 40, snapshot 9 0, snapshot 9 0, "
+        "free_completed 0 40, free_requested 1 40, free_completed 1 40"
+    )
     dev = _written(tmp_path / "pending.pickle", trace)
     t, model, colors = dev.timeline(), Reference(dev), dev.colors()
 

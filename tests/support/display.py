@@ -126,6 +126,12 @@ def focus_window(title: str) -> None:
     _xdotool("search", "--sync", "--onlyvisible", "--name", title, "windowfocus", "--sync")
 
 
+def resize_window(title: str, width: int, height: int) -> None:
+    """Give the window with this in its title another size."""
+    size = (str(width), str(height))
+    _xdotool("search", "--onlyvisible", "--name", title, "windowsize", "--sync", *size)
+
+
 def _xdotool(*arguments: str) -> None:
     program = shutil.which("xdotool")
     if program is None:

@@ -24,6 +24,7 @@ from snapviewer.gui.plot.marks import marks_of, scales_of
 from snapviewer.gui.theme import px
 from snapviewer.gui.values import Filter
 from snapviewer.gui.viewport import Viewport
+from snapviewer.report.picture.options import core_color
 from support.display import click, key, key_down, key_up, move, screenshot, write
 from support.oracle import SNAPSHOTS
 
@@ -203,7 +204,7 @@ class Driver:
             **where,
             bytes=state.view.byte_span,
             size=state.plot_px,
-            color=state.look.color,
+            color=core_color(state.look.color),
             theme=state.look.theme,
             dim=state.dimmed(),
             selected=state.selection,

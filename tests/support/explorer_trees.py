@@ -179,3 +179,8 @@ def wide(count: int, *, per_layer: int = 10, tensors_every: int = 5) -> Tree:
         layers.append(module(path, "Layer", children=parts))
     inner = module("layers", "ModuleList", children=layers)
     return Tree("wide", "made", module("", "Wide", children=[inner]))
+
+
+def node_at(root: ModuleNode, path: str) -> ModuleNode:
+    """Return the module at a path."""
+    return next(node for node in root.walk() if node.path == path)

@@ -435,32 +435,19 @@ class _FrameReader:
 # Comparing
 
 
+_ANSWERS = ("events", "pools", "totals", "initial_bytes", "peak_bytes", "peak_event", "final_bytes")
+
+
 def expected_answers(model: DeviceModel) -> dict[str, Any]:
     """What the product should say of a device, apart from its allocations."""
-    return {
-        "device": model.device,
-        "events": model.events,
-        "pools": tuple(model.pools),
-        "totals": model.totals,
-        "initial_bytes": model.initial_bytes,
-        "peak_bytes": model.peak_bytes,
-        "peak_event": model.peak_event,
-        "final_bytes": model.final_bytes,
-    }
+    answers = {name: getattr(model, name) for name in _ANSWERS}
+    return answers | {"device": model.device, "pools": tuple(model.pools)}
 
 
 def product_answers(device: Any) -> dict[str, Any]:
     """What the product says of a device, under the keys of `expected_answers`."""
-    return {
-        "device": device.index,
-        "events": device.events,
-        "pools": device.pools,
-        "totals": device.totals.tolist(),
-        "initial_bytes": device.initial_bytes,
-        "peak_bytes": device.peak_bytes,
-        "peak_event": device.peak_event,
-        "final_bytes": device.final_bytes,
-    }
+    answers = {name: getattr(device, name) for name in _ANSWERS}
+    return answers | {"device": device.index, "totals": device.totals.tolist()}
 
 
 def product_allocations(snapshot: Any, device: Any) -> list[AllocationModel]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from snapviewer.model import ModelAnalysis, analyze_file
 from snapviewer.model.energy import Attempt, Energy, Range, Term, carbon_of
@@ -11,6 +12,7 @@ from snapviewer.model.inference import Batches, BatchRun, Layouts, Profile, RunM
 from snapviewer.model.inference.dispatch import RecordedRun, TimedRun
 from snapviewer.model.inference.result import Runs, profile_of
 from snapviewer.model.inference.timing import Timing, ratio, timing_of
+from snapviewer.model.inference.trials import ThreadTrials
 from snapviewer.model.nodes import node_details
 from snapviewer.model.quantity import Quantity, unavailable
 from snapviewer.model.recommend import Known, recommend
@@ -21,6 +23,10 @@ from support.promised_model import made_up_roof
 
 def measured(value: float, unit: str) -> Quantity:
     return Quantity(value, unit, "measured", f"made up, in {unit}")
+
+
+def all_measured(unit: str, **values: float) -> dict[str, Any]:
+    return {name: measured(value, unit) for name, value in values.items()}
 
 
 def profiled_model(folder: Path) -> ModelAnalysis:
@@ -68,22 +74,21 @@ def _profile(found: ModelAnalysis) -> Profile:
         timed=[TimedRun(2_200_000, node_ns, "made-up profiler")] * 3,
         roof=made_up_roof(peak=5e10, bandwidth=1e10),
         memory=RunMemory(
-            peak=measured(98_304, "B"),
             peak_at=3,
-            allocations=measured(12, "1"),
-            total=measured(200_000, "B"),
-            largest=measured(65_536, "B"),
-            reused=measured(4, "1"),
-            kept=measured(20, "B"),
+            **all_measured("B", peak=98_304, total=200_000, largest=65_536, kept=20),
+            **all_measured("1", allocations=12, reused=4),
             device_peak=unavailable("B", "the model ran on the processor"),
             sizes=((16, 1), (8192, 9), (65_536, 2)),
         ),
         allocations={0: (1, 8192), 3: (2, 73_728)},
-        thread_runs=tuple(_threads()),
+        thread_trials=ThreadTrials(tuple(_threads()), _thread_ns(node_ns)),
+        why_uncounted="perf_event is not permitted",
         energy=_energy(),
+        energy_ns=[1_800_000, 2_300_000, 1_900_000],
         system=_use(),
         layouts=_layouts(),
         batches=_batches(),
+        untried={"dtype": "bfloat16: the made-up model refuses it"},
     )
     return profile_of(runs, found.graph, ["a note on the runs"])
 
@@ -92,24 +97,48 @@ def _threads() -> list[ThreadRun]:
     one, two = _timing(3.0, 3.2, 3.1), _timing(2.0, 2.2, 2.1)
     speed_up = ratio(one.fastest, two.fastest, "×", "made up")
     return [
-        ThreadRun(1, one, Quantity(1.0, "×", "computed", ""), Quantity(100.0, "%", "computed", "")),
-        ThreadRun(2, two, speed_up, Quantity(75.0, "%", "computed", "speed-up / threads")),
+        ThreadRun(
+            1,
+            one,
+            Quantity(1.0, "×", "computed", ""),
+            Quantity(100.0, "%", "computed", ""),
+            _estimated(0.075),
+        ),
+        ThreadRun(
+            2,
+            two,
+            speed_up,
+            Quantity(75.0, "%", "computed", "speed-up / threads"),
+            _estimated(0.0625),
+        ),
     ]
+
+
+def _estimated(joules: float) -> Quantity:
+    return Quantity(joules, "J", "estimated", "a made-up model")
+
+
+def _thread_ns(node_ns: tuple[int, ...]) -> dict[int, list[tuple[int, ...]]]:
+    """With two threads the first two nodes take two thirds of their time, others all of it."""
+    one = tuple(time * 3 // 2 if place < 2 else time for place, time in enumerate(node_ns))
+    return {1: [tuple(2 * time for time in one), one], 2: [node_ns]}
 
 
 def _layouts() -> Layouts:
     usual, last = _timing(2.0, 2.1, 2.05), _timing(1.5, 1.6, 1.55)
-    return Layouts(usual, last, ratio(usual.median, last.median, "×", "made up"))
+    speed_up = ratio(usual.median, last.median, "×", "made up")
+    return Layouts(usual, last, speed_up, _estimated(0.061), _timing(1.6, 1.7, 1.6))
 
 
 def _batches() -> Batches:
     runs = []
-    for size, milliseconds in ((1, 2.0), (2, 2.5), (4, 4.8)):
+    for size, milliseconds, joules in ((1, 2.0, 0.062), (2, 2.5, 0.1), (4, 4.8, 0.16)):
         time = _timing(milliseconds, milliseconds)
         count = Quantity(float(size), "1", "computed", "")
         each = ratio(time.median, count, "s", "median / batch")
-        runs.append(BatchRun(size, time, each, ratio(count, time.median, "1/s", "batch / median")))
-    return Batches(tuple(runs), 2, "a batch of 8 would take longer than the time for it")
+        rate = ratio(count, time.median, "1/s", "batch / median")
+        runs.append(BatchRun(size, time, each, rate, _estimated(joules)))
+    return Batches(tuple(runs), 2, "a batch of 8 would take longer than the time for it", 1)
 
 
 def _energy() -> Energy:
@@ -137,19 +166,14 @@ def _use() -> SystemUse:
     none = unavailable("°C", "no sensor is visible, as in virtual machines")
     return SystemUse(
         seconds=measured(1.0, "s"),
-        cpu_utilisation=measured(55.0, "%"),
-        cpu_utilisation_peak=measured(80.0, "%"),
         program_cpus=measured(1.1, "CPUs"),
-        cpu_efficiency=measured(55.0, "%"),
+        **all_measured("%", cpu_utilisation=55.0, cpu_utilisation_peak=80.0, cpu_efficiency=55.0),
         frequency=measured(2400.0, "MHz"),
         cache_hits=unavailable("%", "perf_event is not permitted"),
         temperature_peak=none,
         slowed_for_heat=measured(0.0, "times"),
-        memory_peak=measured(3e8, "B"),
-        disk_read=measured(0.0, "B"),
-        disk_written=measured(4096.0, "B"),
-        network_received=measured(100.0, "B"),
-        network_sent=measured(200.0, "B"),
+        **all_measured("B", memory_peak=3e8, disk_read=0.0, disk_written=4096.0),
+        **all_measured("B", network_received=100.0, network_sent=200.0),
         gpus=(
             GpuUse(
                 "GPU 0",

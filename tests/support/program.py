@@ -13,6 +13,7 @@ import resource
 import signal
 import subprocess
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,6 +66,13 @@ def run(
     )
     out, err = (stream.decode(errors="replace") for stream in (done.stdout, done.stderr))
     return Ran(done.returncode, out, err)
+
+
+def output_of(code: str) -> str:
+    """Run some Python that has to succeed, and return what it prints."""
+    ran = run(textwrap.dedent(code), program=("-c",))
+    assert ran.code == 0, ran.err
+    return ran.out
 
 
 def limit_memory() -> None:

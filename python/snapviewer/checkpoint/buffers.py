@@ -18,8 +18,16 @@ _CLASS = re.compile(
     r"^class (\w+)\([\w.]+\):\n  __parameters__ = .*\n  __buffers__ = \[(.*)\]", re.M
 )
 _NAMES = ("running_mean", "running_var", "num_batches_tracked", "position_ids")
-# The state dict of an optimizer has the numbers of parameters.
-_OPTIMIZER = re.compile(r"(^|\.)state\[\d+\]\.")
+# The state dict of an optimizer, by the usual names of it, or by the numbers of its parameters.
+_OPTIMIZER = re.compile(
+    r"(opt|optim\w*|\w*optimizers?(_states?)?)(?=[.\[]|$)|(.*\.)?state\[\d+\]\.", re.DOTALL
+)
+_OTHER_STATE = re.compile(
+    r"(lr_schedulers?|sched\w*|(grad_)?scaler|amp|\w*rng_states?\w*|random_state|loops|callbacks)"
+    r"(?=[.\[]|$)"
+)
+# Formats that label each tensor, so that names do not matter.
+_LABELLED = ("pt2", "torchscript")
 # A list of an archive; quantized weights have a state, and recurrent layers list their weights.
 _LISTED = re.compile(r"(?<!\.state)(?<!\._flat_weights)\[\d+\]$")
 _SAMPLES = re.compile(r"sample_inputs(\[|$)")
@@ -39,7 +47,7 @@ def buffers_of(checkpoint: Checkpoint) -> frozenset[str]:
     by_name = {
         tensor.name
         for tensor in checkpoint.tensors
-        if is_buffer(tensor.name, tensor.dtype) or is_of_optimizer(tensor.name)
+        if is_buffer(tensor.name, tensor.dtype) or is_training_state(tensor.name, checkpoint.format)
     }
     if checkpoint.format == "pt2":
         labelled = {tensor.name for tensor in checkpoint.tensors if tensor.kind != "parameter"}
@@ -66,10 +74,25 @@ def is_buffer(name: str, dtype: str) -> bool:
 def is_of_optimizer(name: str) -> bool:
     """Return whether a tensor is part of the state of an optimizer.
 
-    >>> is_of_optimizer("optimizer.state[0].exp_avg"), is_of_optimizer("model.state.weight")
+    >>> is_of_optimizer("opt.state[0].exp_avg"), is_of_optimizer("model.state.weight")
     (True, False)
     """
-    return _OPTIMIZER.search(name) is not None
+    return _OPTIMIZER.match(name) is not None
+
+
+def is_training_state(name: str, form: str = "") -> bool:
+    """Return whether a tensor is state of a training, saved beside the model.
+
+    Args:
+        name: Its name.
+        form: The format of the file.
+
+    >>> is_training_state("rng_state"), is_training_state("optical_flow.weight")
+    (True, False)
+    """
+    if form in _LABELLED:
+        return form == "pt2" and _SAMPLES.match(name) is not None
+    return is_of_optimizer(name) or _OTHER_STATE.match(name) is not None
 
 
 def _is_of_code(tensor: Tensor) -> bool:

@@ -32,7 +32,7 @@ _SHARED_TYPES = (
     types.CodeType,
     types.FrameType,
 )
-_LAYOUT_PARTS = {
+LAYOUT_PARTS = {
     "torch.sparse_coo": ("_indices", "_values"),
     "torch.sparse_csr": ("crow_indices", "col_indices", "values"),
     "torch.sparse_bsr": ("crow_indices", "col_indices", "values"),
@@ -104,8 +104,8 @@ def _look_at_tensor(item: Any, reached: Reached) -> tuple[int, list[Any]]:
     if flatten := getattr(item, "__tensor_flatten__", None):
         return 0, [getattr(item, name) for name in flatten()[0]]
     layout = str(item.layout)
-    if layout in _LAYOUT_PARTS:
-        return 0, [getattr(item, part)() for part in _LAYOUT_PARTS[layout]]
+    if layout in LAYOUT_PARTS:
+        return 0, [getattr(item, part)() for part in LAYOUT_PARTS[layout]]
     if item.is_nested:
         return 0, list(item.unbind())
     if item.device.type == "meta":

@@ -5,12 +5,15 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from snapviewer import SnapshotError
 
 _INDEXES = (".safetensors.index.json", ".bin.index.json")
 _CHECKPOINTS = (".pth", ".pt", ".pt2", ".ckpt", ".bin", ".safetensors")
+_MAX_DIRECTORIES = 20_000
+_MAX_FOUND = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,3 +82,29 @@ def in_directory(directory: str) -> list[str]:
     found = found or [name for name in names if name.lower().endswith(_CHECKPOINTS)]
     paths = [os.path.join(directory, name) for name in found]
     return [path for path in paths if not os.path.isdir(path)]
+
+
+def below(directory: str) -> list[str]:
+    """Return the checkpoints in a directory and below it, those that are near first.
+
+    Hidden directories, links to directories, and ones that cannot be read are left out, and so is
+    what comes after the first few thousand.
+    """
+    found: list[str] = []
+    level = [directory]
+    looked_into = 0
+    while level and looked_into < _MAX_DIRECTORIES and len(found) < _MAX_FOUND:
+        deeper: list[str] = []
+        for folder in level[: _MAX_DIRECTORIES - looked_into]:
+            with suppress(OSError):
+                found += in_directory(folder)
+                deeper += _folders(folder)
+        looked_into += len(level)
+        level = deeper
+    return [os.path.normpath(file) for file in found[:_MAX_FOUND]]
+
+
+def _folders(directory: str) -> list[str]:
+    with os.scandir(directory) as entries:
+        folders = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
+    return sorted(entry.path for entry in folders if not entry.name.startswith("."))

@@ -24,6 +24,21 @@ if TYPE_CHECKING:
 SORTS = ("file", "name", "size", "waste", "dtype")
 
 
+class RowChoice(NamedTuple):
+    """Which rows a report on a checkpoint has.
+
+    `sort` is one of `SORTS`, None the order that suits the report; `top` is the number of tensors,
+    None that of the report; with `depth`, tensors are grouped by this many parts of their names.
+    """
+
+    sort: str | None = None
+    top: int | None = None
+    depth: int | None = None
+
+
+USUAL_ROWS = RowChoice()
+
+
 class TensorGroup(NamedTuple):
     """The totals of tensors with the same type, or the same beginning of their names."""
 

@@ -17,8 +17,8 @@ memory once. Levels below `max_depth` and items beyond a limit are counted in `h
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from snapviewer.text.units import format_size
 
@@ -29,11 +29,14 @@ MAX_VARIABLES = 100_000
 MAX_ITEMS = 10_000  # of a nested container: a model's state has thousands
 MAX_ENTRIES = 200_000  # of a file
 _CHUNK = 1024
+_MAX_KEY = 16  # values of a tuple that is a key
 
 _NO_TENSORS = ("ndarray", "storage")
 _MAX_PLACE = 300  # labels of a path
 
 Entry = dict[str, Any]
+# Of a container: the key, its label, and the value.
+_Item: TypeAlias = "tuple[Hashable, str, Value]"
 
 
 class _Place(NamedTuple):
@@ -58,7 +61,7 @@ class Variables:
     """The variables of a checkpoint and their total size."""
 
     def __init__(self, checkpoint: Checkpoint, max_depth: int) -> None:
-        self.variables: OrderedDict[str, Entry] = OrderedDict()
+        self.variables: OrderedDict[Hashable, Entry] = OrderedDict()
         self.total_bytes = checkpoint.value_bytes
         self._max_depth = max_depth
         self._entries = 0
@@ -71,19 +74,22 @@ class Variables:
             self.count = root.count or 0
         else:
             self.count = 1
-        for label, value in _items(root, MAX_VARIABLES) if root.is_container else [("root", root)]:
-            self._add(self.variables, label, value)
+        items = _items(root, MAX_VARIABLES) if root.is_container else [("root", "root", root)]
+        for key, label, value in items:
+            self._add(self.variables, key, label, value)
 
     @property
     def hidden(self) -> int:
         """The number of variables beyond the limit."""
         return self.count - len(self.variables)
 
-    def _add(self, contents: OrderedDict[str, Entry], label: str, value: Value) -> None:
+    def _add(
+        self, contents: OrderedDict[Hashable, Entry], key: Hashable, label: str, value: Value
+    ) -> None:
         """Add a variable and what it holds, with a stack instead of recursion."""
         place = _Place(None, label)
         top = self._entry(value, place)
-        contents[_free(contents, label)] = top
+        contents[_free(contents, key)] = top
         stack = [(top, place, self._inside(top, value, 1))]
         while stack:
             owner, place, items = stack[-1]
@@ -91,15 +97,15 @@ class Variables:
             if item is None:
                 stack.pop()
                 continue
-            label, value = item
+            key, label, value = item
             below = _Place(place, label)
             entry = self._entry(value, below)
-            owner["contents"][_free(owner["contents"], label)] = entry
+            owner["contents"][_free(owner["contents"], key)] = entry
             inside = self._inside(entry, value, len(stack) + 1)
             if "contents" in entry:
                 stack.append((entry, below, inside))
 
-    def _inside(self, entry: Entry, value: Value, level: int) -> Iterator[tuple[str, Value]]:
+    def _inside(self, entry: Entry, value: Value, level: int) -> Iterator[_Item]:
         """Return the items of a container to show, and count the hidden ones."""
         count = entry.get("num_items")
         if count is None or "same_as" in entry or not value.is_container:
@@ -161,18 +167,34 @@ def _first_on_storage(checkpoint: Checkpoint) -> dict[int, int]:
     }
 
 
-def _items(value: Value, max_items: int) -> Iterator[tuple[str, Value]]:
-    """Yield the items of a container in chunks: it may have millions."""
+def _items(value: Value, max_items: int) -> Iterator[_Item]:
+    """Yield keys, labels and values of a container in chunks: it may have millions."""
     end = min(value.count or 0, max_items)
     for start in range(0, end, _CHUNK):
-        yield from value.items(start, min(start + _CHUNK, end))
+        stop = min(start + _CHUNK, end)
+        items, entries = value.items(start, stop), value.entries(start, stop)
+        if len(entries) != len(items):  # it has no keys
+            yield from ((label, label, item) for label, item in items)
+            continue
+        for (label, item), (key, _) in zip(items, entries, strict=True):
+            yield _key_of(key, label), label, item
 
 
-def _free(contents: OrderedDict[str, Entry], label: str) -> str:
-    """Number names that are equal only as text, such as the keys 1 and "1"."""
-    name, number = label, 2
+def _key_of(key: Value, label: str) -> Hashable:
+    """Return the key of a dict itself if it is a plain value or a tuple, otherwise its label."""
+    try:
+        if key.type == "tuple" and (key.count or 0) <= _MAX_KEY:
+            return tuple(item.value for _, item in key.items())
+        return key.value
+    except ValueError:
+        return label
+
+
+def _free(contents: OrderedDict[Hashable, Entry], key: Hashable) -> Hashable:
+    """Number keys that a file contains twice, or that are equal only as text."""
+    name, number = key, 2
     while name in contents:
-        name = f"{label} ({number})"
+        name = f"{key} ({number})"
         number += 1
     return name
 

@@ -15,7 +15,7 @@ from importlib import import_module
 
 from snapviewer import __version__
 from snapviewer._lazy import TYPE_CHECKING
-from snapviewer.text.streams import close_output, ready_streams
+from snapviewer.text.streams import close_output, make_streams_harmless
 
 if TYPE_CHECKING:
     import argparse
@@ -31,9 +31,12 @@ GROUPS = {
     "Explain": {
         "info": ("info", "Summarize a snapshot: devices, peaks, whether it is consistent"),
         "report": ("report", "List the lines of code that hold the memory at the peak"),
+        "segments": ("segments", "Show reserved memory at the peak: in use, free, in pieces"),
         "query": ("query", "Query a snapshot in SQL"),
     },
     "Capture": {
+        "record": ("record", "Run a script and record a snapshot of its GPU memory"),
+        "predict": ("predict", "Predict a script's GPU memory on a machine without a GPU"),
         "demo": ("demo", "Write a realistic snapshot to try things on"),
     },
     "Files": {
@@ -145,7 +148,19 @@ def analyze_memory_main(
 
 def run(work: Callable[[], None], *, mark: str = "snapviewer: ") -> int:
     """Do something, and return the exit code; a failure is one sentence on stderr, after `mark`."""
-    ready_streams()
+    before = make_streams_harmless()
+    is_bug = False
+    try:
+        return _run(work, mark)
+    except Exception:
+        is_bug = True  # whose traceback is printed later, and may quote a file
+        raise
+    finally:
+        if not is_bug:
+            sys.stdout, sys.stderr = before
+
+
+def _run(work: Callable[[], None], mark: str) -> int:
     try:
         work()
         sys.stdout.flush()
@@ -171,8 +186,10 @@ def _run_command(name: str, program: str, arguments: Sequence[str] | None) -> in
     def work() -> None:
         import argparse
 
-        parser = argparse.ArgumentParser(prog=program, description=description_of(name))
-        _module(name).add_options(parser)
+        module = _module(name)
+        kind = getattr(module, "Parser", argparse.ArgumentParser)
+        parser = kind(prog=program, description=description_of(name))
+        module.add_options(parser)
         _execute(parser, arguments)
 
     return run(work)

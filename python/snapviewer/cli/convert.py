@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from snapviewer import _core
+from snapviewer.snapshot.bundles import is_bundle
 from snapviewer.text.progress import progress_bar
 
 from .errors import UsageError
@@ -22,7 +23,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_device(parser, "convert this device only")
     add_json(parser)
     add_verbosity(parser)
-    parser.set_defaults(run=_convert)
+    # `convert_snap.py` can be run again: it replaces bundles.
+    parser.set_defaults(run=_convert, is_repeatable=parser.prog == "convert_snap.py")
 
 
 def _convert(options: argparse.Namespace) -> None:
@@ -33,12 +35,13 @@ def _convert(options: argparse.Namespace) -> None:
             if files
             else "the following arguments are required: FILE"
         )
-    refuse_existing(options, inputs=files)
+    replaced = [path for path in options.outputs if options.is_repeatable and is_bundle(path)]
+    kept = [path for path in options.outputs if path not in replaced]
+    refuse_existing(options, inputs=files, kept=kept)
     for output in options.outputs:
+        force = options.force or output in replaced
         with progress_bar("converting") as progress:
-            _core.convert(
-                files[0], output, device=options.device, force=options.force, progress=progress
-            )
+            _core.convert(files[0], output, device=options.device, force=force, progress=progress)
     if options.json:
         print_json({"input": str(files[0]), **written(options)})
     else:

@@ -11,7 +11,14 @@ from .errors import UsageError
 from .options import add_json, add_output, add_verbosity, positive, whole
 from .outputs import check_outputs, print_json, tell_written, write_file, written
 
-_DEMO_FLAGS = {
+_NUMBERS = {
+    "events": "events in the trace of each device (default: %(default)s)",
+    "seed": "seed of the random sizes and times (default: %(default)s)",
+    "devices": "devices that train (default: %(default)s)",
+    "streams": "streams; above 1, some frees are deferred (default: %(default)s)",
+    "live": "allocations alive at a time, roughly (default: 600)",
+}
+_FLAGS = {
     "expandable": "use expandable segments, with map and unmap events",
     "private_pools": "use private pools, as CUDA graphs do",
     "oom": "run out of memory now and then, and retry with half the batch",
@@ -26,14 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     defaults = demos.DemoOptions()
     add_output(parser, "the pickle to write", is_required=True)
-    numbers = {
-        "events": "events in the trace of each device (default: %(default)s)",
-        "seed": "seed of the random sizes and times (default: %(default)s)",
-        "devices": "devices that train (default: %(default)s)",
-        "streams": "streams; above 1, some frees are deferred (default: %(default)s)",
-        "live": "allocations alive at a time, roughly (default: 600)",
-    }
-    for name, text in numbers.items():
+    for name, text in _NUMBERS.items():
         kind = whole if name == "seed" else positive
         default = getattr(defaults, name)
         parser.add_argument(f"--{name}", type=kind, default=default, metavar="N", help=text)
@@ -56,7 +56,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="record from an empty device on, not from after the model is loaded",
     )
-    for name, text in _DEMO_FLAGS.items():
+    for name, text in _FLAGS.items():
         parser.add_argument(f"--{name.replace('_', '-')}", action="store_true", help=text)
     add_json(parser)
     add_verbosity(parser)
@@ -81,13 +81,5 @@ def _demo(options: argparse.Namespace) -> None:
 
 
 def _chosen_demo(options: argparse.Namespace) -> demos.DemoOptions:
-    return demos.DemoOptions(
-        events=options.events,
-        seed=options.seed,
-        devices=options.devices,
-        streams=options.streams,
-        live=options.live,
-        context=options.context,
-        before_recording=not options.from_the_start,
-        **{name: getattr(options, name) for name in _DEMO_FLAGS},
-    )
+    chosen = {name: getattr(options, name) for name in (*_NUMBERS, "context", *_FLAGS)}
+    return demos.DemoOptions(before_recording=not options.from_the_start, **chosen)

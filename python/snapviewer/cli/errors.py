@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 
 from snapviewer.text.sanitize import replace_unprintable
@@ -44,4 +46,6 @@ def sentence(error: BaseException) -> str:
         named = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
     else:
         named = str(error)
+    if isinstance(error, FileNotFoundError):
+        named = named.replace(os.strerror(errno.ENOENT), "no such file", 1)
     return replace_unprintable(" ".join(named.split()), keep_undecoded=True)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable
 
 from snapviewer import _core
-from snapviewer.checkpoint.paths import one_file
+from snapviewer.checkpoint.paths import below, one_file
 from snapviewer.explorer.app import opening
 from snapviewer.explorer.app.settings import ExplorerConfig
 from snapviewer.explorer.checkpoint import tree_of_checkpoint
@@ -19,9 +20,11 @@ from snapviewer.report.tree import html as page
 from snapviewer.report.tree import json as document
 from snapviewer.report.tree.selection import Sort, TreeSelection
 from snapviewer.text.progress import progress_bar
-from snapviewer.text.sanitize import json_text
+from snapviewer.text.sanitize import json_text, sanitize
+from snapviewer.text.table import format_table
+from snapviewer.text.units import format_bytes
 
-from .errors import UsageError
+from .errors import CommandError, UsageError
 from .options import (
     add_compare,
     add_depth,
@@ -48,8 +51,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "file",
+        nargs="?",
         metavar="FILE",
-        help=".pth, .pt, .pt2, .safetensors, an index of shards, or its directory",
+        help=".pth, .pt, .pt2, .safetensors, an index of shards, or a directory; without one, "
+        "choose from the checkpoints here and below",
     )
     add_compare(parser)
     add_depth(parser, "unfold N levels of modules")
@@ -98,6 +103,10 @@ def _count(text: str) -> int:
 
 
 def _explore(options: argparse.Namespace) -> None:
+    if options.file is None:
+        options.file = _chosen(options)
+        if options.file is None:
+            return
     first, other = compared(options) or (options.file, None)
     first, other = one_file(first), None if other is None else one_file(other)
     suffixes = tuple(_SUFFIXES) if options.export is None else ()
@@ -118,6 +127,20 @@ def _explore(options: argparse.Namespace) -> None:
         tell_written(options)
     else:
         sys.stdout.write(renderers[printed]())
+
+
+def _chosen(options: argparse.Namespace) -> str | None:
+    """Return the checkpoint that the user chooses; without a terminal, list what there is."""
+    if options.json or options.outputs or options.export:
+        raise UsageError("name the checkpoint that should be written")
+    if opening.is_interactive():
+        return opening.choose_file(".", config=_config(options))
+    files = below(".")
+    if not files:
+        raise CommandError("no checkpoint here or below; name one: snapviewer explore FILE")
+    rows = [(sanitize(file, 200), format_bytes(os.path.getsize(file))) for file in files]
+    print("\n".join(format_table(rows, right={1}, indent="")))
+    return None
 
 
 def _renderers(

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from snapviewer import _core
 from snapviewer.report.snapshot import info as info_report
-from snapviewer.text.progress import progress_bar
 
-from .options import add_file, add_results
+from .options import add_file, add_results, load_snapshot
 from .outputs import FORMATS, answer, check_outputs
 
 
@@ -21,8 +19,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def _info(options: argparse.Namespace) -> None:
     check_outputs(options, inputs=[options.file], suffixes=FORMATS)
-    with progress_bar("reading") as progress:
-        snapshot = _core.load(options.file, progress=progress)
+    snapshot = load_snapshot(options.file)
     file = str(options.file)
     answer(
         options,

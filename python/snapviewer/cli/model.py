@@ -1,4 +1,4 @@
-"""`model`: describe a model file; `pytorch_parser` is the same with all of its blocks.
+"""`model`: describe a model file; `pytorch_parser` does so in the words that it promises.
 
 Models may be run here, which is other people's code: TorchScript prints through C++, past Python's
 streams, and a loop in it does not return to Python when Ctrl-C is pressed.
@@ -19,15 +19,17 @@ from pathlib import Path
 from typing import NoReturn
 
 from snapviewer.checkpoint.paths import one_file
+from snapviewer.files.atomic_write import atomic_write
 from snapviewer.model.analysis import ModelAnalysis, RunOptions, analyze_file
 from snapviewer.model.energy import energy_models
 from snapviewer.model.energy.estimate import WORLD_G_PER_KWH, WORLD_SOURCE
 from snapviewer.model.graph import TensorSpec
 from snapviewer.report.model import console
-from snapviewer.report.model.document import overview_blocks
-from snapviewer.report.model.formats import rendered, suffixes
+from snapviewer.report.model.document import full_text, overview_blocks
+from snapviewer.report.model.formats import rendered_parts, suffixes
 from snapviewer.report.model.json import to_json
 from snapviewer.report.model.quantities import wrap_lines
+from snapviewer.report.model.text import as_text
 from snapviewer.report.writers.pdf import PdfUnavailable
 from snapviewer.report.writers.text import text_lines
 from snapviewer.text.progress import progress_bar
@@ -198,25 +200,37 @@ def _model(options: argparse.Namespace) -> None:
     else:
         width = output_width(options)
         if options.full:
-            lines = wrap_lines(console.lines_of(analysis), width)
+            lines = full_text(analysis, width)
         else:
             lines = text_lines(overview_blocks(analysis), width)
         print("\n".join(lines))
-    if analysis.why_not_run is not None:  # all else was analyzed, and is in the answer
-        raise CommandError(analysis.why_not_run)
+    _check_run(analysis)
 
 
 def _pytorch_parser(options: argparse.Namespace) -> None:
     analysis = _analyzed(options)
     outputs, options.outputs = [Path(REPORT), *options.outputs], []
-    _write(analysis, outputs)
+    _write(analysis, [path for path in outputs if not _is_text(path)])
+    for path in filter(_is_text, outputs):
+        write_file(path, as_text(analysis))
     if options.json:
         print(json_outline(to_json(analysis)))
-        return
-    for line in wrap_lines(console.lines_of(analysis), output_width(options)):
-        print(line)
-    for path in outputs:
-        print(f"Report: {path}")
+    else:
+        for line in wrap_lines(console.lines_of(analysis), output_width(options)):
+            print(line)
+        for path in outputs:
+            print(f"Report: {path}")
+    _check_run(analysis)
+
+
+def _is_text(path: Path) -> bool:
+    return path.suffix.lower() not in suffixes() or path.suffix.lower() == ".txt"
+
+
+def _check_run(analysis: ModelAnalysis) -> None:
+    """Fail if the model could not be run; everything else was analyzed and written."""
+    if analysis.why_not_run is not None:
+        raise CommandError(analysis.why_not_run)
 
 
 def _analyzed(options: argparse.Namespace) -> ModelAnalysis:
@@ -253,12 +267,14 @@ def _analyzed(options: argparse.Namespace) -> ModelAnalysis:
 
 
 def _write(analysis: ModelAnalysis, outputs: Sequence[Path]) -> None:
-    try:
-        contents = [(path, rendered(analysis, path.suffix)) for path in outputs]
-    except PdfUnavailable as error:
-        raise CommandError(error.sentence("en")) from None
-    for path, content in contents:
-        write_file(path, content)
+    # None is replaced before all of them are complete.
+    with ExitStack() as stack:
+        try:
+            for path in outputs:
+                file = stack.enter_context(atomic_write(path))
+                file.writelines(rendered_parts(analysis, path.suffix))
+        except PdfUnavailable as error:
+            raise CommandError(error.sentence("en")) from None
 
 
 _GRACE_S = 2.0  # how long Python has to end by itself

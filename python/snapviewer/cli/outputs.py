@@ -10,8 +10,9 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from snapviewer.files.atomic_write import atomic_write
+from snapviewer.files.atomic_write import atomic_write, write_text
 from snapviewer.text.sanitize import json_text
+from snapviewer.text.units import format_bytes
 
 from .errors import UsageError
 
@@ -48,9 +49,17 @@ def check_outputs(
 
 
 def refuse_existing(
-    options: argparse.Namespace, *, inputs: Sequence[str | os.PathLike[str]]
+    options: argparse.Namespace,
+    *,
+    inputs: Sequence[str | os.PathLike[str]],
+    kept: Sequence[Path] | None = None,
 ) -> None:
     """Refuse outputs that are inputs, that are given twice, or that exist without `--force`.
+
+    Args:
+        options: With `outputs` and `force`.
+        inputs: Files that are read, which are never replaced.
+        kept: The outputs that need `--force` to be replaced; None for all.
 
     Raises:
         UsageError: One is given twice.
@@ -65,7 +74,9 @@ def refuse_existing(
         if (real := os.path.realpath(output)) in seen:
             raise UsageError(f"the output is given twice: {output}")
         seen.add(real)
-    for output in options.outputs:
+        if not output.parent.exists():
+            raise FileNotFoundError(errno.ENOENT, "no such directory", str(output.parent))
+    for output in options.outputs if kept is None else kept:
         if os.path.lexists(output) and not options.force:
             raise FileExistsError(
                 errno.EEXIST,
@@ -115,16 +126,17 @@ FORMATS = (".txt", ".json")  # that `answer` always has
 
 def write_file(path: Path, content: str | bytes) -> None:
     """Write a file whole, or leave what was there."""
+    if isinstance(content, str):
+        write_text(path, content)
+        return
     with atomic_write(path) as file:
-        if isinstance(content, str):
-            content = content.encode("utf-8", "backslashreplace")
         file.write(content)
 
 
 def tell_written(options: argparse.Namespace, details: str = "") -> None:
     """Print the outputs that were written, and their sizes."""
     for output in () if options.quiet else options.outputs:
-        print(f"{output}: {details}{size_of(output):,} bytes")
+        print(f"{output}: {details}{format_bytes(size_of(output))}")
 
 
 def written(options: argparse.Namespace) -> dict[str, object]:

@@ -9,7 +9,7 @@ from threading import Event
 from snapviewer import _core
 from snapviewer.checkpoint.paths import FailedFile, expand_names, is_wildcard
 from snapviewer.checkpoint.statistics import BINS, TensorStats, measure
-from snapviewer.checkpoint.summary import SORTS, summary_of
+from snapviewer.checkpoint.summary import SORTS, RowChoice, summary_of
 from snapviewer.report.checkpoint import json as json_report
 from snapviewer.report.checkpoint import text as text_report
 from snapviewer.text.progress import progress_bar
@@ -103,12 +103,12 @@ def _one(options: argparse.Namespace, file: str) -> None:
     if options.stats:
         with progress_bar("measuring") as progress:
             measured = measure(summary.checkpoint, bins=options.bins or BINS, progress=progress)
-    choice = {"sort": options.sort, "top": options.top, "depth": options.depth}
+    choice = RowChoice(options.sort, options.top, options.depth)
     width = output_width(options)
     answer(
         options,
-        text=lambda: text_report.as_text(summary, measured=measured, width=width, **choice),
-        document=lambda: json_report.to_json(summary, measured=measured, **choice),
+        text=lambda: text_report.as_text(summary, choice, measured=measured, width=width),
+        document=lambda: json_report.to_json(summary, choice, measured=measured),
     )
 
 

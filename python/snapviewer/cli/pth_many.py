@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, TypeVar
 from snapviewer import CancelledError, SnapshotError
 from snapviewer.checkpoint.paths import FailedFile, failed_file
 from snapviewer.checkpoint.statistics import TensorStats
-from snapviewer.checkpoint.summary import summary_of
+from snapviewer.checkpoint.summary import RowChoice, summary_of
 from snapviewer.files.atomic_write import atomic_write
 from snapviewer.report.checkpoint import json as json_report
 from snapviewer.report.checkpoint import many as many_report
@@ -50,7 +50,7 @@ def run_many(
     failures = list(failed)
     texts = [path for path in options.outputs if path.suffix.lower() == ".txt"]
     is_text_printed = not options.json and not options.outputs
-    choice = {"sort": options.sort, "top": options.top, "depth": options.depth}
+    choice = RowChoice(options.sort, options.top, options.depth)
     with ExitStack() as stack:
         writers = [
             _text_writer(stack.enter_context(atomic_write(path)))
@@ -66,7 +66,7 @@ def run_many(
             if not writers:
                 return line, ""
             summary = summary_of(checkpoint, file)
-            document = json_report.to_json(summary, measured=measured, **choice)
+            document = json_report.to_json(summary, choice, measured=measured)
             return line, json_text(document, indent=None)
 
         # On a terminal, the document itself shows how far it is.

@@ -8,9 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import get_args
 
-from snapviewer import _core
 from snapviewer.report.picture import options as pictures
-from snapviewer.text.progress import progress_bar
 from snapviewer.text.units import parse_duration_us
 
 from .errors import CommandError, UsageError
@@ -23,6 +21,7 @@ from .options import (
     add_theme,
     add_verbosity,
     byte_count,
+    load_snapshot,
     picked_device,
     positive,
 )
@@ -78,7 +77,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     }
     for name, (kind, text) in choices.items():
         default = getattr(defaults, name)
-        parser.add_argument(f"--{name}", choices=get_args(kind), default=default, help=text)
+        parser.add_argument(
+            f"--{name}", type=_not_age, choices=get_args(kind), default=default, help=text
+        )
     add_theme(parser, default=defaults.theme)
     add_filter(parser)
     parser.add_argument(
@@ -88,6 +89,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
     add_verbosity(parser)
     parser.set_defaults(run=_render)
+
+
+def _not_age(text: str) -> str:
+    """Return the newer name of a choice."""
+    return "lifetime" if text == "age" else text
 
 
 def _render(options: argparse.Namespace) -> None:
@@ -101,8 +107,7 @@ def _render(options: argparse.Namespace) -> None:
     except ValueError as error:
         raise UsageError(str(error)) from None
     check_outputs(options, inputs=[options.file])
-    with progress_bar("reading") as progress:
-        snapshot = _core.load(options.file, progress=progress)
+    snapshot = load_snapshot(options.file)
     device = picked_device(snapshot, options.device)
     try:
         picture = drawing.draw(snapshot, device, chosen, file=options.file.resolve().name)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from snapviewer import _core
 from snapviewer.report.snapshot import alive as alive_report
+from snapviewer.report.snapshot.predicted import prediction_note
 from snapviewer.snapshot.alive import alive_at
 from snapviewer.snapshot.frames import line_of
-from snapviewer.text.progress import progress_bar
 
 from .errors import UsageError
 from .options import (
@@ -19,6 +18,7 @@ from .options import (
     add_filter,
     add_results,
     add_top,
+    load_snapshot,
     picked_device,
     picked_event,
 )
@@ -38,8 +38,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def _report(options: argparse.Namespace) -> None:
     check_outputs(options, inputs=[options.file], suffixes=FORMATS)
-    with progress_bar("reading") as progress:
-        snapshot = _core.load(options.file, progress=progress)
+    snapshot = load_snapshot(options.file)
     device = picked_device(snapshot, options.device)
     where = " ".join(options.filter).strip() or None
     try:
@@ -53,6 +52,7 @@ def _report(options: argparse.Namespace) -> None:
         all_bytes = sum(size for _, size, *_ in device.timeline().alive_by_stack(event))
         matching = alive_report.Matching(where, all_bytes)
     how: dict[str, Any] = {"file": str(options.file), "top": options.top, "matching": matching}
+    how["prediction"] = prediction_note(snapshot)
     answer(
         options,
         text=lambda: alive_report.as_text(device, alive, **how),

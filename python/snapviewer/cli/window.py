@@ -11,7 +11,7 @@ from .options import SNAPSHOT, add_log, add_theme, positive
 
 _ELSEWHERE = (
     "without a window, `snapviewer render FILE -o picture.png` draws the same picture and "
-    "`snapviewer report FILE` says what holds the memory"
+    "`snapviewer report FILE` lists what holds the memory"
 )
 
 
@@ -50,7 +50,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def _open(options: argparse.Namespace) -> None:
     files = [*([options.directory] if options.directory else []), *options.files]
-    open_window(files, size=options.res, theme=options.theme)
+    try:
+        open_window(files, size=options.res, theme=options.theme)
+    except NoWindowError:
+        if files and not files[0].exists():  # no other command would find it
+            raise CommandError(f"no such file: {files[0]}") from None
+        raise
 
 
 def open_window(

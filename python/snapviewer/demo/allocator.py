@@ -95,7 +95,9 @@ class CachingAllocator:
         pool = self.pools.get(key)
         if pool is None:
             pool = self.pools[key] = Pool(key)
-        block = pool.take_best_fit(rounded) or self._grow(pool, rounded, frames)
+        block = pool.take_best_fit(rounded, expandable=self.expandable)
+        if block is None:
+            block = self._grow(pool, rounded, frames)
         rest = block.size - rounded
         if rest >= MIN_BLOCK and (pool.is_small or self.expandable or rest > SMALL_LIMIT):
             pool.add(cut(block, rounded))
@@ -184,7 +186,8 @@ class CachingAllocator:
             while self._deferred:
                 self._complete(self._deferred.popleft()[1], frames)
             self.empty_cache(frames)
-            block = pool.take_best_fit(size) or grow(pool, size, frames)
+            # PyTorch does not search again.
+            block = grow(pool, size, frames)
         if block is None:
             self.recorder.oom((self.capacity or 0) - self.reserved, size, pool.stream, frames)
             raise OutOfMemoryError(size)
@@ -218,7 +221,7 @@ class CachingAllocator:
         return block
 
     def _map(self, pool: Pool, size: int, frames: Frames | None) -> Block | None:
-        """Map granules into the first unmapped gap that, with the free block before it, fits."""
+        """Map granules into the first gap that has room, with the free blocks around it."""
         if not pool.segments:
             segment = Segment(RESERVED_RANGE, None)
             gap = Block(self._next_address, RESERVED_RANGE, UNMAPPED, pool, segment)
@@ -227,26 +230,35 @@ class CachingAllocator:
             pool.segments[segment] = None
             pool.gaps.append(gap)
         for gap in pool.gaps:
-            before = gap.prev if gap.prev is not None and gap.prev.state == FREE else None
-            missing = _round_up(size - (before.size if before else 0), pool.granule)
-            if missing <= gap.size:
+            before = gap.prev
+            block = before if before is not None and before.state == FREE else gap
+            if _has_room(block, size):
                 break
         else:
             return None
-        if not self._reserve(missing):
-            return None
+        while block.state == UNMAPPED or block.size < size:
+            is_gap = block.state == UNMAPPED
+            gap, missing = (block, size) if is_gap else (block.next or block, size - block.size)
+            granules = min(_round_up(missing, pool.granule), gap.size)
+            if not self._reserve(granules):
+                return None
+            block = self._map_gap(gap, granules, frames)
+        pool.remove(block)
+        return block
+
+    def _map_gap(self, gap: Block, size: int, frames: Frames | None) -> Block:
+        """Map the start of a gap; return the free block that it becomes part of."""
+        pool = gap.pool
         pool.gaps.remove(gap)
-        if missing < gap.size:
-            insort(pool.gaps, cut(gap, missing), key=_address)
+        if size < gap.size:
+            insort(pool.gaps, cut(gap, size), key=_address)
         address, gap.state = gap.address, FREE
-        after = gap.next
-        if before is not None:
-            pool.remove(before)
-            absorb(gap, before)
-        if after is not None and after.state == FREE:
-            pool.remove(after)
-            absorb(gap, after)
-        self.recorder.event("segment_map", address, missing, pool.stream, frames)
+        for neighbour in (gap.prev, gap.next):
+            if neighbour is not None and neighbour.state == FREE:
+                pool.remove(neighbour)
+                absorb(gap, neighbour)
+        pool.add(gap)
+        self.recorder.event("segment_map", address, size, pool.stream, frames)
         return gap
 
     def _unmap(self, block: Block, frames: Frames | None) -> None:
@@ -324,6 +336,16 @@ class CachingAllocator:
 
 def _address(block: Block) -> int:
     return block.address
+
+
+def _has_room(first: Block, size: int) -> bool:
+    room, block = 0, first
+    while room < size and block.state in (FREE, UNMAPPED):
+        room += block.size
+        if block.next is None:
+            break
+        block = block.next
+    return room >= size
 
 
 def _round_up(size: int, granule: int) -> int:

@@ -86,12 +86,22 @@ class Pool:
         del keys[bisect_left(keys, key)]
         del self.blocks[key]
 
-    def take_best_fit(self, size: int) -> Block | None:
-        keys = self.keys
+    def take_best_fit(self, size: int, *, expandable: bool) -> Block | None:
+        keys, blocks = self.keys, self.blocks
         index = bisect_left(keys, size << ADDRESS_BITS)
         if index == len(keys):
             return None
-        return self.blocks.pop(keys.pop(index))
+        if expandable:
+            # A block counts as what it could grow to.
+            last = len(keys) - 1
+            while index < last and _room(blocks[keys[index + 1]]) < _room(blocks[keys[index]]):
+                index += 1
+        return blocks.pop(keys.pop(index))
+
+
+def _room(block: Block) -> int:
+    after = block.next
+    return block.size + (after.size if after is not None and after.state == UNMAPPED else 0)
 
 
 def cut(block: Block, size: int) -> Block:

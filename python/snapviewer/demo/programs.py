@@ -7,6 +7,8 @@ simulation quick and its steps alike. Tensors are named by strings; those that o
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
+
 from .model import FREE, RECORD_STREAM, Model, Op, Phase
 from .stacks import SITE, USER, Stack, Stacks
 
@@ -15,38 +17,28 @@ MODEL_STAGES = 3  # the model loops over its blocks in three places
 ADAMW = f"{SITE}/optim/adamw.py"
 
 
+@dataclass
 class ProgramBuilder:
     """Writes the phases of one step for batches of one shape."""
 
-    def __init__(
-        self,
-        model: Model,
-        stacks: Stacks,
-        *,
-        batch: int,
-        sequence: int,
-        caller: str = "train",
-        variant: int = 0,
-        lanes: int = 1,
-    ) -> None:
-        self.model = model
-        self.stacks = stacks
-        self.caller = caller
-        self.variant = variant
-        self.lanes = lanes
-        self.batch = batch
-        self.sequence = sequence
-        self.tokens = batch * sequence
+    model: Model
+    stacks: Stacks
+    _: KW_ONLY
+    batch: int
+    sequence: int
+    caller: str = "train"
+    variant: int = 0
+    lanes: int = 1
+
+    def __post_init__(self) -> None:
+        self.tokens = self.batch * self.sequence
         self.ops: list[Op] = []
         self._is_backward = False
-        self._region = 0
-        self._layer = 0
-        self._line = 0
-        self._output = 0
+        self._region = self._layer = self._line = self._output = 0
         self._last_call: tuple[object, ...] = ()
         self._cache: dict[tuple[object, ...], Stack] = {}
-        self._engine_free = stacks.freed_by_engine()
-        self._python_free = stacks.freed_in("forward", f"{USER}/model.py", 118, caller)
+        self._engine_free = self.stacks.freed_by_engine()
+        self._python_free = self.stacks.freed_in("forward", f"{USER}/model.py", 118, self.caller)
 
     # ---- operations
 
@@ -144,13 +136,8 @@ class ProgramBuilder:
         heads = max(1, h // 64)
         p, x = f"h{layer}.", f"x{layer}"
         before = len(self.ops)
-        self.fwd(p + "ln1", t * h * 4, "native_layer_norm", "ln", 96, "block")
-        self.fwd(p + "ln1.mean", t * 4, "native_layer_norm", "ln", 96, "block")
-        self.fwd(p + "ln1.rstd", t * 4, "native_layer_norm", "ln", 96, "block")
-        self.fwd(p + "ln1.16", t * h * 2, "_to_copy", "linear", 41, "attention")
-        self.fwd(p + "qkv.w16", 3 * h * h * 2, "_to_copy", "linear", 41, "attention")
-        self.free(p + "ln1")
-        self.fwd(p + "qkv", t * 3 * h * 2, "addmm", "linear", 41, "attention")
+        self._forward_norm(p + "ln1", 96)
+        self._forward_linear(p + "qkv", 3, 41, "attention", norm=p + "ln1")
         self.fwd(p + "attn", t * h * 2, "_flash_attention_forward", "sdpa", 47, "attention")
         self.fwd(
             p + "lse", self.batch * heads * self.sequence * 4,
@@ -164,13 +151,8 @@ class ProgramBuilder:
         self.free(p + "proj")
         self.fwd(p + "mid", t * h * 4, "add_Tensor", "plain", 97, "block")
         self.free(p + "drop1")
-        self.fwd(p + "ln2", t * h * 4, "native_layer_norm", "ln", 98, "block")
-        self.fwd(p + "ln2.mean", t * 4, "native_layer_norm", "ln", 98, "block")
-        self.fwd(p + "ln2.rstd", t * 4, "native_layer_norm", "ln", 98, "block")
-        self.fwd(p + "ln2.16", t * h * 2, "_to_copy", "linear", 71, "mlp")
-        self.fwd(p + "fc1.w16", 4 * h * h * 2, "_to_copy", "linear", 71, "mlp")
-        self.free(p + "ln2")
-        self.fwd(p + "fc1", t * 4 * h * 2, "addmm", "linear", 71, "mlp")
+        self._forward_norm(p + "ln2", 98)
+        self._forward_linear(p + "fc1", 4, 71, "mlp", norm=p + "ln2")
         self.fwd(p + "gelu", t * 4 * h * 2, "gelu", "gelu", 72, "mlp")
         self.fwd(p + "fc2.w16", 4 * h * h * 2, "_to_copy", "linear", 73, "mlp")
         self.fwd(p + "fc2", t * h * 2, "addmm", "linear", 73, "mlp")
@@ -183,6 +165,19 @@ class ProgramBuilder:
             freed = {op.tensor for op in self.ops[before:] if op.size == FREE}
             made = [op.tensor for op in self.ops[before:] if op.size != FREE]
             self.free(*(name for name in made if name not in freed and name != f"x{layer + 1}"), x)
+
+    def _forward_norm(self, name: str, line: int) -> None:
+        op, t = "native_layer_norm", self.tokens
+        for part, size in (("", t * self.model.hidden * 4), (".mean", t * 4), (".rstd", t * 4)):
+            self.fwd(name + part, size, op, "ln", line, "block")
+
+    def _forward_linear(self, name: str, width: int, line: int, inner: str, *, norm: str) -> None:
+        """A linear layer in bfloat16 on what a norm made, `width` times as wide as the model."""
+        t, h = self.tokens, self.model.hidden
+        self.fwd(f"{norm}.16", t * h * 2, "_to_copy", "linear", line, inner)
+        self.fwd(f"{name}.w16", width * h * h * 2, "_to_copy", "linear", line, inner)
+        self.free(norm)
+        self.fwd(name, t * width * h * 2, "addmm", "linear", line, inner)
 
     def backward(self) -> list[Phase]:
         """The backward pass: gradients appear, activations go."""

@@ -6,6 +6,8 @@ template: the recorder copies it, because in a real file every captured event ha
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from .recorder import Frames
 
 Stack = Frames
@@ -16,101 +18,82 @@ MODULE = f"{SITE}/nn/modules/module.py"
 ALLOCATOR = "c10::cuda::CUDACachingAllocator::Native"
 ANONYMOUS = "at::(anonymous namespace)"
 
-_CAPTURE = [
-    ("torch::unwind::unwind()", "??", 0),
-    ("torch::CapturedTraceback::gather(bool, bool, bool)", "??", 0),
-    ("torch::cuda::(anonymous namespace)::gather_with_cpp()", "memory_snapshot.cpp", 0),
-]
-_MALLOC = [
-    *_CAPTURE,
-    (
-        f"{ALLOCATOR}::DeviceCachingAllocator::malloc(unsigned long, CUstream_st*)",
-        "CUDACachingAllocator.cpp",
-        0,
-    ),
-    (
-        f"{ALLOCATOR}::NativeCachingAllocator::malloc(void**, signed char, unsigned long, "
-        "CUstream_st*)",
-        "",
-        0,
-    ),
-    (f"{ALLOCATOR}::NativeCachingAllocator::allocate(unsigned long)", "", 0),
-]
+_Part: TypeAlias = list[tuple[str, str, int]]
+
+
+def _native(*frames: str) -> _Part:
+    """Make frames of C++, which have no lines: `function`, or `function @ file`."""
+    split = (frame.partition(" @ ") for frame in frames)
+    return [(function, file.strip() if at else "??", 0) for function, at, file in split]
+
+
+_CAPTURE = _native(
+    "torch::unwind::unwind()",
+    "torch::CapturedTraceback::gather(bool, bool, bool)",
+    "torch::cuda::(anonymous namespace)::gather_with_cpp() @ memory_snapshot.cpp",
+)
+_MALLOC = _CAPTURE + _native(
+    f"{ALLOCATOR}::DeviceCachingAllocator::malloc(unsigned long, CUstream_st*)"
+    " @ CUDACachingAllocator.cpp",
+    f"{ALLOCATOR}::NativeCachingAllocator::malloc(void**, signed char, unsigned long, "
+    "CUstream_st*) @ ",
+    f"{ALLOCATOR}::NativeCachingAllocator::allocate(unsigned long) @ ",
+)
 # How an operator makes its outputs: the first, the second and the third one.
 _OUTPUTS = [
-    [
-        ("at::detail::empty_generic(c10::ArrayRef<long>, c10::Allocator*, c10::DispatchKeySet, "
-         "c10::ScalarType, std::optional<c10::MemoryFormat>)", "??", 0),
-        ("at::detail::empty_cuda(c10::ArrayRef<long>, c10::ScalarType, "
-         "std::optional<c10::Device>, std::optional<c10::MemoryFormat>)", "??", 0),
-    ],
-    [
-        ("at::detail::empty_strided_generic(c10::ArrayRef<long>, c10::ArrayRef<long>, "
-         "c10::Allocator*, c10::DispatchKeySet, c10::ScalarType)", "??", 0),
-        ("at::detail::empty_strided_cuda(c10::ArrayRef<long>, c10::ArrayRef<long>, "
-         "c10::ScalarType, std::optional<c10::Device>)", "??", 0),
-        ("at::native::empty_like(at::Tensor const&, std::optional<c10::ScalarType>)", "??", 0),
-    ],
-    [
-        ("at::native::resize_bytes_cuda(c10::StorageImpl*, unsigned long)", "??", 0),
-        ("at::native::resize_cuda_(at::Tensor const&, c10::ArrayRef<long>, "
-         "std::optional<c10::MemoryFormat>)", "??", 0),
-        ("at::_ops::resize_::call(at::Tensor const&, c10::ArrayRef<c10::SymInt>)", "??", 0),
-        ("at::native::resize_output(at::Tensor const&, c10::ArrayRef<long>)", "??", 0),
-    ],
-]  # fmt: skip
+    _native(
+        "at::detail::empty_generic(c10::ArrayRef<long>, c10::Allocator*, c10::DispatchKeySet, "
+        "c10::ScalarType, std::optional<c10::MemoryFormat>)",
+        "at::detail::empty_cuda(c10::ArrayRef<long>, c10::ScalarType, "
+        "std::optional<c10::Device>, std::optional<c10::MemoryFormat>)",
+    ),
+    _native(
+        "at::detail::empty_strided_generic(c10::ArrayRef<long>, c10::ArrayRef<long>, "
+        "c10::Allocator*, c10::DispatchKeySet, c10::ScalarType)",
+        "at::detail::empty_strided_cuda(c10::ArrayRef<long>, c10::ArrayRef<long>, "
+        "c10::ScalarType, std::optional<c10::Device>)",
+        "at::native::empty_like(at::Tensor const&, std::optional<c10::ScalarType>)",
+    ),
+    _native(
+        "at::native::resize_bytes_cuda(c10::StorageImpl*, unsigned long)",
+        "at::native::resize_cuda_(at::Tensor const&, c10::ArrayRef<long>, "
+        "std::optional<c10::MemoryFormat>)",
+        "at::_ops::resize_::call(at::Tensor const&, c10::ArrayRef<c10::SymInt>)",
+        "at::native::resize_output(at::Tensor const&, c10::ArrayRef<long>)",
+    ),
+]
 _EMPTY = _OUTPUTS[0]
-_FREE = [
-    *_CAPTURE,
-    (
-        f"{ALLOCATOR}::DeviceCachingAllocator::free({ALLOCATOR}::(anonymous namespace)::Block*)",
-        "CUDACachingAllocator.cpp",
-        0,
-    ),
-    ("c10::intrusive_ptr<c10::StorageImpl>::reset_not_null_(c10::StorageImpl*)", "", 0),
-    ("c10::TensorImpl::~TensorImpl()", "TensorImpl.cpp", 0),
-]
-_DEALLOC = [
-    ("THPVariable_clear(THPVariable*)", "python_variable.cpp", 0),
-    ("THPVariable_dealloc(_object*)", "python_variable.cpp", 0),
-    ("subtype_dealloc", "??", 0),
-]
-_ENGINE = [
-    ("torch::autograd::Node::operator()(std::vector<at::Tensor>&&)", "??", 0),
-    (
-        "torch::autograd::Engine::evaluate_function(std::shared_ptr<torch::autograd::GraphTask>&, "
-        "torch::autograd::Node*, torch::autograd::InputBuffer&)",
-        "??",
-        0,
-    ),
-    (
-        "torch::autograd::Engine::thread_main(std::shared_ptr<torch::autograd::GraphTask> const&)",
-        "??",
-        0,
-    ),
-    (
-        "torch::autograd::Engine::thread_init(int, std::shared_ptr<ReadyQueue> const&, bool)",
-        "??",
-        0,
-    ),
-    ("torch::autograd::python::PythonEngine::thread_init(int, bool)", "??", 0),
-    ("execute_native_thread_routine", "thread.o", 0),
-    ("start_thread", "pthread_create.c", 0),
-    ("__clone3", "??", 0),
-]
+_FREE = _CAPTURE + _native(
+    f"{ALLOCATOR}::DeviceCachingAllocator::free({ALLOCATOR}::(anonymous namespace)::Block*)"
+    " @ CUDACachingAllocator.cpp",
+    "c10::intrusive_ptr<c10::StorageImpl>::reset_not_null_(c10::StorageImpl*) @ ",
+    "c10::TensorImpl::~TensorImpl() @ TensorImpl.cpp",
+)
+_DEALLOC = _native(
+    "THPVariable_clear(THPVariable*) @ python_variable.cpp",
+    "THPVariable_dealloc(_object*) @ python_variable.cpp",
+    "subtype_dealloc",
+)
+_ENGINE = _native(
+    "torch::autograd::Node::operator()(std::vector<at::Tensor>&&)",
+    "torch::autograd::Engine::evaluate_function(std::shared_ptr<torch::autograd::GraphTask>&, "
+    "torch::autograd::Node*, torch::autograd::InputBuffer&)",
+    "torch::autograd::Engine::thread_main(std::shared_ptr<torch::autograd::GraphTask> const&)",
+    "torch::autograd::Engine::thread_init(int, std::shared_ptr<ReadyQueue> const&, bool)",
+    "torch::autograd::python::PythonEngine::thread_init(int, bool)",
+    "execute_native_thread_routine @ thread.o",
+    "start_thread @ pthread_create.c",
+    "__clone3",
+)
+_EVAL = ("_PyEval_EvalFrameDefault", "??", 0)
 _CALL_MODULE = [
-    ("_PyEval_EvalFrameDefault", "??", 0),
+    _EVAL,
     ("_call_impl", MODULE, 1790),
-    ("_PyEval_EvalFrameDefault", "??", 0),
+    _EVAL,
     ("_wrapped_call_impl", MODULE, 1779),
-    ("slot_tp_call", "??", 0),
+    *_native("slot_tp_call"),
 ]
-_START = [
-    ("PyEval_EvalCode", "??", 0),
-    ("Py_RunMain", "??", 0),
-    ("__libc_start_main", "??", 0),
-    ("_start", "??", 0),
-]
+_START = _native("PyEval_EvalCode", "Py_RunMain", "__libc_start_main", "_start")
 
 # Where in the user's code a phase of the training starts.
 CALLERS = {
@@ -157,7 +140,7 @@ class Stacks:
         self.compiled = compiled
         self._frames: dict[tuple[str, str, int], dict[str, str | int]] = {}
 
-    def of(self, *parts: list[tuple[str, str, int]]) -> Stack:
+    def of(self, *parts: _Part) -> Stack:
         """Make a stack of some runs of frames, innermost first."""
         return [self._frame(frame) for part in parts for frame in part]
 
@@ -208,11 +191,11 @@ class Stacks:
 
     def backward(self, op: str, node: str, *, output: int = 0) -> Stack:
         """An operator that a node of the autograd graph runs on the engine's own thread."""
-        apply = [(f"torch::autograd::generated::{node}::apply(std::vector<at::Tensor>&&)", "??", 0)]
+        apply = _native(f"torch::autograd::generated::{node}::apply(std::vector<at::Tensor>&&)")
         made = _OUTPUTS[output % len(_OUTPUTS)]
         return self.of(_MALLOC, made, _operator(op), apply, _ENGINE)
 
-    def python(self, op: str, frames: list[tuple[str, str, int]], caller: str) -> Stack:
+    def python(self, op: str, frames: _Part, caller: str) -> Stack:
         """An operator called from Python code that is no module."""
         return self.of(
             _MALLOC, _EMPTY, _operator(op), _binding(op), frames, CALLERS[caller], _OUTER, _START
@@ -240,7 +223,7 @@ class Stacks:
 
     def freed_by_engine(self) -> Stack:
         """The free of something that the autograd graph held."""
-        release = [("torch::autograd::SavedVariable::reset_data()", "??", 0)]
+        release = _native("torch::autograd::SavedVariable::reset_data()")
         return self.of(_FREE, release, _ENGINE)
 
     def freed_in(self, name: str, filename: str, line: int, caller: str) -> Stack:
@@ -254,68 +237,49 @@ def _fresh(text: str) -> str:
     return text[:1] + text[1:]
 
 
-def _operator(op: str) -> list[tuple[str, str, int]]:
+def _operator(op: str) -> _Part:
     short = op.partition("_backward")[0]
-    return [
-        (
-            f"{ANONYMOUS}::create_out(c10::ArrayRef<long>, c10::ArrayRef<long>, "
-            "c10::TensorOptions const&)",
-            "RegisterCUDA_0.cpp",
-            0,
-        ),
-        (f"at::native::{op}_cuda(at::Tensor const&, at::Tensor const&)", "??", 0),
-        (
-            f"{ANONYMOUS}::{ANONYMOUS}::wrapper_CUDA__{op}(at::Tensor const&)",
-            "RegisterCUDA_0.cpp",
-            0,
-        ),
-        (f"at::_ops::{op}::redispatch(c10::DispatchKeySet, at::Tensor const&)", "??", 0),
-        (
-            f"torch::autograd::VariableType::(anonymous namespace)::{short}(c10::DispatchKeySet, "
-            "at::Tensor const&)",
-            "VariableType_2.cpp",
-            0,
-        ),
-        (f"at::_ops::{op}::call(at::Tensor const&)", "??", 0),
-    ]
+    return _native(
+        f"{ANONYMOUS}::create_out(c10::ArrayRef<long>, c10::ArrayRef<long>, "
+        "c10::TensorOptions const&) @ RegisterCUDA_0.cpp",
+        f"at::native::{op}_cuda(at::Tensor const&, at::Tensor const&)",
+        f"{ANONYMOUS}::{ANONYMOUS}::wrapper_CUDA__{op}(at::Tensor const&) @ RegisterCUDA_0.cpp",
+        f"at::_ops::{op}::redispatch(c10::DispatchKeySet, at::Tensor const&)",
+        f"torch::autograd::VariableType::(anonymous namespace)::{short}(c10::DispatchKeySet, "
+        "at::Tensor const&) @ VariableType_2.cpp",
+        f"at::_ops::{op}::call(at::Tensor const&)",
+    )
 
 
-def _binding(op: str) -> list[tuple[str, str, int]]:
-    return [
-        (
-            f"torch::autograd::THPVariable_{op}(_object*, _object*, _object*)",
-            "python_torch_functions_0.cpp",
-            0,
-        ),
-        ("cfunction_call", "??", 0),
-        ("_PyObject_MakeTpCall", "??", 0),
-    ]
+def _binding(op: str) -> _Part:
+    variable = f"torch::autograd::THPVariable_{op}(_object*, _object*, _object*)"
+    return _native(
+        f"{variable} @ python_torch_functions_0.cpp", "cfunction_call", "_PyObject_MakeTpCall"
+    )
 
 
 _EMPTY_STRIDED = [
-    ("at::native::empty_strided_cuda(c10::ArrayRef<long>, c10::ArrayRef<long>)", "??", 0),
-    (
-        f"{ANONYMOUS}::{ANONYMOUS}::wrapper_CUDA__empty_strided(c10::ArrayRef<c10::SymInt>)",
-        "RegisterCUDA_0.cpp",
-        0,
-    ),
-    (
+    *_native(
+        "at::native::empty_strided_cuda(c10::ArrayRef<long>, c10::ArrayRef<long>)",
+        f"{ANONYMOUS}::{ANONYMOUS}::wrapper_CUDA__empty_strided(c10::ArrayRef<c10::SymInt>)"
+        " @ RegisterCUDA_0.cpp",
         "at::_ops::empty_strided::redispatch(c10::DispatchKeySet, c10::ArrayRef<c10::SymInt>)",
-        "??",
-        0,
+        "torch::dynamo::_empty_strided_cuda(_object*, _object*) @ guards.cpp",
+        "cfunction_vectorcall_FASTCALL",
     ),
-    ("torch::dynamo::_empty_strided_cuda(_object*, _object*)", "guards.cpp", 0),
-    ("cfunction_vectorcall_FASTCALL", "??", 0),
-    ("_PyEval_EvalFrameDefault", "??", 0),
+    _EVAL,
 ]
 
 
-def _python_frames(*frames: tuple[str, str, int]) -> list[tuple[str, str, int]]:
+def _python_frames(*frames: tuple[str, str, int]) -> _Part:
     """Frames of torch's own Python code, with the interpreter's loop between them."""
-    between = ("_PyEval_EvalFrameDefault", "??", 0)
-    return [
-        each for name, path, line in frames for each in ((name, f"{SITE}/{path}", line), between)
-    ]
+    return [each for name, path, line in frames for each in ((name, f"{SITE}/{path}", line), _EVAL)]
+
+
+def _wrappers(**lines: int) -> _Part:
+    """Frames of AOTAutograd's wrappers: functions and their lines."""
+    path = "_functorch/_aot_autograd/runtime_wrappers.py"
+    return [(name, path, line) for name, line in lines.items()]
 
 
 _COMPILED_COMMON = [
@@ -325,19 +289,15 @@ _COMPILED_COMMON = [
 ]
 _COMPILED_FORWARD = _python_frames(
     *_COMPILED_COMMON,
-    ("wrapper", "_functorch/_aot_autograd/runtime_wrappers.py", 558),
-    ("inner_fn", "_functorch/_aot_autograd/runtime_wrappers.py", 781),
-    ("forward", "_functorch/_aot_autograd/runtime_wrappers.py", 2119),
+    *_wrappers(wrapper=558, inner_fn=781, forward=2119),
     ("apply", "autograd/function.py", 581),
-    ("runtime_wrapper", "_functorch/_aot_autograd/runtime_wrappers.py", 357),
+    *_wrappers(runtime_wrapper=357),
     ("forward", "_functorch/aot_autograd.py", 1151),
     ("_fn", "_dynamo/eval_frame.py", 1044),
     ("compile_wrapper", "_dynamo/eval_frame.py", 832),
 )
 _COMPILED_BACKWARD = _python_frames(
     *_COMPILED_COMMON,
-    ("_backward_impl", "_functorch/_aot_autograd/runtime_wrappers.py", 2412),
-    ("impl_fn", "_functorch/_aot_autograd/runtime_wrappers.py", 2271),
-    ("backward", "_functorch/_aot_autograd/runtime_wrappers.py", 2290),
+    *_wrappers(_backward_impl=2412, impl_fn=2271, backward=2290),
     ("apply", "autograd/function.py", 315),
 )

@@ -63,9 +63,9 @@ class Window:
         self.root.report_callback_exception = self._report_bug
         self._build()
         self._make_keys()
-        self.state.on("look", self._restyle)
-        self.state.on("document", self._retitle)
-        self.state.on("panes", self._show_side)
+        self.state.on(self._restyle, "look")
+        self.state.on(self._retitle, "document")
+        self.state.on(self._show_side, "panes")
         self._theme = self.state.look.theme
         self._is_side_shown = False
         self._is_size_given = plot_size is not None
@@ -116,7 +116,7 @@ class Window:
         self._show_side()
         if plot_size is not None:
             self._fit_plot(plot_size)
-            self.state.on("device", self._refit_plot)
+            self.state.on(self._refit_plot, "device")
         self.area.plot.widget.focus_set()
 
     def _fit_plot(self, size: tuple[int, int]) -> None:

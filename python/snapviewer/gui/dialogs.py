@@ -36,7 +36,7 @@ FILTER_SYNTAX = (
     ("stream=7  pool=0", "CUDA stream; memory pool (0 is the default pool)"),
     ("alive=1234", "alive after this event; alive=10..20: after any of these"),
     ("event>=1000", "allocated by this event or later; -1 is before the trace"),
-    ("stack=17", "the call stack with this number"),
+    ("stack=17", "the call stack with this number; stack=none: not recorded"),
     ("category=activation", "the profiler's category"),
     ("mlp size>=1MiB", "several terms: all must match"),
 )

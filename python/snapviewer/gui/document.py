@@ -12,8 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from snapviewer import Clock, Device, Image, Snapshot, Timeline, _core
+from snapviewer.report.picture.options import core_color
 from snapviewer.snapshot.annotations import Span, spans_of
 from snapviewer.snapshot.frames import line_of
+from snapviewer.text.sanitize import sanitize
 
 from .jobs import Job
 from .viewport import Viewport, World
@@ -153,7 +155,7 @@ class Document:
 
     @property
     def name(self) -> str:
-        return self.path.resolve().name or str(self.path)
+        return sanitize(self.path.resolve().name or str(self.path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +210,6 @@ def open_document(
     # The first picture also computes the colours: on this thread, nobody waits for that.
     view = World(traces[which].end_of("event"), timeline.peak_bytes).whole()
     image = timeline.image(
-        events=view.x_span, bytes=view.byte_span, size=size, color=color, theme=theme
+        events=view.x_span, bytes=view.byte_span, size=size, color=core_color(color), theme=theme
     )
     return Opened(document, which, timeline, Picture(view, size, color, theme, image))

@@ -10,13 +10,15 @@ from datetime import datetime
 from typing import Literal
 
 from snapviewer import Device, Snapshot, Timeline
-from snapviewer.report.snapshot.info import readable_note, trace_check
+from snapviewer.report.snapshot.info import shown_notes, trace_check
+from snapviewer.report.snapshot.predicted import prediction_note
 from snapviewer.text.units import count_of, format_bytes, format_duration
 
 from .document import Trace
 from .values import Pointer
 
 BEFORE_TRACE = "before the first event"
+SEPARATOR = "  ·  "
 
 
 def device_label(device: Device) -> str:
@@ -42,7 +44,7 @@ def event_label(trace: Trace, event: int) -> str:
     if unix_us is None or trace.clock is None:
         return text
     since = format_duration(trace.clock.at(event))
-    return f"{text}  ·  {time_of_day(unix_us)}  ·  {since} after the first"
+    return SEPARATOR.join((text, time_of_day(unix_us), f"{since} after the first"))
 
 
 def lifetime_label(trace: Trace, allocation: int) -> str:
@@ -88,8 +90,12 @@ class Completeness:
 
 def completeness_of(snapshot: Snapshot, device: Device) -> Completeness:
     """Compare what a trace leads to with the memory at its end."""
-    notes = tuple(_sentence(note) for note in (*device.warnings, *snapshot.warnings))
+    all_notes = (*device.warnings, *snapshot.warnings)
+    notes = tuple(_sentence(note) for note in shown_notes(all_notes))
     badge = trace_check(device)
+    if prediction := prediction_note(snapshot):
+        badge = f"predicted  ·  {badge}"
+        notes = (_sentence(prediction), *notes)
     if not device.reconciles:
         text = (
             "Replaying the trace does not give the memory that was allocated when the snapshot "
@@ -105,7 +111,7 @@ def completeness_of(snapshot: Snapshot, device: Device) -> Completeness:
         text = "The snapshot has no trace: the picture shows the memory when it was taken."
     if notes:
         return Completeness(
-            "notes", f"✓ {badge}  ·  {count_of(len(notes), 'note')}", (text, *notes)
+            "notes", f"✓ {badge}  ·  {count_of(len(all_notes), 'note')}", (text, *notes)
         )
     return Completeness("good", f"✓ {badge}", (text,))
 
@@ -116,5 +122,5 @@ def _sentence(note: str) -> str:
     >>> _sentence("12 frees have no allocation")
     '12 frees have no allocation.'
     """
-    note = readable_note(note).strip()
+    note = note.strip()
     return f"{note[:1].upper()}{note[1:]}{'' if note.endswith('.') else '.'}"

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import tkinter as tk
 from collections.abc import Callable, Sequence
-from typing import TypeVar, get_args
+from functools import partial
 
-from snapviewer.report.picture.options import Coloring, Order, ThemeName
+from snapviewer.text.sanitize import sanitize
 
 from .commands import MENUS, Command
 from .keys import HeldKeys
 from .labels import device_label
 from .state import State
-
-C = TypeVar("C", bound=str)
+from .values import LookPart
 
 _TEXT_CLASSES = {"TEntry", "Entry", "Text", "TCombobox", "TSpinbox"}
 _LIST_CLASSES = {"Treeview", "Listbox"}
@@ -39,34 +38,16 @@ def make_menus(root: tk.Tk, state: State, commands: Sequence[Command]) -> tk.Men
     _add_recent(menus["File"], state)
     show = menus["View/Show"]
     show.add_separator()
-    _add_choice(
-        show,
-        "x axis",
-        lambda: state.trace.axes() if state.trace else ("event",),
-        lambda: state.look.axis,
-        lambda axis: state.set_look(axis=axis),
-    )
-    _add_choice(
-        show,
-        "Colour by",
-        lambda: get_args(Coloring),
-        lambda: state.look.color,
-        lambda color: state.set_look(color=color),
-    )
-    _add_choice(
-        show,
-        "Stacking order",
-        lambda: get_args(Order),
-        lambda: state.look.order,
-        lambda order: state.set_look(order=order),
-    )
-    _add_choice(
-        show,
-        "Theme",
-        lambda: get_args(ThemeName),
-        lambda: state.look.theme,
-        lambda theme: state.set_look(theme=theme),
-    )
+    parts: dict[LookPart, str] = {"axis": "x axis", "color": "Colour by"}
+    parts |= {"order": "Stacking order", "theme": "Theme"}
+    for part, label in parts.items():
+        _add_choice(
+            show,
+            label,
+            partial(state.choices, part),
+            lambda part=part: getattr(state.look, part),  # type: ignore[misc]
+            partial(state.choose, part),
+        )
     _add_devices(menus["Go"], state)
     return bar
 
@@ -78,7 +59,7 @@ def _add_recent(menu: tk.Menu, state: State) -> None:
         recent.delete(0, "end")
         files = state.settings.recent_files()
         for path in files:
-            recent.add_command(label=str(path), command=lambda path=path: state.open(path))  # type: ignore[misc]
+            recent.add_command(label=sanitize(str(path)), command=partial(state.open, path))
         if not files:
             recent.add_command(label="No recent files", state="disabled")
 
@@ -89,9 +70,9 @@ def _add_recent(menu: tk.Menu, state: State) -> None:
 def _add_choice(
     menu: tk.Menu,
     label: str,
-    values: Callable[[], Sequence[C]],
+    values: Callable[[], Sequence[str]],
     now: Callable[[], str],
-    choose: Callable[[C], None],
+    choose: Callable[[str], None],
 ) -> None:
     """Add a submenu of radio buttons; it is filled when it opens."""
     choice = tk.Menu(menu, tearoff=False)

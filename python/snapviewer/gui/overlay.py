@@ -7,7 +7,7 @@ from collections.abc import Callable
 from time import monotonic
 from tkinter import ttk
 
-from snapviewer.text.sanitize import sanitize, truncate_lines
+from snapviewer.text.sanitize import replace_unprintable, sanitize, truncate_lines
 
 from .jobs import Job
 from .state import State
@@ -27,8 +27,7 @@ class Overlay:
         self._welcome = _Welcome(area, state, open_file)
         self._loading = _Loading(area, state)
         self._notice = _Notice(area, state)
-        for topic in ("picture", "document", "jobs", "recent"):
-            state.on(topic, self._show)
+        state.on(self._show, "picture", "document", "jobs", "recent")
         self._show()
 
     def _show(self) -> None:
@@ -139,7 +138,7 @@ class _Notice(ttk.Frame):
         self._close.pack(side="right", padx=(px(area, 10), 0))
         self._timer: str | None = None
         area.bind("<Configure>", self._fit, add=True)
-        state.on("notice", self._show)
+        state.on(self._show, "notice")
 
     def _fit(self, event: tk.Event[tk.Misc]) -> None:
         self._text.configure(
@@ -155,9 +154,15 @@ class _Notice(ttk.Frame):
             self.place_forget()
             return
         style = "Error.TLabel" if notice.is_error else "TLabel"
-        self._text.configure(text=truncate_lines(notice.text, _MAX_NOTICE_CHARS), style=style)
+        self._text.configure(text=_harmless(notice.text), style=style)
         self.place(relx=0.5, y=px(self, 56), anchor="n")
         self.lift()
         if not notice.is_error:
             # A message that is no error closes itself, the later the longer it is.
             self._timer = self.after(2500 + 40 * len(notice.text), self._state.close_notice)
+
+
+def _harmless(text: str) -> str:
+    """Return a message of several lines, which may quote a file."""
+    lines = truncate_lines(text, _MAX_NOTICE_CHARS).split("\n")
+    return "\n".join(replace_unprintable(line) for line in lines)

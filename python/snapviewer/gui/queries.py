@@ -48,8 +48,8 @@ class Queries:
         self.is_cancelled = False
         self._is_waiting = False
         self.columns: dict[str, tuple[str, ...]] = {}
-        state.on("document", self._forget)
-        state.on("bundle", self._go_on)
+        state.on(self._forget, "document")
+        state.on(self._go_on, "bundle")
 
     @property
     def history(self) -> list[str]:

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -23,12 +23,25 @@ from snapviewer.report.picture.options import Coloring, Order, ThemeName
 from snapviewer.snapshot.alive import Alive, alive_at
 from snapviewer.snapshot.allocation_details import AllocationDetails, allocation_details
 from snapviewer.snapshot.stack_filter import filter_of
+from snapviewer.text.sanitize import sanitize
 
 from .document import Axis, Document, Opened, Picture, Times, Trace, open_document, times_of
 from .jobs import Done, Failed, Job, Jobs, Work
 from .queries import Queries
 from .settings import WindowSettings
-from .values import Filter, FilterMode, Look, Mask, Matches, Notice, Pane, Pointer, Tab, Topic
+from .values import (
+    Filter,
+    FilterMode,
+    Look,
+    LookPart,
+    Mask,
+    Matches,
+    Notice,
+    Pane,
+    Pointer,
+    Tab,
+    Topic,
+)
 from .viewport import Viewport, World
 
 log = logging.getLogger(__name__)
@@ -80,9 +93,10 @@ class State:
 
     # Listeners
 
-    def on(self, topic: Topic, listener: Callable[[], None]) -> None:
-        """Call `listener` whenever something of this topic has changed."""
-        self._listeners[topic].append(listener)
+    def on(self, listener: Callable[[], None], *topics: Topic) -> None:
+        """Call `listener` whenever something of one of these topics has changed."""
+        for topic in topics:
+            self._listeners[topic].append(listener)
 
     def changed(self, *topics: Topic) -> None:
         """Call the listeners of some topics; one that fails does not keep the others from it."""
@@ -152,14 +166,15 @@ class State:
     def open(self, path: Path) -> None:
         """Read a file as a job, then show it; until then, the current one stays."""
         look, size = self.look, self.plot_px
+        name = sanitize(path.name or str(path))
         self._set_notice(None)
         self.start(
-            Job("open", f"reading {path.name or path}"),
+            Job("open", f"reading {name}"),
             lambda job: open_document(
                 path, job, axis=look.axis, color=look.color, theme=look.theme, size=size
             ),
             self._show_opened,
-            lambda error: self._set_notice(Notice(f"Could not open {path.name or path}: {error}")),
+            lambda error: self._set_notice(Notice(f"Could not open {name}: {error}")),
         )
 
     def cancel_opening(self) -> None:
@@ -316,6 +331,23 @@ class State:
             self._stack()
         if new.color == "category" != old.color and not self._has_categories():
             self.notify("No categories recorded: every allocation is grey.")
+
+    def choices(self, part: LookPart) -> tuple[str, ...]:
+        """Return what a part of the look can be."""
+        if part == "axis":
+            return tuple(self.trace.axes()) if self.trace else ("event",)
+        return get_args({"color": Coloring, "order": Order, "theme": ThemeName}[part])
+
+    def choose(self, part: LookPart, value: str) -> None:
+        """Change a part of the look to one of its `choices`."""
+        given: dict[str, Any] = {part: value}
+        self.set_look(**given)
+
+    def choose_next(self, part: LookPart) -> None:
+        """Change a part of the look to the next of its `choices`; after the last, the first."""
+        choices = self.choices(part)
+        now = choices.index(getattr(self.look, part))
+        self.choose(part, choices[(now + 1) % len(choices)])
 
     def _has_categories(self) -> bool:
         return self.device is None or bool(self.device.allocations.category.any())
@@ -615,11 +647,15 @@ class State:
         else:
             self.set_filter(text, "only")
 
-    def filter_of(self, stacks: Sequence[int]) -> str | None:
-        """Return a filter for the allocations of some stacks; None if none describes them."""
+    def filter_of(self, stacks: Sequence[int], *, same_line: bool = False) -> str | None:
+        """Return a filter for the allocations of some stacks; None if none describes them.
+
+        With `same_line`, other stacks with the same own line of code may match, too.
+        """
         if self.document is None or self.device is None:
             return None
-        return filter_of(self.device, stacks, self.document.snapshot.frames)
+        frames_of = self.document.snapshot.frames
+        return filter_of(self.device, stacks, frames_of, same_line=same_line)
 
     def filter_alive_at_cursor(self) -> None:
         """Show only the live allocations at the cursor."""

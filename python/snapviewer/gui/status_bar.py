@@ -6,15 +6,18 @@ import tkinter as tk
 from collections.abc import Callable
 from tkinter import ttk
 
+from snapviewer.text.sanitize import sanitize
 from snapviewer.text.units import count_of, format_bytes
 
 from .jobs import Job
-from .labels import Completeness, completeness_of, event_label, total_at
+from .labels import SEPARATOR, Completeness, completeness_of, event_label, total_at
 from .state import State
 from .theme import px
 from .tips import Tooltip
 
 _REFRESH_MS = 100
+_MARGIN = 8
+_LINE_MARGIN = 10
 _BADGE_STYLES = {"good": "Good.TLabel", "notes": "Warn.TLabel", "bad": "Error.TLabel"}
 
 
@@ -24,7 +27,7 @@ class _Part(ttk.Frame):
     def __init__(self, parent: tk.Misc, about: str) -> None:
         super().__init__(parent)
         line = ttk.Frame(self, style="Border.TFrame", width=px(parent, 1))
-        line.pack(side="left", fill="y", padx=px(parent, 10))
+        line.pack(side="left", fill="y", padx=px(parent, _LINE_MARGIN))
         self.label = ttk.Label(self, style="Secondary.TLabel")
         self.label.pack(side="left")
         Tooltip(self.label, about)
@@ -43,7 +46,7 @@ class StatusBar(ttk.Frame):
     def __init__(
         self, parent: tk.Misc, state: State, show_completeness: Callable[[], None]
     ) -> None:
-        super().__init__(parent, padding=(px(parent, 8), px(parent, 3)))
+        super().__init__(parent, padding=(px(parent, _MARGIN), px(parent, 3)))
         self._state = state
         self.completeness: Completeness | None = None
         self._badge = ttk.Label(self, cursor="hand2")
@@ -51,7 +54,8 @@ class StatusBar(ttk.Frame):
         self._event = _Part(self, "The event under the pointer, or at the cursor")
         self._live = _Part(self, "Live allocations after this event, in requested bytes")
         self._height = _Part(self, "Height of the pointer in the stack")
-        for column, part in enumerate((self._event, self._live, self._height), 1):
+        self._parts = (self._event, self._live, self._height)
+        for column, part in enumerate(self._parts, 1):
             part.grid(row=0, column=column, sticky="ns")
             part.show("")
         self.columnconfigure(4, weight=1)
@@ -67,12 +71,11 @@ class StatusBar(ttk.Frame):
         Tooltip(self._badge, "Is this picture complete? Click for details (I)")
         Tooltip(self._stop, "Cancel")
         self._badge.bind("<Button-1>", lambda _: show_completeness())
-        state.on("device", self._show_badge)
-        state.on("document", self._show_badge)
-        for topic in ("pointer", "cursor", "timeline", "device"):
-            state.on(topic, self._show_place)
-        state.on("jobs", self._show_jobs)
+        state.on(self._show_badge, "device", "document")
+        state.on(self._show_place, "pointer", "cursor", "timeline", "device")
+        state.on(self._show_jobs, "jobs")
         self._refreshing: str | None = None
+        self.bind("<Configure>", lambda _: self._show_place())
         self._show_badge()
 
     def _show_badge(self) -> None:
@@ -99,6 +102,18 @@ class StatusBar(ttk.Frame):
         self._event.show(event_text)
         self._live.show(live_text)
         self._height.show("" if pointer is None else f"pointer at {format_bytes(pointer.byte)}")
+        while self._missing_px() > 0 and SEPARATOR in event_text:
+            event_text = event_text.rpartition(SEPARATOR)[0]  # the number without its times
+            self._event.show(event_text)
+
+    def _missing_px(self) -> int:
+        """Return by how many pixels the window is too narrow for the texts."""
+        texts = [part.label for part in self._parts if part.label.cget("text")]
+        lines = len(texts) * (2 * px(self, _LINE_MARGIN) + px(self, 1))
+        needed = sum(text.winfo_reqwidth() for text in (self._badge, *texts)) + lines
+        if self._shown_job() is not None:
+            needed += self._work.winfo_reqwidth()
+        return needed + 2 * px(self, _MARGIN) - self.winfo_width()
 
     def _shown_job(self) -> Job | None:
         """Return the oldest job that has a title; opening a file has a card of its own."""
@@ -109,10 +124,12 @@ class StatusBar(ttk.Frame):
         job = self._shown_job()
         if job is None:
             self._work.grid_remove()
+            self._show_place()
             return
-        self._title.configure(text=f"{job.title} …")
+        self._title.configure(text=f"{sanitize(job.title)} …")
         self._bar.configure(value=job.share or 0.0)
         self._work.grid(row=0, column=5)
+        self._show_place()
         if self._refreshing is None:
             self._refreshing = self.after(_REFRESH_MS, self._refresh)
 

@@ -93,221 +93,169 @@ def apply_theme(root: tk.Tk, theme: str) -> Palette:
     """Style all widgets, existing ones and new ones."""
     make_fonts(root)
     colors = palette_of(theme)
-    style = ttk.Style(root)
-    style.theme_use("clam")
+    ttk.Style(root).theme_use("clam")
     root.configure(background=colors.panel)
-    _style_all(style, colors, root)
-    _style_tables(style, colors, root)
+    styles = _Styles(root, colors)
+    _style_all(styles, root)
+    _style_scrollbars(styles, root)
+    _style_tables(styles, root)
     _style_tk(root, colors)
     return colors
 
 
-def _style_all(style: ttk.Style, colors: Palette, root: tk.Misc) -> None:
-    style.configure(
+class _Styles:
+    """Styles in the colours of a palette, which are given by their names, as `option=colour`."""
+
+    def __init__(self, root: tk.Misc, colors: Palette) -> None:
+        self._style = ttk.Style(root)
+        self._colors = colors
+
+    def set(self, name: str, shades: str = "", **options: Any) -> None:
+        self._style.configure(name, **_options_of(self._colors, shades), **options)
+
+    def in_state(self, name: str, shades: str) -> None:
+        """Set colours in states, as `option=state:colour` or `option=state:colour,state:colour`."""
+        states: dict[str, Any] = {}
+        for option, _, choices in (shade.partition("=") for shade in shades.split()):
+            pairs = (choice.split(":") for choice in choices.split(","))
+            states[option] = [(state, getattr(self._colors, color)) for state, color in pairs]
+        self._style.map(name, **states)
+
+
+def _options_of(colors: Palette, shades: str) -> dict[str, str]:
+    """Return options from pairs `option=colour`."""
+    pairs = (shade.split("=") for shade in shades.split())
+    return {option: getattr(colors, color) for option, color in pairs}
+
+
+def _style_all(styles: _Styles, root: tk.Misc) -> None:
+    styles.set(
         ".",
-        background=colors.panel,
-        foreground=colors.text,
-        fieldbackground=colors.background,
-        bordercolor=colors.border,
-        lightcolor=colors.panel,
-        darkcolor=colors.panel,
-        troughcolor=colors.panel,
-        selectbackground=colors.accent,
-        selectforeground=colors.on_accent,
-        insertcolor=colors.text,
-        arrowcolor=colors.secondary,
-        focuscolor=colors.accent,
+        "background=panel foreground=text fieldbackground=background bordercolor=border "
+        "lightcolor=panel darkcolor=panel troughcolor=panel selectbackground=accent "
+        "selectforeground=on_accent insertcolor=text arrowcolor=secondary focuscolor=accent",
         relief="flat",
         borderwidth=0,
         font=TEXT,
     )
-    style.map(".", foreground=[("disabled", colors.secondary)])
-    style.configure("Secondary.TLabel", foreground=colors.secondary)
-    style.configure("Small.TLabel", foreground=colors.secondary, font=SMALL)
-    style.configure("Bold.TLabel", font=BOLD)
-    style.configure("Title.TLabel", font=TITLE)
-    style.configure("Error.TLabel", foreground=colors.oom)
-    style.configure("Good.TLabel", foreground=colors.good)
-    style.configure("Warn.TLabel", foreground=colors.peak)
-    style.configure("Plot.TFrame", background=colors.background)
-    on_plot = {"background": colors.background}
-    style.configure("Plot.TLabel", foreground=colors.secondary, **on_plot)
-    style.configure("PlotSmall.TLabel", foreground=colors.secondary, font=SMALL, **on_plot)
-    style.configure("PlotTitle.TLabel", font=TITLE, **on_plot)
-    style.configure("PlotLink.TLabel", foreground=colors.accent, **on_plot)
-    style.configure("Border.TFrame", background=colors.border)
+    styles.in_state(".", "foreground=disabled:secondary")
+    styles.set("Secondary.TLabel", "foreground=secondary")
+    styles.set("Small.TLabel", "foreground=secondary", font=SMALL)
+    styles.set("Bold.TLabel", font=BOLD)
+    styles.set("Title.TLabel", font=TITLE)
+    styles.set("Error.TLabel", "foreground=oom")
+    styles.set("Good.TLabel", "foreground=good")
+    styles.set("Warn.TLabel", "foreground=peak")
+    styles.set("Plot.TFrame", "background=background")
+    styles.set("Plot.TLabel", "foreground=secondary background=background")
+    styles.set("PlotSmall.TLabel", "foreground=secondary background=background", font=SMALL)
+    styles.set("PlotTitle.TLabel", "background=background", font=TITLE)
+    styles.set("PlotLink.TLabel", "foreground=accent background=background")
+    styles.set("Border.TFrame", "background=border")
     pad = (px(root, 8), px(root, 3))
-    style.configure("TButton", padding=pad, background=colors.raised, borderwidth=1)
-    style.configure("TButton", lightcolor=colors.raised, darkcolor=colors.raised)
-    style.map("TButton", background=[("pressed", colors.border), ("active", colors.border)])
-    style.configure("Flat.TButton", padding=pad, background=colors.panel, borderwidth=0)
-    style.map("Flat.TButton", background=[("active", colors.border)])
-    style.configure("Tight.Flat.TButton", padding=(px(root, 6), 0))
-    style.configure("Link.TButton", padding=0, foreground=colors.accent, background=colors.panel)
-    style.map("Link.TButton", background=[("active", colors.panel)])
-    entry: dict[str, Any] = {
-        "padding": (px(root, 6), px(root, 3)),
-        "borderwidth": 1,
-        "lightcolor": colors.background,
-    }
-    style.configure("TEntry", **entry)
-    style.map("TEntry", bordercolor=[("focus", colors.accent)])
-    style.configure("Wrong.TEntry", **entry, bordercolor=colors.oom)
-    style.map("Wrong.TEntry", bordercolor=[("focus", colors.oom)])
-    style.configure("TCombobox", **entry, arrowsize=px(root, 12), background=colors.panel)
-    style.map(
+    raised = "background=raised lightcolor=raised darkcolor=raised"
+    styles.set("TButton", raised, padding=pad, borderwidth=1)
+    styles.in_state("TButton", "background=pressed:border,active:border")
+    styles.set("Flat.TButton", "background=panel", padding=pad, borderwidth=0)
+    styles.in_state("Flat.TButton", "background=active:border")
+    styles.set("Tight.Flat.TButton", padding=(px(root, 6), 0))
+    styles.set("Link.TButton", "foreground=accent background=panel", padding=0)
+    styles.in_state("Link.TButton", "background=active:panel")
+    entry = {"padding": (px(root, 6), px(root, 3)), "borderwidth": 1}
+    styles.set("TEntry", "lightcolor=background", **entry)
+    styles.in_state("TEntry", "bordercolor=focus:accent")
+    styles.set("Wrong.TEntry", "lightcolor=background bordercolor=oom", **entry)
+    styles.in_state("Wrong.TEntry", "bordercolor=focus:oom")
+    arrow = px(root, 12)
+    styles.set("TCombobox", "lightcolor=background background=panel", arrowsize=arrow, **entry)
+    styles.in_state(
         "TCombobox",
-        fieldbackground=[("readonly", colors.panel)],
-        foreground=[("readonly", colors.text)],
-        selectbackground=[("readonly", colors.panel)],
-        selectforeground=[("readonly", colors.text)],
-        background=[("pressed", colors.border), ("active", colors.border)],
-        bordercolor=[("focus", colors.accent)],
+        "fieldbackground=readonly:panel foreground=readonly:text selectbackground=readonly:panel "
+        "selectforeground=readonly:text background=pressed:border,active:border "
+        "bordercolor=focus:accent",
     )
-    style.configure("TCheckbutton", indicatorsize=px(root, 12), padding=(px(root, 4), px(root, 2)))
-    style.configure(
+    choice: dict[str, Any] = {"indicatorsize": px(root, 12), "padding": (px(root, 4), px(root, 2))}
+    styles.set(
         "TCheckbutton",
-        indicatorbackground=colors.background,
-        indicatorforeground=colors.accent,
-        upperbordercolor=colors.secondary,
-        lowerbordercolor=colors.secondary,
+        "indicatorbackground=background indicatorforeground=accent upperbordercolor=secondary "
+        "lowerbordercolor=secondary",
+        **choice,
     )
-    style.map(
-        "TCheckbutton",
-        background=[("active", colors.panel)],
-        indicatorbackground=[("pressed", colors.border)],
-    )
-    style.configure("TRadiobutton", indicatorsize=px(root, 12), padding=(px(root, 4), px(root, 2)))
-    style.map("TRadiobutton", background=[("active", colors.panel)])
-    style.configure("TSeparator", background=colors.border)
-    style.configure("TPanedwindow", background=colors.border)
-    style.configure("Sash", sashthickness=px(root, 5), gripcount=0, background=colors.panel)
-    style.configure(
-        "TProgressbar", background=colors.accent, troughcolor=colors.border, thickness=px(root, 6)
-    )
+    styles.in_state("TCheckbutton", "background=active:panel indicatorbackground=pressed:border")
+    styles.set("TRadiobutton", **choice)
+    styles.in_state("TRadiobutton", "background=active:panel")
+    styles.set("TSeparator", "background=border")
+    styles.set("TPanedwindow", "background=border")
+    styles.set("Sash", "background=panel", sashthickness=px(root, 5), gripcount=0)
+    styles.set("TProgressbar", "background=accent troughcolor=border", thickness=px(root, 6))
+    styles.set("TNotebook", "background=panel", tabmargins=(0, 0, 0, 0))
     tab = (px(root, 10), px(root, 4))
-    style.configure("TNotebook", background=colors.panel, tabmargins=(0, 0, 0, 0))
-    style.configure(
+    styles.set(
         "TNotebook.Tab",
+        "background=panel foreground=secondary bordercolor=panel lightcolor=panel",
         padding=tab,
-        background=colors.panel,
-        foreground=colors.secondary,
-        bordercolor=colors.panel,
-        lightcolor=colors.panel,
     )
-    style.map(
+    styles.in_state(
         "TNotebook.Tab",
-        foreground=[("selected", colors.text)],
-        background=[("selected", colors.background)],
-        lightcolor=[("selected", colors.background)],
-        bordercolor=[("selected", colors.border)],
-        expand=[("selected", (0, 0, 0, 0))],
-        padding=[("selected", tab)],
+        "foreground=selected:text background=selected:background "
+        "lightcolor=selected:background bordercolor=selected:border",
     )
-    _style_scrollbars(style, colors, root)
+    # A selected tab is not larger than the others.
+    flat: Any = {"expand": [("selected", (0, 0, 0, 0))], "padding": [("selected", tab)]}
+    ttk.Style(root).map("TNotebook.Tab", **flat)
 
 
-def _style_scrollbars(style: ttk.Style, colors: Palette, root: tk.Misc) -> None:
+def _style_scrollbars(styles: _Styles, root: tk.Misc) -> None:
     """Make scroll bars without arrows."""
     for where, sticky in (("Vertical", "ns"), ("Horizontal", "ew")):
         name = f"{where}.TScrollbar"
         thumb: Any = (f"{where}.Scrollbar.thumb", {"expand": "1", "sticky": "nswe"})
         trough: Any = (f"{where}.Scrollbar.trough", {"sticky": sticky, "children": [thumb]})
-        style.layout(name, [trough])
-        style.configure(
-            name,
-            background=colors.border,
-            troughcolor=colors.panel,
-            bordercolor=colors.panel,
-            lightcolor=colors.border,
-            darkcolor=colors.border,
-            gripcount=0,
-            arrowsize=px(root, 10),
-        )
-        style.map(name, background=[("active", colors.secondary)])
+        ttk.Style(root).layout(name, [trough])
+        shades = "background=border troughcolor=panel bordercolor=panel "
+        shades += "lightcolor=border darkcolor=border"
+        styles.set(name, shades, gripcount=0, arrowsize=px(root, 10))
+        styles.in_state(name, "background=active:secondary")
 
 
-def _style_tables(style: ttk.Style, colors: Palette, root: tk.Misc) -> None:
+def _style_tables(styles: _Styles, root: tk.Misc) -> None:
     height = tkfont.nametofont(TEXT, root).metrics("linespace") + px(root, 5)
-    style.configure(
-        "Treeview",
-        background=colors.background,
-        fieldbackground=colors.background,
-        foreground=colors.text,
-        rowheight=height,
-        bordercolor=colors.border,
-    )
-    style.map(
-        "Treeview", background=[("selected", colors.marked)], foreground=[("selected", colors.text)]
-    )
-    style.configure(
-        "Treeview.Heading",
-        background=colors.panel,
-        foreground=colors.secondary,
-        padding=(px(root, 4), px(root, 3)),
-        font=SMALL,
-    )
-    style.map("Treeview.Heading", background=[("active", colors.border)])
+    shades = "background=background fieldbackground=background foreground=text bordercolor=border"
+    styles.set("Treeview", shades, rowheight=height)
+    styles.in_state("Treeview", "background=selected:marked foreground=selected:text")
+    shades, padding = "background=panel foreground=secondary", (px(root, 4), px(root, 3))
+    styles.set("Treeview.Heading", shades, padding=padding, font=SMALL)
+    styles.in_state("Treeview.Heading", "background=active:border")
+
+
+# The widgets that ttk does not style: their colours, and their other options.
+_SHADES = {
+    "Menu": "background=panel foreground=text activeBackground=accent activeForeground=on_accent "
+    "disabledForeground=secondary selectColor=text",
+    "Text": "background=background foreground=text insertBackground=text selectBackground=accent "
+    "selectForeground=on_accent",
+    "Toplevel": "background=panel",
+    "Listbox": "background=background foreground=text selectBackground=accent "
+    "selectForeground=on_accent",
+}
+_FLAT = {
+    "Menu": {"relief": "flat", "borderWidth": "0", "activeBorderWidth": "0", "tearOff": "0"},
+    "Text": {"relief": "flat", "borderWidth": "0", "highlightThickness": "0"},
+}
 
 
 def _style_tk(root: tk.Tk, colors: Palette) -> None:
-    """Colour the widgets that ttk does not style: menus, texts, the lists of comboboxes."""
-    for pattern, value in {
-        "*Menu.background": colors.panel,
-        "*Menu.foreground": colors.text,
-        "*Menu.activeBackground": colors.accent,
-        "*Menu.activeForeground": colors.on_accent,
-        "*Menu.disabledForeground": colors.secondary,
-        "*Menu.selectColor": colors.text,
-        "*Menu.relief": "flat",
-        "*Menu.borderWidth": "0",
-        "*Menu.activeBorderWidth": "0",
-        "*Menu.tearOff": "0",
-        "*Text.background": colors.background,
-        "*Text.foreground": colors.text,
-        "*Text.insertBackground": colors.text,
-        "*Text.selectBackground": colors.accent,
-        "*Text.selectForeground": colors.on_accent,
-        "*Text.relief": "flat",
-        "*Text.borderWidth": "0",
-        "*Text.highlightThickness": "0",
-        "*Toplevel.background": colors.panel,
-        "*TCombobox*Listbox.background": colors.background,
-        "*TCombobox*Listbox.foreground": colors.text,
-        "*TCombobox*Listbox.selectBackground": colors.accent,
-        "*TCombobox*Listbox.selectForeground": colors.on_accent,
-    }.items():
-        root.option_add(pattern, value, "interactive")
+    """Colour menus, texts and the lists of comboboxes, new ones and existing ones."""
+    for kind, shades in _SHADES.items():
+        where = "*TCombobox*Listbox" if kind == "Listbox" else f"*{kind}"
+        for option, value in (_options_of(colors, shades) | _FLAT.get(kind, {})).items():
+            root.option_add(f"{where}.{option}", value, "interactive")
     _recolor(root, colors)
 
 
 def _recolor(widget: tk.Misc, colors: Palette) -> None:
     """Colour existing widgets: the option database only affects new ones."""
-    kind = widget.winfo_class()
-    if kind == "Menu":
-        widget.configure(  # type: ignore[call-arg]
-            background=colors.panel,
-            foreground=colors.text,
-            activebackground=colors.accent,
-            activeforeground=colors.on_accent,
-            disabledforeground=colors.secondary,
-            selectcolor=colors.text,
-        )
-    elif kind == "Text":
-        widget.configure(  # type: ignore[call-arg]
-            background=colors.background,
-            foreground=colors.text,
-            insertbackground=colors.text,
-            selectbackground=colors.accent,
-        )
-    elif kind == "Toplevel":
-        widget.configure(background=colors.panel)  # type: ignore[call-arg]
-    elif kind == "Listbox":
-        widget.configure(  # type: ignore[call-arg]
-            background=colors.background,
-            foreground=colors.text,
-            selectbackground=colors.accent,
-            selectforeground=colors.on_accent,
-        )
+    for option, value in _options_of(colors, _SHADES.get(widget.winfo_class(), "")).items():
+        widget[option.lower()] = value
     for child in widget.winfo_children():
         _recolor(child, colors)

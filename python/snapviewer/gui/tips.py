@@ -32,6 +32,7 @@ class Tip:
         )
         self.label.configure(highlightthickness=px(parent, 1))
         self._shown: tuple[str, int, int] | None = None
+        parent.bind("<Configure>", self._resized, add=True)
 
     def show(self, text: str, x: int, y: int, colors: Palette) -> None:
         """Show a text near a point of the parent."""
@@ -39,15 +40,24 @@ class Tip:
         if (text, x, y) == self._shown:
             return
         self._shown = text, x, y
-        gap = px(self._parent, 14)
-        room_x, room_y = self._parent.winfo_width(), self._parent.winfo_height()
         self.label.configure(
             text=text,
             background=colors.raised,
             foreground=colors.text,
             highlightbackground=colors.border,
-            wraplength=max(min(px(self._parent, _TIP_WIDTH), room_x - 2 * gap), 1),
         )
+        self._place(x, y)
+
+    def _resized(self, event: tk.Event[tk.Misc]) -> None:
+        # A window also gets the events of what is in it.
+        if self._shown is not None and event.widget is self._parent:
+            self._place(*self._shown[1:])
+
+    def _place(self, x: int, y: int) -> None:
+        gap = px(self._parent, 14)
+        room_x, room_y = self._parent.winfo_width(), self._parent.winfo_height()
+        wrap_px = max(min(px(self._parent, _TIP_WIDTH), room_x - 2 * gap), 1)
+        self.label.configure(wraplength=wrap_px)
         width, height = self.label.winfo_reqwidth(), self.label.winfo_reqheight()
         left = x + gap if x + gap + width <= room_x else x - gap - width
         top = y + gap if y + gap + height <= room_y else y - gap - height

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import tkinter as tk
 from collections.abc import Callable, Sequence
+from functools import partial
 from tkinter import ttk
-from typing import get_args
 
-from snapviewer.report.picture.options import Coloring, Order
-
-from .document import Axis
 from .filter_bar import FilterBar
 from .labels import device_label
 from .state import State
 from .theme import BOLD, px
 from .tips import Tooltip
+from .values import LookPart
 
-_AXES = {"event": "events", "time": "time", "busy time": "busy time"}
+_LOOKS: dict[LookPart, tuple[str, str]] = {
+    "axis": ("x", "x axis: events, time, or time without idle periods (X)"),
+    "color": (
+        "colour by",
+        "Colour allocations by call stack, size, stream, pool, lifetime or category (C)",
+    ),
+    "order": (
+        "stacking order",
+        "Stack allocations in order of allocation, by call stack, size, … (V)",
+    ),
+}
 _MAX_NAME_CHARS = 28
 _MAX_NARROW_NAME_CHARS = 16
 # A narrower window has no room for labels beside the lists, or for the stacking order.
@@ -63,26 +71,11 @@ class Toolbar(ttk.Frame):
         super().__init__(parent, padding=(px(parent, 8), px(parent, 5)))
         self._state = state
         self._name = ttk.Label(self, font=BOLD)
-        self._colors, self._orders = get_args(Coloring), get_args(Order)
         self._device = Selector(self, "", "The device (G)", state.choose_device)
-        self._axis = Selector(
-            self,
-            "x",
-            "x axis: events, time, or time without idle periods (X)",
-            lambda which: state.set_look(axis=self._axes()[which]),
-        )
-        self._color = Selector(
-            self,
-            "colour by",
-            "Colour allocations by call stack, size, stream, pool, age or category (C)",
-            lambda which: state.set_look(color=self._colors[which]),
-        )
-        self._order = Selector(
-            self,
-            "stacking order",
-            "Stack allocations in order of allocation, by call stack, size, … (V)",
-            lambda which: state.set_look(order=self._orders[which]),
-        )
+        self._looks: dict[LookPart, Selector] = {
+            part: Selector(self, label, about, partial(self._choose, part))
+            for part, (label, about) in _LOOKS.items()
+        }
         self.filter = FilterBar(self, state)
         gap = px(self, 10)
         self._name.pack(side="left")
@@ -91,14 +84,15 @@ class Toolbar(ttk.Frame):
             selector.pack(side="left", padx=(gap, 0))
         self.filter.pack(side="left", fill="x", expand=True, padx=(gap, 0))
         Tooltip(self._name, lambda: str(state.document.path) if state.document else "")
-        state.on("document", self._show)
-        state.on("device", self._show)
-        state.on("look", self._show)
+        state.on(self._show, "document", "device", "look")
         self.bind("<Configure>", self._fit)
         self._show()
 
+    def _choose(self, part: LookPart, which: int) -> None:
+        self._state.choose(part, self._state.choices(part)[which])
+
     def _selectors(self) -> tuple[Selector, ...]:
-        return self._device, self._axis, self._color, self._order
+        return self._device, *self._looks.values()
 
     def _fit(self, event: tk.Event[tk.Misc]) -> None:
         fits = (event.width >= px(self, _ORDER_NEEDS_PX), event.width >= px(self, _LABELS_NEED_PX))
@@ -110,13 +104,12 @@ class Toolbar(ttk.Frame):
             selector.show_label(is_shown=has_labels)
         # The stacking order is in the menus, too; a filter needs room to be typed.
         if has_order:
-            self._order.pack(side="left", padx=(px(self, 10), 0), after=self._color)
+            self._looks["order"].pack(
+                side="left", padx=(px(self, 10), 0), after=self._looks["color"]
+            )
         else:
-            self._order.pack_forget()
+            self._looks["order"].pack_forget()
         self._show()
-
-    def _axes(self) -> Sequence[Axis]:
-        return self._state.trace.axes() if self._state.trace else ("event",)
 
     def _show(self) -> None:
         state = self._state
@@ -127,7 +120,7 @@ class Toolbar(ttk.Frame):
         self._name.configure(text=name if len(name) <= most else f"{name[:most]}…")
         traces = document.traces if document else ()
         self._device.show([device_label(trace.device) for trace in traces], state.which)
-        axes = self._axes()
-        self._axis.show([_AXES[axis] for axis in axes], axes.index(look.axis))
-        self._color.show(self._colors, self._colors.index(look.color))
-        self._order.show(self._orders, self._orders.index(look.order))
+        for part, selector in self._looks.items():
+            choices = state.choices(part)
+            names = ["events" if choice == "event" else choice for choice in choices]
+            selector.show(names, choices.index(getattr(look, part)))

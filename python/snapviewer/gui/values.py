@@ -50,6 +50,9 @@ class Look:
     theme: ThemeName = "light"
 
 
+LookPart = Literal["axis", "color", "order", "theme"]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Matches:
     """The allocations that match a filter, their number, and their total size."""

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from snapviewer.text.streams import unfiltered
+
 _WIDTH = 30
 _SECONDS_BETWEEN = 0.05
 _SECONDS_BEFORE = 0.2
@@ -22,7 +24,8 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
     Yields:
         The function to call with (done, total); it is cheap.
     """
-    is_shown = sys.stderr.isatty() and not is_silent
+    terminal = unfiltered(sys.stderr)
+    is_shown = terminal.isatty() and not is_silent
     due = time.monotonic() + _SECONDS_BEFORE
 
     def report(done: int, total: int) -> None:
@@ -32,15 +35,15 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
             share = done / total if total else 1.0
             filled = round(_WIDTH * share)
             bar = "█" * filled + "░" * (_WIDTH - filled)
-            sys.stderr.write(f"\r{what} {bar} {share:4.0%} ")
-            sys.stderr.flush()
+            terminal.write(f"\r{what} {bar} {share:4.0%} ")
+            terminal.flush()
 
     try:
         yield report
     finally:
         if is_shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+            terminal.write("\r\x1b[K")
+            terminal.flush()
 
 
 def part_of(

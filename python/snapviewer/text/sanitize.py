@@ -98,13 +98,38 @@ def shorten_middle(text: str, max_chars: int) -> str:
     return f"{text[: max_chars - end - 1]}…{text[len(text) - end :]}"
 
 
-# What terminals interpret or hide, and JSON allows as it is.
-_CONTROLS = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+# What terminals and browsers interpret or hide, and JSON allows as it is: C1 controls, marks of the
+# direction, separators of lines, what has no width.
+_HIDDEN = (
+    "\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f"
+)
+_CONTROLS = re.compile(f"[\x00-\x08\x0b-\x1f{_HIDDEN}]")
+_IN_JSON = re.compile(f"[{_HIDDEN}\ud800-\udfff]")
 
 
-def json_text(document: object, *, indent: int | None = 2) -> str:
-    """Return a JSON document that is safe to print; on one line, and faster, without indent."""
-    text = json.dumps(document, indent=indent, ensure_ascii=_is_ascii(), default=bytes.hex)
+def replace_controls(text: str) -> str:
+    r"""Replace what a terminal or a browser would interpret or hide, in a text of several lines.
+
+    Every text that leaves the program passes here, on its way to a stream or to a file. It is no
+    substitute for `sanitize`, which also bounds the length and keeps a name on its line.
+
+    >>> replace_controls("a\n\tb\x1b[31m\r\u202e")
+    'a\n\tb?[31m??'
+    """
+    return _CONTROLS.sub("?", text)
+
+
+def json_text(document: object, *, indent: int | None = 2, is_ascii: bool | None = None) -> str:
+    """Return a JSON document that is safe to print.
+
+    Args:
+        document: What can be written as JSON.
+        indent: None for one line, which is faster.
+        is_ascii: Whether to escape all other letters; None for what standard output can encode.
+    """
+    ascii_only = _is_ascii() if is_ascii is None else is_ascii
+    text = json.dumps(document, indent=indent, ensure_ascii=ascii_only, default=bytes.hex)
     return _escape_controls(text)
 
 
@@ -148,4 +173,4 @@ def _is_ascii() -> bool:
 
 
 def _escape_controls(text: str) -> str:
-    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _IN_JSON.sub(lambda found: json.dumps(found[0])[1:-1], text)

@@ -23,6 +23,7 @@ def format_table(
     width: int | None = None,
     has_notes: bool = False,
     indent: str = _INDENT,
+    max_padding: int | None = None,
 ) -> list[str]:
     """Return the lines of a table.
 
@@ -32,6 +33,8 @@ def format_table(
         width: The width of a line, for which the first column is shortened; None for any.
         has_notes: Whether the last column is prose, which goes below where there is no room.
         indent: What each line begins with.
+        max_padding: The width to which cells are padded at most; wider ones move what follows, so
+            that one long cell does not widen every line.
 
     >>> format_table([("name", "size"), ("layer.weight", "7 B")], right={1}, width=20)
     ['  name          size', '  layer.weight   7 B']
@@ -44,9 +47,12 @@ def format_table(
         if has_notes and room < min(widths[0], _EASY_LABEL):
             return _with_notes_below(rows, right, width)
         widths[0] = min(widths[0], max(room, _MIN_LABEL))
+    if max_padding is not None:
+        widths = [min(size, max_padding) for size in widths]
     lines = []
     for row in rows:
-        cells = [shorten_middle(row[0], widths[0]), *row[1:]]
+        first = row[0] if width is None else shorten_middle(row[0], widths[0])
+        cells = [first, *row[1:]]
         padded = [
             cell.rjust(size) if place in right else cell.ljust(size)
             for place, (cell, size) in enumerate(zip(cells, widths, strict=True))

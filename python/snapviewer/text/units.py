@@ -18,7 +18,7 @@ def format_bytes(count: int) -> str:
     ['0 B', '1,023 B', '1.50 KiB', '63.5 GiB']
     """
     size, unit = _in_unit(count, 1023.5)
-    return f"{count:,} B" if unit == "B" else f"{size:,.{_decimals(size)}f} {unit}"
+    return f"{count:,} B" if unit == "B" else f"{three_digits(size)} {unit}"
 
 
 def _in_unit(count: int, limit: float) -> tuple[float, str]:
@@ -28,6 +28,15 @@ def _in_unit(count: int, limit: float) -> tuple[float, str]:
         size /= 1024
         power += 1
     return size, BYTE_UNITS[power]
+
+
+def three_digits(value: float) -> str:
+    """Format a number below 1,000 with three significant digits.
+
+    >>> [three_digits(value) for value in (1.234, 62.49, 999.4)]
+    ['1.23', '62.5', '999']
+    """
+    return f"{value:,.{_decimals(value)}f}"
 
 
 def _decimals(value: float) -> int:
@@ -65,6 +74,41 @@ def format_share(part: float, whole: float) -> str:
     ('33.3 %', '< 0.1 %', '0.0 %')
     """
     return "< 0.1 %" if 0 < part * 2000 < whole else f"{100 * part / whole:.1f} %"
+
+
+def format_count(count: int) -> str:
+    """Format a large number with one decimal and the letter of its unit: thousands to trillions.
+
+    A count that would round to 1,000 of its unit uses the next unit.
+
+    >>> [format_count(n) for n in (999, 1000, 1_700_000, 999_960, 100_240_000_000, 2 * 10**15)]
+    ['999', '1.0 K', '1.7 M', '1.0 M', '100.2 B', '2,000.0 T']
+    """
+    if count < 1000:
+        return str(count)
+    for size, unit in ((1e3, "K"), (1e6, "M"), (1e9, "B")):
+        if count < 999.95 * size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count / 1e12:,.1f} T"
+
+
+def percentages(parts: Sequence[float], *, decimals: int = 1) -> list[float]:
+    """Return the shares of all parts of a whole in percent, rounded so that they add up to 100.
+
+    The largest remainders are rounded up, so the order of the parts stays.
+
+    >>> percentages([1, 1, 1]), percentages([0, 0])
+    ([33.4, 33.3, 33.3], [0.0, 0.0])
+    """
+    whole = sum(parts)
+    if not whole:
+        return [0.0] * len(parts)
+    units = 100 * 10**decimals
+    rounded = [int(part * units // whole) for part in parts]
+    by_remainder = sorted(range(len(parts)), key=lambda at: -(parts[at] * units % whole))
+    for at in by_remainder[: units - sum(rounded)]:
+        rounded[at] += 1
+    return [share / 10**decimals for share in rounded]
 
 
 def parse_bytes(text: str) -> int:

@@ -15,12 +15,13 @@ import numpy.typing as npt
 from snapviewer.gui.labels import event_label
 from snapviewer.gui.state import State
 from snapviewer.gui.theme import hex_of, px
+from snapviewer.report.picture.options import core_color
 from snapviewer.snapshot.alive import Alive, Group, LiveAllocation
 from snapviewer.snapshot.frames import NO_STACK
 from snapviewer.text.units import count_of, format_bytes
 
 from .sorted_table import SortedTable, Sorting
-from .virtual_table import Bar, Column
+from .virtual_table import Bar, Column, RowHooks
 
 _GROUP_COLUMNS = (
     Column("Bytes", "1,023 MiB", is_number=True),
@@ -58,31 +59,34 @@ class AtCursor(ttk.Frame):
             self._part("By line of code"),
             _GROUP_COLUMNS,
             self._group_texts,
+            RowHooks(
+                on_select=lambda place: state.select(self._groups[place].largest),
+                on_open=self._filter_to,
+                bar_of=self._group_bar,
+                bar_heading="Share",
+                tip_of=self._group_tip,
+            ),
             sorting=most_first,
-            on_select=lambda place: state.select(self._groups[place].largest),
-            on_open=self._filter_to,
-            bar_of=self._group_bar,
-            bar_heading="Share",
-            tip_of=self._group_tip,
         )
         self.largest = SortedTable(
             self._part("Largest allocations"),
             _LARGEST_COLUMNS,
             self._living_texts,
+            RowHooks(
+                on_select=lambda place: state.select(self._largest[place].index, reveal=True),
+                on_open=lambda _: state.show_tab("details"),
+                bar_of=self._living_bar,
+                tip_of=self._living_tip,
+            ),
             sorting=most_first,
-            on_select=lambda place: state.select(self._largest[place].index, reveal=True),
-            on_open=lambda _: state.show_tab("details"),
-            bar_of=self._living_bar,
-            tip_of=self._living_tip,
         )
         for table in (self.groups, self.largest):
             table.pack(fill="both", expand=True)
         self.bind("<Configure>", self._wrap)
-        state.on("alive", self._show)
-        state.on("cursor", self._show_title)
-        state.on("device", self._show_title)
-        state.on("selection", self._mark)
-        state.on("look", self._recolor)
+        state.on(self._show, "alive")
+        state.on(self._show_title, "cursor", "device")
+        state.on(self._mark, "selection")
+        state.on(self._recolor, "look")
         self._show()
 
     def _part(self, title: str) -> ttk.Frame:
@@ -195,7 +199,7 @@ class AtCursor(ttk.Frame):
         assert device is not None
         wanted = (device, look.color, look.theme)
         if self._colors is None or self._colored != wanted:
-            self._colors, self._colored = device.colors(look.color, look.theme), wanted
+            self._colors, self._colored = device.colors(core_color(look.color), look.theme), wanted
         red, green, blue = self._colors[allocation].tolist()
         return hex_of((red, green, blue))
 
@@ -219,7 +223,7 @@ class AtCursor(ttk.Frame):
         self.largest.mark_place(living)
 
     def _filter_to(self, place: int) -> None:
-        text = self._state.filter_of(self._groups[place].stacks)
+        text = self._state.filter_of(self._groups[place].stacks, same_line=True)
         if text is None:
             self._state.notify("No filter can describe these allocations.")
         else:

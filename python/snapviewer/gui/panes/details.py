@@ -115,9 +115,8 @@ class Details(ttk.Frame):
         self._tip = Tip(self.winfo_toplevel())
         self._bind()
         self._recolor()
-        state.on("details", self._details_changed)
-        state.on("document", self._details_changed)
-        state.on("look", self._recolor)
+        state.on(self._details_changed, "details", "document")
+        state.on(self._recolor, "look")
         self._details_changed()
 
     def copy_all(self) -> None:
@@ -215,21 +214,9 @@ class Details(ttk.Frame):
         links: list[tuple[str, Callable[[], None], str]] = []
         if details.same_stack.allocations > 1:
             links = [
-                (
-                    "‹ previous",
-                    lambda: state.step_same_stack(-1),
-                    "previous allocation",
-                ),
-                (
-                    "next ›",
-                    lambda: state.step_same_stack(1),
-                    "next allocation",
-                ),
-                (
-                    "show only these",
-                    state.filter_same_stack,
-                    "show only this call stack",
-                ),
+                ("‹ previous", lambda: state.step_same_stack(-1), "previous allocation"),
+                ("next ›", lambda: state.step_same_stack(1), "next allocation"),
+                ("show only these", state.filter_same_stack, "show only this call stack"),
             ]
         links.append(("zoom to", state.fit_selection, "zoom to the selection (F)"))
         links.append(("copy", self.copy_all, "copy all details (Ctrl+Shift+C)"))

@@ -13,26 +13,18 @@ import numpy as np
 import numpy.typing as npt
 
 from snapviewer import Event, SnapshotError
+from snapviewer._core import ACTIONS
 from snapviewer.gui.jobs import Job
 from snapviewer.gui.state import State
 from snapviewer.gui.theme import palette_of, px
 from snapviewer.snapshot.alive import allocation_of_event
+from snapviewer.text.sanitize import sanitize
 from snapviewer.text.units import format_bytes
 
-from .virtual_table import Column, Rows, VirtualTable
+from .virtual_table import Column, RowHooks, Rows, VirtualTable
 
-_ACTIONS = (
-    "alloc",
-    "free_requested",
-    "free_completed",
-    "segment_alloc",
-    "segment_free",
-    "segment_map",
-    "segment_unmap",
-    "snapshot",
-    "oom",
-)
 _ACTION = 2
+_MAX_ACTION_CHARS = 40
 _NO_FILE = "Open a file to list its events."
 _NO_EVENTS = "This device has no events: the snapshot contains only its state."
 
@@ -50,29 +42,23 @@ class EventsPane(ttk.Frame):
         self.entry = ttk.Entry(self._bar, width=10, justify="right")
         self.entry.bind("<Return>", self._go_to_typed)
         self.entry.pack(side="left", padx=(px(self, 6), px(self, 12)))
-        self.action = ttk.Combobox(self._bar, width=13, state="readonly", values=_ACTIONS)
+        self.action = ttk.Combobox(self._bar, width=13, state="readonly", values=ACTIONS)
         self.action.set("alloc")
         self.action.pack(side="left")
         self.previous = self._button("◂", -1)
         self.next = self._button("▸", 1)
         self.message = ttk.Label(self)
-        self.table = VirtualTable(
-            self,
-            _columns(0, 0),
-            self._rows,
-            on_select=self._choose,
-            tag_of=lambda row: row[_ACTION],
-        )
+        hooks = RowHooks(on_select=self._choose, tag_of=lambda row: row[_ACTION])
+        self.table = VirtualTable(self, _columns(0, 0), self._rows, hooks)
         self._bar.grid(row=0, sticky="ew", padx=gap, pady=gap)
         self.message.grid(row=1, sticky="ew", padx=gap, pady=gap)
         self.table.grid(row=2, sticky="nsew")
         self.columnconfigure(0, weight=1)
         self.rowconfigure(2, weight=1)
         self.bind("<Configure>", self._wrap)
-        state.on("document", self._show)
-        state.on("device", self._show)
-        state.on("cursor", self._follow)
-        state.on("look", self._recolor)
+        state.on(self._show, "document", "device")
+        state.on(self._follow, "cursor")
+        state.on(self._recolor, "look")
         self._recolor()
         self._show()
 
@@ -141,7 +127,7 @@ class EventsPane(ttk.Frame):
         return (
             f"{event.index:,}",
             time,
-            event.action,
+            sanitize(event.action, _MAX_ACTION_CHARS),
             format_bytes(event.size),
             document.line_of(event.stack),
             address,

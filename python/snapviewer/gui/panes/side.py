@@ -43,7 +43,7 @@ class Side(ttk.Frame):
             self._book.add(self._tabs[tab], text=_TITLES[tab])
         self._book.pack(fill="both", expand=True)
         self._book.bind("<<NotebookTabChanged>>", self._changed)
-        state.on("panes", self._show)
+        state.on(self._show, "panes")
         self._show()
 
     def _show(self) -> None:

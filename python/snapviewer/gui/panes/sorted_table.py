@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 import tkinter as tk
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from .virtual_table import Bar, Column, Rows, VirtualTable, do_nothing
+from .virtual_table import Column, RowHooks, Rows, VirtualTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,53 +51,36 @@ class Sorting:
 
 
 class SortedTable(VirtualTable):
-    """A table.
-
-    Args:
-        parent: The parent widget.
-        columns: The columns.
-        texts_of: Returns the texts of a row, given its place.
-        sorting: The initial order.
-        on_select: Called with the row that was selected.
-        on_open: Called with the row that was double-clicked, or on which Return was pressed.
-        bar_of: Returns the bar of a row.
-        bar_heading: The heading of the bars; without one, bars have no text.
-        tip_of: Returns the tip for a row and a column.
-    """
+    """A table; `texts_of` returns the texts of a row, which it and the hooks get by its place."""
 
     def __init__(
         self,
         parent: tk.Misc,
         columns: Sequence[Column],
         texts_of: Callable[[int], tuple[str, ...]],
+        hooks: RowHooks,
         *,
         sorting: Sorting | None = None,
-        on_select: Callable[[int], None] = do_nothing,
-        on_open: Callable[[int], None] = do_nothing,
-        bar_of: Callable[[int], Bar] | None = None,
-        bar_heading: str = "",
-        tip_of: Callable[[int, int], str] | None = None,
     ) -> None:
         self._order: list[int] = []
         self._values: Sequence[Sequence[Any]] = ()
         self._tail = 0
         self._columns: Sequence[Column] = ()
         self._sorting = sorting or Sorting()
+        bar_of, tip_of = hooks.bar_of, hooks.tip_of
+        by_row = replace(
+            hooks,
+            on_select=lambda row: hooks.on_select(self._order[row]),
+            on_open=lambda row: hooks.on_open(self._order[row]),
+            on_heading=self._sort_by,
+            bar_of=bar_of and (lambda row: bar_of(self._order[row])),
+            tip_of=tip_of and (lambda row, column: tip_of(self._order[row], column)),
+        )
 
         def rows_of(first: int, last: int) -> Rows:
             return [texts_of(place) for place in self._order[first:last]]
 
-        super().__init__(
-            parent,
-            columns,
-            rows_of,
-            on_select=lambda row: on_select(self._order[row]),
-            on_open=lambda row: on_open(self._order[row]),
-            on_heading=self._sort_by,
-            bar_heading=bar_heading,
-            bar_of=bar_of and (lambda row: bar_of(self._order[row])),
-            tip_of=tip_of and (lambda row, column: tip_of(self._order[row], column)),
-        )
+        super().__init__(parent, columns, rows_of, by_row)
 
     def set_columns(self, columns: Sequence[Column]) -> None:
         self._columns = columns

@@ -15,7 +15,7 @@ from snapviewer.text.units import count_of
 from .cells import cell_text, cell_tip, is_number_column, table_text
 from .schema import EXAMPLES, NOTES, TABLES
 from .sorted_table import SortedTable, Sorting
-from .virtual_table import Column
+from .virtual_table import Column, RowHooks
 
 _PLACEHOLDER = "select idx, size from at_peak order by size desc"
 _HELP = "Ctrl+Return runs the query. See Examples, and Tables for the schema."
@@ -44,11 +44,9 @@ class SqlPane(ttk.Frame):
         self._make_editor()
         self._make_help()
         self._make_results()
-        state.on("query", self._show)
-        state.on("document", self._show)
-        state.on("bundle", self._show)
-        state.on("selection", self._mark)
-        state.on("look", self._recolor)
+        state.on(self._show, "query", "document", "bundle")
+        state.on(self._mark, "selection")
+        state.on(self._recolor, "look")
         self._recolor()
         self._show()
 
@@ -125,7 +123,8 @@ class SqlPane(ttk.Frame):
         self.status.pack(side="left", fill="x", expand=True)
         bar.pack(fill="x", padx=gap, pady=(px(self, 2), px(self, 4)))
         bar.bind("<Configure>", self._wrap)
-        self.results = SortedTable(part, (), self._texts, on_select=self._select, tip_of=self._tip)
+        hooks = RowHooks(on_select=self._select, tip_of=self._tip)
+        self.results = SortedTable(part, (), self._texts, hooks)
         self.results.tree.bind("<Control-c>", self._copy_marked)
         self.results.pack(fill="both", expand=True)
         self._panes.add(part, weight=1)

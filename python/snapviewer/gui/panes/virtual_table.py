@@ -52,13 +52,11 @@ def do_nothing(_: int) -> None:
     """Do nothing with a row."""
 
 
-class VirtualTable(ttk.Frame):
-    """A table.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowHooks:
+    """What a table calls with rows.
 
-    Args:
-        parent: The parent widget.
-        columns: The columns.
-        rows_of: Returns the texts of the rows from one index to another, the last excluded.
+    Attributes:
         on_select: Called with the row that was selected.
         on_open: Called with the row that was double-clicked, or on which Return was pressed.
         on_heading: Called with the column whose heading was clicked.
@@ -68,29 +66,28 @@ class VirtualTable(ttk.Frame):
         tip_of: Returns the tip for a row and a column.
     """
 
+    on_select: Callable[[int], None] = do_nothing
+    on_open: Callable[[int], None] = do_nothing
+    on_heading: Callable[[int], None] = do_nothing
+    tag_of: Callable[[tuple[str, ...]], str] | None = None
+    bar_of: Callable[[int], Bar] | None = None
+    bar_heading: str = ""
+    tip_of: Callable[[int, int], str] | None = None
+
+
+class VirtualTable(ttk.Frame):
+    """A table; `rows_of` returns the texts of the rows from one index up to another."""
+
     def __init__(
         self,
         parent: tk.Misc,
         columns: Sequence[Column],
         rows_of: Callable[[int, int], Rows],
-        *,
-        on_select: Callable[[int], None] = do_nothing,
-        on_open: Callable[[int], None] = do_nothing,
-        on_heading: Callable[[int], None] = do_nothing,
-        tag_of: Callable[[tuple[str, ...]], str] | None = None,
-        bar_of: Callable[[int], Bar] | None = None,
-        bar_heading: str = "",
-        tip_of: Callable[[int, int], str] | None = None,
+        hooks: RowHooks,
     ) -> None:
         super().__init__(parent)
         self._rows_of = rows_of
-        self._on_select = on_select
-        self._on_open = on_open
-        self._on_heading = on_heading
-        self._tag_of = tag_of
-        self._bar_of = bar_of
-        self._bar_heading = bar_heading
-        self._tip_of = tip_of
+        self._hooks = hooks
         self.count = 0
         self.first = 0
         self.row: int | None = None
@@ -104,9 +101,9 @@ class VirtualTable(ttk.Frame):
         self._tip_due = ""
         self._tip_at = (-1, -1)
 
-        style = "Bars.Treeview" if bar_of else "Treeview"
+        style = "Bars.Treeview" if hooks.bar_of else "Treeview"
         _style_cells(self)
-        show: Literal["tree headings", "headings"] = "tree headings" if bar_of else "headings"
+        show: Literal["tree headings", "headings"] = "tree headings" if hooks.bar_of else "headings"
         self.tree = ttk.Treeview(self, show=show, selectmode="none", style=style, height=1)
         self._down = ttk.Scrollbar(self, orient="vertical", command=self._scroll)
         self._across = ttk.Scrollbar(self, orient="horizontal", command=self.tree.xview)
@@ -124,11 +121,11 @@ class VirtualTable(ttk.Frame):
         """Replace the columns."""
         font, room = tkfont.nametofont(TEXT, self), px(self, 14)
         self.tree.configure(columns=[str(place) for place in range(len(columns))])
-        if self._bar_of is not None:
+        if self._hooks.bar_of is not None:
             beside = self._beside_bar()
             width, least = (beside + px(self, bar) for bar in (_BAR_WIDTH, _MIN_BAR_WIDTH))
             self.tree.column("#0", width=width, minwidth=least, stretch=False)
-            self.tree.heading("#0", text=self._bar_heading, anchor="w")
+            self.tree.heading("#0", text=self._hooks.bar_heading, anchor="w")
         for place, column in enumerate(columns):
             width = max(font.measure(column.sample), font.measure(column.heading)) + room
             anchor: Literal["e", "w"] = "e" if column.is_number else "w"
@@ -226,10 +223,10 @@ class VirtualTable(ttk.Frame):
         chosen = []
         for place, values in enumerate(rows):
             iid, row = str(place), self.first + place
-            tag = self._tag_of(values) if self._tag_of is not None else ""
+            tag = self._hooks.tag_of(values) if self._hooks.tag_of is not None else ""
             self.tree.item(iid, values=values, tags=(tag,) if tag else ())
-            if self._bar_of is not None:
-                self._draw_bar(iid, self._bar_of(row))
+            if self._hooks.bar_of is not None:
+                self._draw_bar(iid, self._hooks.bar_of(row))
             if row in marked:
                 chosen.append(iid)
         self.tree.selection_set(chosen)
@@ -259,7 +256,7 @@ class VirtualTable(ttk.Frame):
 
     def _beside_bar(self) -> int:
         """Return the width of the first column that is not the bar's: text and gaps."""
-        if not self._bar_heading:
+        if not self._hooks.bar_heading:
             return px(self, 8)
         return tkfont.nametofont(TEXT, self).measure("< 0.1%") + px(self, 16)
 
@@ -318,7 +315,7 @@ class VirtualTable(ttk.Frame):
 
     def _resize_column(self, _: tk.Event[tk.Misc]) -> None:
         """Redraw the bars after their column may have been resized."""
-        if self._bar_of is not None:
+        if self._hooks.bar_of is not None:
             self.refresh()
 
     def _row_at(self, y: int) -> int | None:
@@ -350,12 +347,12 @@ class VirtualTable(ttk.Frame):
         if not self._is_cell(event):
             return None
         if (row := self._row_at(event.y)) is not None:
-            self._on_open(row)
+            self._hooks.on_open(row)
         return "break"
 
     def _open_marked(self, _: tk.Event[tk.Misc]) -> str:
         if self.row is not None:
-            self._on_open(self.row)
+            self._hooks.on_open(self.row)
         return "break"
 
     def _key(self, event: tk.Event[tk.Misc]) -> str:
@@ -407,15 +404,15 @@ class VirtualTable(ttk.Frame):
         if not extends or self._anchor is None:
             self._anchor = row
         self.see(row)
-        self._on_select(row)
+        self._hooks.on_select(row)
 
     def _headed(self, place: int) -> Callable[[], None]:
-        return lambda: self._on_heading(place)
+        return lambda: self._hooks.on_heading(place)
 
     # Tips
 
     def _move(self, event: tk.Event[tk.Misc]) -> None:
-        if self._tip_of is None:
+        if self._hooks.tip_of is None:
             return
         row = self._row_at(event.y)
         name = self.tree.identify_column(event.x)
@@ -429,7 +426,11 @@ class VirtualTable(ttk.Frame):
 
     def _show_tip(self, row: int, column: int) -> None:
         self._tip_due = ""
-        if self._tip_of is not None and row < self.count and (text := self._tip_of(row, column)):
+        if (
+            self._hooks.tip_of is not None
+            and row < self.count
+            and (text := self._hooks.tip_of(row, column))
+        ):
             x, y = self.winfo_pointerxy()
             self._tip.show(text, x + px(self, 12), y + px(self, 16), above=y - px(self, 8))
 

@@ -37,9 +37,8 @@ class Area(ttk.Frame):
         self._lanes_label.grid(row=3, column=0, sticky="ne", padx=(0, px(self, 8)))
         self.columnconfigure(1, weight=1)
         self.rowconfigure(1, weight=1)
-        for topic in ("panes", "document", "device"):
-            state.on(topic, self._show_panes)
-        state.on("look", self._recolor)
+        state.on(self._show_panes, "panes", "document", "device")
+        state.on(self._recolor, "look")
         self._show_panes()
         self._recolor()
 

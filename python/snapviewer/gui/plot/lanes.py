@@ -133,9 +133,8 @@ class Lanes(ttk.Frame):
         self._canvas.bind("<Motion>", self._moved)
         self._canvas.bind("<Leave>", lambda _: self._unhover())
         self._canvas.bind("<Button-1>", self._pressed)
-        for topic in ("document", "device", "look", "panes"):
-            state.on(topic, self._changed)
-        state.on("view", self._follow)
+        state.on(self._changed, "document", "device", "look", "panes")
+        state.on(self._follow, "view")
         self._drawn_at, self._drawn, self._moved_px = 0.0, state.view, 0.0
         self._changed()
 
@@ -276,12 +275,9 @@ class Lanes(ttk.Frame):
     # The mouse
 
     def _item_at(self, x: int, y: int) -> int | None:
-        found = self._canvas.find_closest(x, y, halo=1)
-        item = found[0] if found else None
-        if item not in self._boxes:
-            return None
-        left, top, right, bottom = self._canvas.coords(item)
-        return item if left - 1 <= x <= right + 1 and top <= y <= bottom else None
+        # A name on a box, which may be closer, is not a box.
+        found = self._canvas.find_overlapping(x - 1, y, x + 1, y)
+        return next((item for item in reversed(found) if item in self._boxes), None)
 
     def _moved(self, event: tk.Event[tk.Canvas]) -> None:
         item = self._item_at(event.x, event.y)

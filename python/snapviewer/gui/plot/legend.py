@@ -15,13 +15,7 @@ from snapviewer.gui.jobs import Job
 from snapviewer.gui.state import State
 from snapviewer.gui.theme import SMALL, hex_of, palette_of, px
 from snapviewer.gui.tips import Tooltip
-from snapviewer.report.picture.legend import (
-    BACKGROUND,
-    Entry,
-    Shown,
-    legend_of,
-    visible_in,
-)
+from snapviewer.report.picture.legend import BACKGROUND, Entry, legend_of, shown_in
 from snapviewer.text.sanitize import shorten_middle
 
 _REST_MS = 150
@@ -48,10 +42,8 @@ class Legend(tk.Canvas):
         self._tooltip = Tooltip(self, self._tip, at_pointer=True)
         self._hovered: Entry | None = None
         self.bind("<Motion>", self._move)
-        state.on("panes", self._changed)
-        state.on("picture", self._forget_corner)
-        state.on("device", self._changed)
-        state.on("look", self._changed)
+        state.on(self._changed, "panes", "device", "look")
+        state.on(self._forget_corner, "picture")
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -97,11 +89,11 @@ class Legend(tk.Canvas):
         assert device is not None
         assert timeline is not None
         look = state.look
-        visible, pixels = visible_in(image.ids, len(device.allocations))
         totals, events = timeline.totals, image.events
         events = events[(events >= 0) & (events < len(totals))]
         peak = int(events[totals[events].argmax()]) if len(events) else -1
-        shown = Shown(device, timeline, peak, document.line_of, visible, pixels)
+        shown = shown_in(device, timeline, image, peak, color=look.color, theme=look.theme)
+        line_of = document.line_of
 
         def done(entries: tuple[Entry, ...]) -> None:
             self._entries = entries
@@ -109,9 +101,7 @@ class Legend(tk.Canvas):
 
         state.start(
             Job("legend"),
-            lambda _: legend_of(
-                shown, color=look.color, theme=look.theme, max_entries=_MAX_ENTRIES
-            ),
+            lambda _: legend_of(shown, line_of, max_entries=_MAX_ENTRIES),
             done,
             lambda error: state.notify(f"Could not compute the legend: {error}", is_error=True),
         )
@@ -209,7 +199,9 @@ class Legend(tk.Canvas):
 
     def _filter_of(self, entry: Entry) -> str:
         is_stacks = self._state.look.color == "stack" and not entry.is_step
-        return (self._state.filter_of(entry.keys) or "") if is_stacks else entry.filter
+        return (
+            (self._state.filter_of(entry.keys, same_line=True) or "") if is_stacks else entry.filter
+        )
 
     def _tip(self) -> str:
         entry = self._entry_at(self.winfo_pointery() - self.winfo_rooty())

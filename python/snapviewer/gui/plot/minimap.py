@@ -27,8 +27,7 @@ class Minimap(tk.Canvas):
         self.bind("<ButtonPress-1>", self._press)
         self.bind("<B1-Motion>", self._drag)
         self.bind("<ButtonRelease-1>", lambda _: self._release())
-        for topic in ("view", "look", "timeline", "device", "document"):
-            state.on(topic, self._redraw_soon)
+        state.on(self._redraw_soon, "view", "look", "timeline", "device", "document")
 
     def _redraw_soon(self) -> None:
         if self._due is None:

@@ -22,6 +22,7 @@ from snapviewer.gui.theme import SMALL, TEXT, palette_of, px
 from snapviewer.gui.tips import Tip
 from snapviewer.gui.values import Pointer
 from snapviewer.report.picture.legend import BACKGROUND, color_text
+from snapviewer.report.picture.options import core_color
 from snapviewer.text.units import format_bytes
 
 from .axes import LabelWidth
@@ -75,11 +76,18 @@ class Plot:
         self._empty = tk.Label(self.widget, font=TEXT, borderwidth=0)
         self._bind()
         state.ids_on_screen = self._ids_on_screen
-        state.on("picture", self._redraw)
-        state.on("view", self._unpin)
-        state.on("document", self._unpin)
-        for topic in ("view", "look", "timeline", "selection", "cursor", "filter", "document"):
-            state.on(topic, self.redraw_soon)
+        state.on(self._redraw, "picture")
+        state.on(self._unpin, "view", "document")
+        state.on(
+            self.redraw_soon,
+            "view",
+            "look",
+            "timeline",
+            "selection",
+            "cursor",
+            "filter",
+            "document",
+        )
 
     def _bind(self) -> None:
         self.widget.bind("<Configure>", self._resize, add=True)
@@ -174,7 +182,7 @@ class Plot:
                 **span,
                 bytes=view.byte_span,
                 size=state.plot_px,
-                color=state.look.color,
+                color=core_color(state.look.color),
                 theme=state.look.theme,
                 dim=state.dimmed(),
                 selected=state.selection,
@@ -283,17 +291,21 @@ class Plot:
         self._unpin()
         self._point()
 
-    def _drag_left(self, event: tk.Event[tk.Misc]) -> None:
+    def _dragged(self, event: tk.Event[tk.Misc], *, has_begun: bool) -> tuple[int, int] | None:
+        """Return how far the mouse is from where it was pressed, if that is a drag."""
         if self._press is None:
-            return
+            return None
         at = self._at(event)
         x, y = at[0] - self._press[0], at[1] - self._press[1]
-        if not self._is_dragging and max(abs(x), abs(y)) < px(self.widget, _CLICK_PX):
-            return
-        self._is_dragging = True
-        self.widget.configure(cursor="fleur")
-        self._press = self._mouse = at
-        self._state.pan_px(-x, y)
+        is_click = not has_begun and max(abs(x), abs(y)) < px(self.widget, _CLICK_PX)
+        return None if is_click else (x, y)
+
+    def _drag_left(self, event: tk.Event[tk.Misc]) -> None:
+        if (by := self._dragged(event, has_begun=self._is_dragging)) is not None:
+            self._is_dragging = True
+            self.widget.configure(cursor="fleur")
+            self._press = self._mouse = self._at(event)
+            self._state.pan_px(-by[0], by[1])
 
     def _release_left(self, event: tk.Event[tk.Misc]) -> None:
         was_click = self._press is not None and not self._is_dragging
@@ -323,16 +335,12 @@ class Plot:
         self._unpin()
 
     def _drag_right(self, event: tk.Event[tk.Misc]) -> None:
-        if self._press is None:
+        by = self._dragged(event, has_begun=self._zoom_box is not None)
+        if by is None or self._press is None:
             return
-        at = self._at(event)
-        x, y = at[0] - self._press[0], at[1] - self._press[1]
-        if self._zoom_box is None and max(abs(x), abs(y)) < px(self.widget, _CLICK_PX):
-            return
-        width, height = self._state.plot_px
-        corner = min(max(at[0], 0), width), min(max(at[1], 0), height)
-        self._zoom_box = (*self._press, *corner)
-        self._mouse = at
+        (x, y), (width, height) = self._at(event), self._state.plot_px
+        self._zoom_box = (*self._press, min(max(x, 0), width), min(max(y, 0), height))
+        self._mouse = (x, y)
         self.redraw_soon()
 
     def _release_right(self, event: tk.Event[tk.Misc]) -> None:

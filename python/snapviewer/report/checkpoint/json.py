@@ -11,7 +11,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from snapviewer.checkpoint.statistics import TensorStats
-from snapviewer.checkpoint.summary import Summary, TensorGroup, elements_of, groups_of, order_of
+from snapviewer.checkpoint.summary import (
+    USUAL_ROWS,
+    RowChoice,
+    Summary,
+    TensorGroup,
+    elements_of,
+    groups_of,
+    order_of,
+)
 from snapviewer.checkpoint.values import plain_values
 
 if TYPE_CHECKING:
@@ -19,22 +27,10 @@ if TYPE_CHECKING:
 
 
 def to_json(
-    summary: Summary,
-    *,
-    measured: TensorStats | None = None,
-    sort: str | None = None,
-    top: int | None = None,
-    depth: int | None = None,
+    summary: Summary, choice: RowChoice = USUAL_ROWS, *, measured: TensorStats | None = None
 ) -> dict[str, Any]:
-    """Return the document.
-
-    Args:
-        summary: The checkpoint.
-        measured: The statistics of its tensors.
-        sort: The order of the tensors; by default the file's.
-        top: The number of tensors; by default all.
-        depth: Also add up tensors by this many parts of their names.
-    """
+    """Return the document: by default all tensors in the order of the file; groups are added."""
+    sort, top, depth = choice
     checkpoint, tensors = summary.checkpoint, summary.tensors
     ledger = checkpoint.ledger
     order = order_of(tensors, sort or "file")

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from snapviewer.checkpoint.statistics import TensorStats
-from snapviewer.checkpoint.summary import StorageAdvice, Summary, groups_of, order_of
+from snapviewer.checkpoint.summary import (
+    USUAL_ROWS,
+    RowChoice,
+    StorageAdvice,
+    Summary,
+    groups_of,
+    order_of,
+)
 from snapviewer.checkpoint.values import plain_values
 from snapviewer.text.sanitize import sanitize
 from snapviewer.text.table import format_sections, format_table, join_labels, label
@@ -20,24 +27,16 @@ _MAX_LINES = 10  # of each list that follows
 
 def as_text(
     summary: Summary,
+    choice: RowChoice = USUAL_ROWS,
     *,
     measured: TensorStats | None = None,
-    sort: str | None = None,
-    top: int | None = None,
-    depth: int | None = None,
     width: int | None = None,
 ) -> str:
-    """Return the report on a checkpoint.
+    """Return the report on a checkpoint, in lines of a width.
 
-    Args:
-        summary: The checkpoint.
-        measured: The statistics of its tensors.
-        sort: The order of the tensors. By default the file's where all tensors are shown, else the
-            largest first.
-        top: The number of rows of a table of tensors.
-        depth: Group tensors by this many parts of their names instead of listing each.
-        width: The width of a line; None for any.
+    Tensors are in the order of the file by default if all are shown, else the largest first.
     """
+    sort, top, depth = choice
     checkpoint, tensors = summary.checkpoint, summary.tensors
     rows = MAX_TENSORS if top is None else top
     order = order_of(tensors, sort or ("file" if len(tensors) <= rows else "size"))

@@ -52,15 +52,15 @@ def _rows(results: Mapping[str, Any]) -> Iterator[str]:
             yield _row(indent + item, "", "")
         else:
             name, entry = item
-            label = shorten_middle(sanitize(name, 400), _NAME - len(indent))
+            label = shorten_middle(sanitize(str(name), 400), _NAME - len(indent))
             yield _row(indent + label, _type_text(entry), _size_text(entry))
             if "contents" in entry:
                 stack.append(_level(entry, entry["contents"]))
 
 
 def _level(
-    owner: Mapping[str, Any], contents: Mapping[str, Any]
-) -> Iterator[tuple[str, dict[str, Any]] | str]:
+    owner: Mapping[str, Any], contents: Mapping[Any, Any]
+) -> Iterator[tuple[Any, dict[str, Any]] | str]:
     """Yield the entries of a container, then how many are left out."""
     for place, (name, entry) in enumerate(contents.items()):
         if place == MAX_ROWS:

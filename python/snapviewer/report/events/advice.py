@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from snapviewer.events.advice import AdviceKind, Saving, Term, projected_steps
 from snapviewer.events.analysis import Analysis
 from snapviewer.events.cards import need_of, smallest
+from snapviewer.events.steps import ENOUGH_STEPS
 from snapviewer.report import blocks
 from snapviewer.report.blocks import strong, text
 
@@ -36,7 +37,7 @@ def advice(analysis: Analysis, say: Words) -> Iterator[blocks.Block]:
         yield blocks.Heading(3, title)
         items = [item for item in analysis.advice if item.term == term]
         for item in items[:_MAX_SHOWN]:
-            what = f"{advice_title(item, say)} ({_saved(item, analysis, say)})"
+            what = f"{advice_title(item, analysis, say)} ({_saved(item, analysis, say)})"
             yield blocks.Paragraph(text(strong(what)))
             yield blocks.Listing(tuple(text(point) for point in _points(item, analysis, say)))
         yield from say.more(len(items) - _MAX_SHOWN)
@@ -50,13 +51,18 @@ def advice(analysis: Analysis, say: Words) -> Iterator[blocks.Block]:
 
 
 def priorities(analysis: Analysis, say: Words) -> Iterator[blocks.Text]:
-    """Yield the recommendations of all terms, the largest savings first."""
-    for item in analysis.advice[:_MAX_SHOWN]:
-        is_leak = item.kind == "fix-leak"  # it has no end
-        priority = _priority(analysis, sys.maxsize if is_leak else item.saved_bytes, say)
-        title = f"{advice_title(item, say)} ({_saved(item, analysis, say)})"
+    """Yield the recommendations of all terms, the most important first."""
+
+    def is_suspected(item: Saving) -> bool:
+        return _is_suspected(item, analysis, say)
+
+    # A leak comes first, as it has no end; what may be one comes last, whatever it would save.
+    for item in sorted(analysis.advice, key=is_suspected)[:_MAX_SHOWN]:
+        weight = sys.maxsize if item.kind == "fix-leak" else item.saved_bytes
+        priority = _priority(analysis, 0 if is_suspected(item) else weight, say)
+        title = f"{advice_title(item, analysis, say)} ({_saved(item, analysis, say)})"
         # What a leak adds later is not in the measured peak.
-        result = "" if is_leak else _projected(analysis, item, say)
+        result = "" if item.kind == "fix-leak" else _projected(analysis, item, say)
         yield say.labelled(priority, title, result)
 
 
@@ -103,8 +109,17 @@ def _saved(item: Saving, analysis: Analysis, say: Words) -> str:
     return say(f"最多 {size}", f"up to {size}")
 
 
-def advice_title(item: Saving, say: Words) -> str:
+def _is_suspected(item: Saving, analysis: Analysis, say: Words) -> bool:
+    """Return whether too few steps were recorded to call growth a leak."""
+    if item.kind != "fix-leak" or analysis.steps is None or say.compat:
+        return False
+    return analysis.steps.growth.verdict == "leak-signature"
+
+
+def advice_title(item: Saving, analysis: Analysis, say: Words) -> str:
     """Return a recommendation in a few words."""
+    if _is_suspected(item, analysis, say):
+        return say("确认是否有显存泄漏", "Check for a memory leak")
     name = say.component(item.subject)
     titles: dict[AdviceKind, tuple[str, str]] = {
         "release-encoder": (f"{name}：用完即移出显存", f"{name}: release it after encoding"),
@@ -245,5 +260,10 @@ def _points(item: Saving, analysis: Analysis, say: Words) -> Iterator[str]:
         else:
             by = say.rate(steps.growth_bytes)
             growth = say(f"每步增长 {by}", f"{by} per step")
+    if _is_suspected(item, analysis, say):
+        yield say(
+            f"步骤太少，不足以判断：请先记录 {ENOUGH_STEPS} 步以上",
+            f"too few steps to be sure: first record {ENOUGH_STEPS} or more",
+        )
     for zh, en in _POINTS[item.kind]:
         yield say(zh, en).replace("{growth}", growth)

@@ -94,11 +94,9 @@ def findings(
         )
     if analysis.lost_count:
         lost = say.count(analysis.lost_count, "个事件", "event")
-        yield text(
-            say(
-                f"记录器有 {lost}没能写入（磁盘已满？）。",
-                f"The recorder could not write {lost} (a full disk?).",
-            )
+        yield say.text(
+            f"记录器有 {lost}没能写入（磁盘已满？）。",
+            f"The recorder could not write {lost} (a full disk?).",
         )
     yield from _oddities(analysis, say)
 
@@ -106,13 +104,11 @@ def findings(
 def _oddities(analysis: Analysis, say: Words) -> Iterator[blocks.Text]:
     if analysis.odd_count and all(odd.kind == "torn-line" for odd in analysis.oddities):
         why = "" if analysis.is_ended else say("：运行可能被终止", ": the run was probably killed")
-        yield text(say(f"日志有没有写完的行{why}。", f"The log has an incomplete line{why}."))
+        yield say.text(f"日志有没有写完的行{why}。", f"The log has an incomplete line{why}.")
     elif analysis.odd_count:
         entries = say.count(analysis.odd_count, "处内容", "invalid entry", "invalid entries")
-        yield text(
-            say(
-                f"日志中有 {entries}不合格式，见附录。", f"The log has {entries}: see the appendix."
-            )
+        yield say.text(
+            f"日志中有 {entries}不合格式，见附录。", f"The log has {entries}: see the appendix."
         )
     if analysis.other_count:
         kinds = say.count(
@@ -120,11 +116,9 @@ def _oddities(analysis: Analysis, say: Words) -> Iterator[blocks.Text]:
         )
         names = [other.name for other in analysis.others[:_MAX_IN_SUMMARY]]
         named = say.listed(names) + (", …" if analysis.other_count > len(names) else "")
-        yield text(
-            say(
-                f"日志中有 {kinds}，见附录。" if say.compat else f"日志中有 {kinds}：{named}。",
-                f"The log has {kinds}: {'see the appendix' if say.compat else named}.",
-            )
+        yield say.text(
+            f"日志中有 {kinds}，见附录。" if say.compat else f"日志中有 {kinds}：{named}。",
+            f"The log has {kinds}: {'see the appendix' if say.compat else named}.",
         )
 
 

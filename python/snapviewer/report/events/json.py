@@ -77,7 +77,11 @@ def to_json(
         "peak": _peak(analysis),
         "rating": {**asdict(analysis.rating), "grades": analysis.rating.grades},
         "advice": [
-            {**item._asdict(), "subject": item.subject or None, "title": advice_title(item, say)}
+            {
+                **item._asdict(),
+                "subject": item.subject or None,
+                "title": advice_title(item, analysis, say),
+            }
             for item in analysis.advice
         ],
         "gpu": _gpu(analysis),

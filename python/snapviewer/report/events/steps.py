@@ -69,13 +69,16 @@ def steps_section(analysis: Analysis, say: Words) -> Iterator[blocks.Block]:
         missing = f"{steps.without_value:,}"
         items.append(say.labelled(say("没有数值的步骤", "Steps without a value"), missing))
     yield blocks.Listing(tuple(items))
-    yield blocks.Paragraph(growth_text(analysis, say), _TONES.get(steps.growth.verdict, "plain"))
+    tone = _TONES.get(steps.growth.verdict, "plain")
+    if steps.growth.verdict == "leak-signature" and say.compat:
+        tone = "bad"
+    yield blocks.Paragraph(growth_text(analysis, say), tone)
     yield from _chart(steps, say)
 
 
 _TONES: dict[Verdict, blocks.Tone] = {
     "leak": "bad",
-    "leak-signature": "bad",
+    "leak-signature": "warning",
     "leak-between-runs": "bad",
     "unsteady": "warning",
     "stable": "good",
@@ -125,7 +128,7 @@ def growth_text(analysis: Analysis, say: Words) -> blocks.Text:
     """Return how memory moves from step to step."""
     steps = analysis.steps
     if steps is None:
-        return text(say("没有记录步骤。", "No steps were recorded."))
+        return say.text("没有记录步骤。", "No steps were recorded.")
     growth = steps.growth
     per_step = say.rate(steps.growth_bytes)
     if growth.verdict == "leak-between-runs":
@@ -140,7 +143,9 @@ def growth_text(analysis: Analysis, say: Words) -> blocks.Text:
         called = (
             say("显存泄漏", "a memory leak")
             if growth.verdict == "leak"
-            else say("显存泄漏的特征", "this looks like a memory leak")
+            else say(
+                "显存泄漏的特征" if say.compat else "可能的显存泄漏", "this may be a memory leak"
+            )
         )
         return text(
             say("显存每步增长 ", "Memory grows by "),

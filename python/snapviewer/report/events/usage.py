@@ -172,34 +172,28 @@ def _inference(analysis: Analysis, say: Words) -> Iterator[blocks.Block]:
         added = say.size(parts.generation_bytes)
         between = f"{say.size(parts.loaded.size_bytes)} → {say.size(parts.peak.size_bytes)}"
         items.append(
-            text(
-                say(
-                    f"从加载完成到最高点，峰值增加 {added}（{between}）",
-                    f"the peak rises by {added} after the model is loaded ({between})",
-                )
+            say.text(
+                f"从加载完成到最高点，峰值增加 {added}（{between}）",
+                f"the peak rises by {added} after the model is loaded ({between})",
             )
         )
     if analysis.steps:
         highest = say.size(analysis.steps.highest_bytes)
         items.append(
-            text(
-                say(
-                    f"步骤的最高水平比基准高 {highest}",
-                    f"the highest step is {highest} above the base",
-                )
+            say.text(
+                f"步骤的最高水平比基准高 {highest}",
+                f"the highest step is {highest} above the base",
             )
         )
     device, own = analysis.device_peak_bytes, analysis.pytorch_peak_bytes
     if device is not None and own is not None:
         outside = say.size(max(0, device - own))
         items.append(
-            text(
-                say(
-                    f"CUDA 运行时峰值 {say.size(device)}，PyTorch 峰值 {say.size(own)}："
-                    f"PyTorch 之外占用 {outside}",
-                    f"peak on the device {say.size(device)}, of PyTorch {say.size(own)}: "
-                    f"{outside} outside PyTorch",
-                )
+            say.text(
+                f"CUDA 运行时峰值 {say.size(device)}，PyTorch 峰值 {say.size(own)}："
+                f"PyTorch 之外占用 {outside}",
+                f"peak on the device {say.size(device)}, of PyTorch {say.size(own)}: "
+                f"{outside} outside PyTorch",
             )
         )
     items += [failure_text(failure, say) for failure in analysis.failures[:5]]
@@ -323,11 +317,9 @@ def unaccounted_text(analysis: Analysis, say: Words) -> blocks.Text:
         ]
         return text(*(zh if say.language == "zh" else en))
     if analysis.components_bytes is None:
-        return text(
-            say(
-                "没有记录任何组件，因此峰值无法拆分。",
-                "No component was recorded, so the peak cannot be split into parts.",
-            )
+        return say.text(
+            "没有记录任何组件，因此峰值无法拆分。",
+            "No component was recorded, so the peak cannot be split into parts.",
         )
     at = say(f" 时实测 {compared}，", f" measured {compared}")
     if not is_much_unaccounted(analysis):

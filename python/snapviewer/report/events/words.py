@@ -75,11 +75,14 @@ class Words:
             return en
         return zh.replace("显存", "内存") if self.is_process else zh
 
+    def text(self, zh: str, en: str) -> Text:
+        return text(self(zh, en))
+
     def heading(self, level: int, zh: str, en: str) -> blocks.Heading:
         return blocks.Heading(level, self(zh, en))
 
     def paragraph(self, zh: str, en: str, tone: blocks.Tone = "plain") -> blocks.Paragraph:
-        return blocks.Paragraph(text(self(zh, en)), tone)
+        return blocks.Paragraph(self.text(zh, en), tone)
 
     def around(self, span: Span, zh: str, en: str) -> Text:
         """Return a sentence with a span in the place of `{}`."""

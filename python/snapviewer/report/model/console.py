@@ -1,4 +1,4 @@
-"""The blocks that the console shows, under the names that people know."""
+"""The blocks that `pytorch_parser` prints, in the words that it promises."""
 
 from __future__ import annotations
 
@@ -12,10 +12,16 @@ from snapviewer.model.parameters import Parameter
 from snapviewer.model.quantity import Quantity
 from snapviewer.model.work import Uncounted
 from snapviewer.report.model.quantities import (
+    describe_best_pattern,
+    describe_dtype,
+    describe_energy_runs,
     describe_gain,
     describe_inputs,
     describe_layouts,
+    describe_pattern,
+    describe_sizes,
     describe_uncounted,
+    energy_figures,
     flops_by_kind,
     format_mb,
     format_measured_share,
@@ -104,24 +110,25 @@ def summary(analysis: ModelAnalysis) -> Iterator[str]:
     yield "[COMPREHENSIVE MODEL ANALYSIS REPORT]"
     yield WIDE
     yield ""
-    yield from _block("[ARCHITECTURE SUMMARY]", _architecture(analysis))
-    yield from _block("[PARAMETER ANALYSIS]", _parameter_totals(analysis))
-    yield from _block("[COMPUTATIONAL ANALYSIS]", _computation(analysis))
+    yield from block("[ARCHITECTURE SUMMARY]", _architecture(analysis))
+    yield from block("[PARAMETER ANALYSIS]", _parameter_totals(analysis))
+    yield from block("[COMPUTATIONAL ANALYSIS]", _computation(analysis))
     if analysis.profile is not None:
-        yield from _block("[PERFORMANCE ANALYSIS]", performance(analysis.profile))
-    yield from _block("[ENERGY ANALYSIS]", _energy(analysis))
+        yield from block("[PERFORMANCE ANALYSIS]", performance(analysis.profile))
+    yield from block("[ENERGY ANALYSIS]", _energy(analysis))
     machine = dict(machine_parts(analysis))
     if machine:
-        yield from _block("[SYSTEM]", _tree(machine))
-    yield from _block("[OPTIMIZATION RECOMMENDATIONS]", _recommendations(analysis))
+        yield from block("[SYSTEM]", _tree(machine))
+    yield from block("[OPTIMIZATION RECOMMENDATIONS]", _recommendations(analysis))
     if analysis.notes:
         notes = (f"- {sanitize(note)}" for note in analysis.notes[:_MAX_NOTES])
-        yield from _block("[NOTES]", notes)
+        yield from block("[NOTES]", notes)
 
 
-def _block(name: str, lines: Iterator[str]) -> Iterator[str]:
+def block(name: str, lines: Iterator[str], rule: str = NARROW) -> Iterator[str]:
+    """Yield a titled block and an empty line."""
     yield name
-    yield NARROW
+    yield rule
     yield from lines
     yield ""
 
@@ -151,6 +158,7 @@ def _computation(analysis: ModelAnalysis) -> Iterator[str]:
         yield f"Total Theoretical FLOPs: {format_quantity(flops)}"
         return
     yield f"Input: {describe_inputs(graph)}"
+    yield from (f"    {line}" for line in describe_sizes(graph))
     if flops.value is None:
         yield f"Total Theoretical FLOPs: {format_quantity(flops)}"
     else:
@@ -162,9 +170,9 @@ def _computation(analysis: ModelAnalysis) -> Iterator[str]:
         yield f"    lower bound, not counted: {describe_uncounted(totals)}; --json has the reasons"
     yield "FLOP Distribution by Operation Type:"
     counted = flops_by_kind(totals)
-    width = max((len(kind) for kind in counted), default=0) + 1
-    for kind, count in counted.items():
-        yield f"    {kind + ':':<{width}} {100 * count / max(1, totals.work.flops):5.1f}%"
+    width = max((len(kind) for kind, _, _ in counted), default=0) + 1
+    for kind, _, share in counted:
+        yield f"    {kind + ':':<{width}} {share:5.1f}%"
 
 
 def performance(profile: Profile) -> Iterator[str]:
@@ -181,6 +189,8 @@ def performance(profile: Profile) -> Iterator[str]:
         yield f"First run: {format_quantity(profile.warmups[0])} (warm-up, not counted)"
     for label, quantity in performance_figures(profile):
         yield f"{label}: {format_quantity(quantity)}"
+        if quantity is profile.measured_flops and quantity.value is not None:
+            yield f"    {provenance(quantity)}"
     roof = profile.roof
     if roof is not None:
         yield (
@@ -193,9 +203,9 @@ def performance(profile: Profile) -> Iterator[str]:
             f"With {count_of(run.threads, 'thread')}: {format_quantity(run.time.median)}, "
             f"parallel efficiency {format_quantity(run.efficiency)}"
         )
-    layouts = describe_layouts(profile)
-    if layouts is not None:
-        yield layouts
+    for described in (describe_layouts(profile), describe_dtype(profile)):
+        if described is not None:
+            yield described
     yield from _batches(profile)
     yield from _slowest(profile)
 
@@ -234,11 +244,11 @@ def _slowest(profile: Profile) -> Iterator[str]:
     slowest = slowest_nodes(profile, _SLOWEST)
     if slowest:
         yield "Slowest operations, what bounds them, and how much of that bound they reach:"
-    for node in slowest:
+    for node, percent in slowest:
         # Together they fit into 80 columns.
         name = shorten_middle(sanitize(node.module) or "(the model)", 20)
         op = sanitize(node.node.op.removeprefix("aten::"), 18)
-        share = f"{node.share.value or 0:.1f} %"
+        share = f"{percent:.1f} %"
         time = format_quantity(node.time.median)
         yield f"  {time:>8} {share:>6}  {op:<18} {name:<20} {_bound(node)}".rstrip()
 
@@ -265,6 +275,16 @@ def _energy(analysis: ModelAnalysis) -> Iterator[str]:
             is_tiny = form == ".6f" and 0 < found.value < 5e-7
             yield f"{name}: {found.value:{'.3e' if is_tiny else form}} {unit}"
             yield f"    {provenance(found)}"
+    if analysis.profile is not None:
+        runs = describe_energy_runs(analysis.profile)
+        if runs is not None:
+            yield f"Runs for energy: {runs}"
+    for label, found in energy_figures(analysis):
+        yield f"{label}: {_joules(found)}"
+        if found.value is not None:
+            yield f"    {provenance(found)}"
+    if analysis.profile is not None:
+        yield from _patterns(analysis.profile)
     use = analysis.profile.system if analysis.profile else None
     if use is not None:
         yield f"Temperature Peak: {format_quantity(use.temperature_peak)}"
@@ -274,6 +294,41 @@ def _energy(analysis: ModelAnalysis) -> Iterator[str]:
     for attempt in energy.attempts:
         used = " (used)" if attempt.is_used else ""
         yield f"    {sanitize(attempt.name)}{used}: {sanitize(attempt.message, 300)}"
+    if energy.terms:
+        yield "Terms of the estimate:"
+    for term in energy.terms:
+        numbers = term.joules
+        yield (
+            f"    {sanitize(term.name)}: {numbers.usual:.3e} J "
+            f"({numbers.low:.3e} to {numbers.high:.3e} J)"
+        )
+    if energy.assumptions:
+        yield "Assumptions of the energy model, usual (low to high), and their basis:"
+    for row in energy.assumptions:
+        yield f"    {row.name} {row}"
+
+
+def _patterns(profile: Profile) -> Iterator[str]:
+    patterns = profile.patterns
+    if patterns is None:
+        return
+    yield "Energy of an example by execution pattern:"
+    for pattern in patterns.tried:
+        saving = pattern.saving.value
+        more = "" if not saving else f", {abs(saving):.1f} % {'less' if saving > 0 else 'more'}"
+        mark = "  <- fewest joules" if pattern.name == patterns.best else ""
+        yield (
+            f"    {describe_pattern(pattern)}: {_joules(pattern.energy)}{more}, "
+            f"{format_quantity(pattern.time)} (median of {count_of(pattern.runs, 'run')}, "
+            f"deviation {format_percent(pattern.spread.value or 0.0)}){mark}"
+        )
+    for name, why in patterns.untried:
+        yield f"    not compared: {name}: {sanitize(why, 300)}"
+    yield f"Fewest joules: {describe_best_pattern(profile)}"
+
+
+def _joules(quantity: Quantity) -> str:
+    return format_quantity(quantity) if quantity.value is None else f"{quantity.value:.3e} J"
 
 
 def _tree(record: Any, depth: int = 0) -> Iterator[str]:

@@ -9,11 +9,6 @@ from collections.abc import Iterator
 
 from snapviewer import __version__
 from snapviewer.model.analysis import ModelAnalysis
-from snapviewer.model.compression import compressibility, int8_db, pruning_potential
-from snapviewer.model.nodes import NodeDetails
-from snapviewer.model.parameters import largest
-from snapviewer.model.recommend import advice_for_node
-from snapviewer.model.work import Uncounted
 from snapviewer.report.blocks import (
     Bar,
     BarChart,
@@ -23,12 +18,12 @@ from snapviewer.report.blocks import (
     Listing,
     Paragraph,
     Table,
-    Text,
     code,
     strong,
     text,
 )
 from snapviewer.report.model.console import what_ran
+from snapviewer.report.model.document_details import node_blocks, parameter_blocks
 from snapviewer.report.model.document_runs import (
     Figure,
     columns,
@@ -42,34 +37,44 @@ from snapviewer.report.model.document_runs import (
 from snapviewer.report.model.quantities import (
     describe_gain,
     describe_inputs,
+    describe_sizes,
     describe_uncounted,
     flops_by_kind,
+    format_parameters,
     format_quantity,
     si_prefix,
 )
-from snapviewer.text.units import count_of, format_bytes, format_shape
+from snapviewer.report.writers.text import text_lines
+from snapviewer.text.units import count_of, format_bytes
 
-_MAX_ROWS = 40
+MAX_ROWS = 40
+"""How many rows the long tables of a page have."""
+
 _MAX_OVERVIEW_ROWS = 5
 _NOTHING_TO_DO = "No recommendations."
 
 
-def document_of(analysis: ModelAnalysis) -> Document:
-    """Return the whole report."""
+def document_of(analysis: ModelAnalysis, limit: int | None = MAX_ROWS) -> Document:
+    """Return the whole report.
+
+    Args:
+        analysis: The analysis.
+        limit: How many rows the long tables have at most; None for all.
+    """
     name = analysis.file.replace("\\", "/").rsplit("/", 1)[-1]
     return Document(
         f"Model analysis: {name}",
         "en",
         (
             *_summary(analysis),
-            *_recommendations(analysis),
-            *_computation(analysis),
+            *_recommendations(analysis, limit),
+            *_computation(analysis, limit),
             *performance_blocks(analysis),
             *energy_blocks(analysis),
-            *_parameters(analysis),
-            *_nodes(analysis),
+            *parameter_blocks(analysis, limit),
+            *node_blocks(analysis, limit),
             *system_blocks(analysis),
-            *_notes(analysis, _MAX_ROWS),
+            *_notes(analysis, limit),
         ),
         f"Written by snapviewer {__version__}.",
     )
@@ -101,6 +106,13 @@ def overview_blocks(analysis: ModelAnalysis) -> Iterator[Block]:
     yield from _notes(analysis, _MAX_OVERVIEW_ROWS)
 
 
+def full_text(analysis: ModelAnalysis, width: int | None = None) -> Iterator[str]:
+    """Yield the lines of the whole report as plain text, with every parameter and node."""
+    document = document_of(analysis, limit=None)
+    yield from (document.title, "=" * len(document.title), "")
+    yield from text_lines(document.blocks, width)
+
+
 def _summary(analysis: ModelAnalysis) -> Iterator[Block]:
     yield Heading(2, "Executive summary")
     yield _identity(analysis)
@@ -120,7 +132,7 @@ def _identity(analysis: ModelAnalysis) -> Paragraph:
 
 def _main_figures(analysis: ModelAnalysis) -> Iterator[Figure]:
     found, profile, energy = analysis.parameters, analysis.profile, analysis.energy
-    yield "Parameters", f"{found.count:,}", "computed", "shapes; tied ones once"
+    yield "Parameters", format_parameters(found.count), "computed", "shapes; tied ones once"
     yield "Parameter memory", format_bytes(found.size_bytes), "computed", "types"
     if analysis.totals is not None:
         macs, flops = analysis.work
@@ -145,7 +157,7 @@ def _counted_for(analysis: ModelAnalysis) -> str:
     return "; ".join(parts)
 
 
-def _recommendations(analysis: ModelAnalysis) -> Iterator[Block]:
+def _recommendations(analysis: ModelAnalysis, limit: int | None) -> Iterator[Block]:
     yield Heading(2, "Optimization recommendations")
     if not analysis.recommendations:
         yield Paragraph(text(_NOTHING_TO_DO))
@@ -162,12 +174,12 @@ def _recommendations(analysis: ModelAnalysis) -> Iterator[Block]:
                     f" ({item.gain.source})" if item.gain.value is None else "",
                 ),
             )
-            for item in analysis.recommendations[:_MAX_ROWS]
+            for item in analysis.recommendations[:limit]
         ),
     )
 
 
-def _computation(analysis: ModelAnalysis) -> Iterator[Block]:
+def _computation(analysis: ModelAnalysis, limit: int | None) -> Iterator[Block]:
     totals = analysis.totals
     layers = tuple(
         Bar(kind, float(count), f"{count:,}")
@@ -176,85 +188,26 @@ def _computation(analysis: ModelAnalysis) -> Iterator[Block]:
     if totals is None and not layers:
         return
     yield Heading(2, "Architecture and computation")
+    if analysis.graph is not None:
+        yield Paragraph(text(f"Input: {describe_inputs(analysis.graph)}."))
+        sizes = describe_sizes(analysis.graph)
+        if sizes:
+            yield Listing(tuple(map(text, sizes)))
     if totals is not None:
         flops = flops_by_kind(totals)
-        size, prefix = si_prefix(max(flops.values(), default=0))
-        bars = tuple(
-            Bar(kind, count / size, f"{100 * count / max(1, totals.work.flops):.1f} %")
-            for kind, count in flops.items()
-        )
-        yield BarChart("FLOPs by operation type", f"{prefix}FLOP", bars[:_MAX_ROWS])
+        size, prefix = si_prefix(max((count for _, count, _ in flops), default=0))
+        bars = tuple(Bar(kind, count / size, f"{share:.1f} %") for kind, count, share in flops)
+        yield BarChart("FLOPs by operation type", f"{prefix}FLOP", bars[:limit])
         if totals.uncounted:
             why = dict.fromkeys(f"{node.op}: {reason}" for node, reason in totals.uncounted)
             count = count_of(len(totals.uncounted), "operation")
             yield Paragraph(text(f"Not counted: {count}."), "warning")
-            yield Listing(tuple(text(code(reason)) for reason in list(why)[:_MAX_ROWS]))
+            yield Listing(tuple(text(code(reason)) for reason in list(why)[:limit]))
     if layers:
-        yield BarChart("Layers", "layers", layers[:_MAX_ROWS])
+        yield BarChart("Layers", "count", layers[:limit])
 
 
-def _parameters(analysis: ModelAnalysis) -> Iterator[Block]:
-    tensors = analysis.parameters.tensors
-    yield Heading(2, "Parameter analysis")
-    rows = []
-    for item in largest(tensors, _MAX_ROWS):
-        potential, decibels = pruning_potential(item), int8_db(item)
-        score = compressibility(item).value
-        rows.append(
-            (
-                text(code(item.name)),
-                text(format_shape(item.shape) or "scalar", f" {item.dtype}"),
-                text(format_bytes(item.size_bytes)),
-                text("–" if item.sparsity is None else f"{100 * item.sparsity:.2f} %"),
-                text("–" if potential is None else f"{100 * potential:.0f} %"),
-                text("–" if decibels is None else f"{decibels:.1f} dB"),
-                text("–" if score is None else f"{score:.2f}"),
-            )
-        )
-    titles = ("Memory|", "Sparsity|", "Prunable|", "int8 SQNR|", "Compressibility|")
-    yield Table(columns("Parameter", "Shape", *titles), tuple(rows))
-    yield from _rest(len(tensors), "parameters")
-
-
-def _nodes(analysis: ModelAnalysis) -> Iterator[Block]:
-    yield Heading(2, "Node analysis")
-    if analysis.graph is None:
-        yield Paragraph(text("This file has no graph."))
-        return
-    is_timed = any(node.time.value is not None for node in analysis.nodes)
-    heaviest = sorted(
-        analysis.nodes, key=lambda node: (-(node.time.value or 0.0), -node.counted.flops)
-    )
-    titles = ("FLOPs|", "Memory|", "FLOPs/byte|", *(["Time|"] if is_timed else []), "Energy|")
-    yield Table(
-        columns("Node", "Module", *titles, "Advice on"),
-        tuple(_node(node, is_timed=is_timed) for node in heaviest[:_MAX_ROWS]),
-    )
-    yield from _rest(len(analysis.nodes), "nodes")
-
-
-def _node(node: NodeDetails, *, is_timed: bool) -> tuple[Text, ...]:
-    intensity, energy_nj = node.intensity.value, node.energy.value
-    topics = dict.fromkeys(item.topic for item in advice_for_node(node))
-    return (
-        text(node.name, " ", code(node.node.op)),
-        text(node.node.module),
-        text("not counted" if isinstance(node.work, Uncounted) else f"{node.work.flops:,}"),
-        text(format_bytes(node.moved_bytes)),
-        text("–" if intensity is None else f"{intensity:.1f}"),
-        *([text(value_of(node.time))] if is_timed else []),
-        text("–" if energy_nj is None else f"{energy_nj:,.3g} nJ"),
-        text(", ".join(topics)),
-    )
-
-
-def _notes(analysis: ModelAnalysis, count: int) -> Iterator[Block]:
+def _notes(analysis: ModelAnalysis, limit: int | None) -> Iterator[Block]:
     if analysis.notes:
         yield Heading(2, "Notes")
-        yield Listing(tuple(text(note) for note in analysis.notes[:count]))
-
-
-def _rest(count: int, what: str) -> Iterator[Block]:
-    if count > _MAX_ROWS:
-        shown = f"The first {_MAX_ROWS} of {count:,} {what}"
-        yield Paragraph(text(f"{shown}; the text report has all."))
+        yield Listing(tuple(text(note) for note in analysis.notes[:limit]))

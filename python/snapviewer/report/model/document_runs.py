@@ -14,6 +14,7 @@ from snapviewer.report.blocks import (
     Column,
     Heading,
     LineChart,
+    Listing,
     Paragraph,
     Series,
     Table,
@@ -22,7 +23,12 @@ from snapviewer.report.blocks import (
     text,
 )
 from snapviewer.report.model.quantities import (
+    describe_best_pattern,
+    describe_dtype,
+    describe_energy_runs,
     describe_layouts,
+    describe_pattern,
+    energy_figures,
     format_percent,
     format_quantity,
     format_rate,
@@ -99,9 +105,9 @@ def performance_blocks(analysis: ModelAnalysis) -> Iterator[Block]:
             _bar(
                 node,
                 1e3 * (node.time.median.value or 0.0),
-                f"{format_quantity(node.time.median)}, {node.share.value or 0:.1f} %",
+                f"{format_quantity(node.time.median)}, {share:.1f} %",
             )
-            for node in slowest
+            for node, share in slowest
         ]
         yield BarChart("Slowest operations (orange: memory-bound)", "ms", tuple(bars))
     yield from _roofline(profile, slowest)
@@ -114,7 +120,7 @@ def _bar(node: NodeProfile, value: float, note: str) -> Bar:
     return Bar(node.module or node.node.op, value, note, "warning" if is_memory_bound else "plain")
 
 
-def _roofline(profile: Profile, slowest: list[NodeProfile]) -> Iterator[Block]:
+def _roofline(profile: Profile, slowest: list[tuple[NodeProfile, float]]) -> Iterator[Block]:
     roof = profile.roof
     if roof is None:
         return
@@ -132,7 +138,7 @@ def _roofline(profile: Profile, slowest: list[NodeProfile]) -> Iterator[Block]:
     )
     bars = tuple(
         _bar(node, node.of_roof.value, f"{format_percent(node.of_roof.value)}, {node.bound}")
-        for node in slowest
+        for node, _ in slowest
         if node.of_roof.value is not None
     )
     if bars:
@@ -148,9 +154,7 @@ def _threads(profile: Profile) -> Iterator[Block]:
         (
             (
                 str(run.threads),
-                format_quantity(run.time.median),
-                format_quantity(run.speed_up),
-                format_quantity(run.efficiency),
+                *map(format_quantity, (run.time.median, run.speed_up, run.efficiency)),
             )
             for run in profile.thread_runs
         ),
@@ -158,12 +162,13 @@ def _threads(profile: Profile) -> Iterator[Block]:
 
 
 def _trials(profile: Profile) -> Iterator[Block]:
-    batches, layouts = profile.batches, describe_layouts(profile)
-    if layouts is None and batches is None:
+    batches, layouts, dtype = profile.batches, describe_layouts(profile), describe_dtype(profile)
+    if layouts is None and batches is None and dtype is None:
         return
-    yield Heading(3, "Layout and batch size")
-    if layouts is not None:
-        yield Paragraph(text(f"{layouts}."))
+    yield Heading(3, "Layout, dtype and batch size")
+    for described in (layouts, dtype):
+        if described is not None:
+            yield Paragraph(text(f"{described}."))
     if batches is None:
         return
     yield _table(
@@ -211,10 +216,16 @@ def energy_blocks(analysis: ModelAnalysis) -> Iterator[Block]:
             ("Idle power", energy.idle),
             ("Energy above idle", energy.above_idle),
         ]
+    rows += energy_figures(analysis)
     rows += [(f"Domain {name}", joules) for name, joules in energy.domains]
-    rows += [(f"Term {term.name}", term.quantity(energy.model or "")) for term in energy.terms]
+    rows += [
+        (f"Estimated: {term.name}", term.quantity(energy.model or "")) for term in energy.terms
+    ]
     rows += [(f"Also measured: {name}", joules) for name, joules in energy.beside]
     yield figure_table(figure(*row) for row in rows)
+    runs = describe_energy_runs(analysis.profile) if analysis.profile else None
+    if runs is not None:
+        yield Paragraph(text(f"Runs for energy: {runs}."))
     if energy.energy.status == "estimated":
         yield Paragraph(
             text(
@@ -225,11 +236,49 @@ def energy_blocks(analysis: ModelAnalysis) -> Iterator[Block]:
             ),
             "warning",
         )
+    if analysis.profile is not None:
+        yield from _patterns(analysis.profile)
     if energy.attempts:
         yield _table(
             ("Way to find the energy, in order of preference", "Used", "Answer"),
             ((way.name, "yes" if way.is_used else "no", way.message) for way in energy.attempts),
         )
+    if energy.assumptions:
+        yield Heading(3, "Assumptions of the energy model")
+        yield _table(
+            ("Assumption", "Usual|", "Low|", "High|", "Unit", "Basis"),
+            (
+                (
+                    row.name,
+                    *(f"{n:g}" for n in (row.range.usual, row.range.low, row.range.high)),
+                    row.unit,
+                    row.basis,
+                )
+                for row in energy.assumptions
+            ),
+        )
+
+
+def _patterns(profile: Profile) -> Iterator[Block]:
+    patterns = profile.patterns
+    if patterns is None:
+        return
+    yield Heading(3, "Energy by execution pattern")
+    yield Paragraph(text(strong("Fewest joules: "), f"{describe_best_pattern(profile)}."))
+    yield _table(
+        ("Pattern", "Energy of an example|", "Saving|", "Time|", "Deviation|", "Runs|"),
+        (
+            (
+                describe_pattern(pattern),
+                *map(value_of, (pattern.energy, pattern.saving, pattern.time, pattern.spread)),
+                str(pattern.runs),
+            )
+            for pattern in patterns.tried
+        ),
+    )
+    if patterns.untried:
+        lines = (text(f"Not compared: {name}: {why}") for name, why in patterns.untried)
+        yield Listing(tuple(lines))
 
 
 def system_blocks(analysis: ModelAnalysis) -> Iterator[Block]:

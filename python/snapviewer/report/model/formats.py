@@ -9,20 +9,25 @@ def as_csv(analysis):
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
-from xml.etree import ElementTree
+from xml.sax.saxutils import escape, quoteattr
 
 from snapviewer.model.analysis import ModelAnalysis
-from snapviewer.report.model.document import document_of
+from snapviewer.report.model.document import document_of, full_text
 from snapviewer.report.model.json import to_json
-from snapviewer.report.model.text import as_text
 from snapviewer.report.writers.html import as_html
+from snapviewer.report.writers.lettering import MAX_SPAN_CHARS
 from snapviewer.report.writers.markdown import as_markdown
 from snapviewer.report.writers.pdf import as_pdf
-from snapviewer.text.sanitize import json_outline, replace_unprintable, sanitize
+from snapviewer.text.sanitize import (
+    json_outline,
+    replace_controls,
+    replace_unprintable,
+    shorten_middle,
+)
 
-Format: TypeAlias = Callable[[ModelAnalysis], "str | bytes"]
+Format: TypeAlias = Callable[[ModelAnalysis], "str | bytes | Iterator[str]"]
 
 _formats: dict[str, Format] = {}
 
@@ -44,11 +49,22 @@ def suffixes() -> tuple[str, ...]:
 
 def rendered(analysis: ModelAnalysis, suffix: str) -> bytes:
     """Return a report in the format of a suffix; what is not known is text."""
-    made = _formats.get(suffix.lower(), as_text)(analysis)
-    return made if isinstance(made, bytes) else made.encode("utf-8", errors="replace")
+    return b"".join(rendered_parts(analysis, suffix))
 
 
-report_format(".txt")(as_text)
+def rendered_parts(analysis: ModelAnalysis, suffix: str) -> Iterator[bytes]:
+    """Yield the parts of a report in the format of a suffix; what is not known is text."""
+    made = _formats.get(suffix.lower(), _text)(analysis)
+    if isinstance(made, bytes):
+        yield made
+    else:
+        for part in [made] if isinstance(made, str) else made:
+            yield replace_controls(part).encode("utf-8", errors="replace")
+
+
+@report_format(".txt")
+def _text(analysis: ModelAnalysis) -> str:
+    return "".join(f"{line}\n" for line in full_text(analysis))
 
 
 @report_format(".json")
@@ -72,28 +88,40 @@ def _pdf(analysis: ModelAnalysis) -> bytes:
 
 
 @report_format(".xml")
-def _xml(analysis: ModelAnalysis) -> str:
-    """Return the document with an element for each key, and `item` for those of lists."""
-    root = ElementTree.Element("model")
-    _add(root, to_json(analysis))
-    ElementTree.indent(root)
-    return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(root, "unicode")}\n'
+def _xml(analysis: ModelAnalysis) -> Iterator[str]:
+    """Yield the document with an element for each key, and `item` for those of lists.
+
+    Line by line: a tree of elements takes several times the memory of the document.
+    """
+    yield '<?xml version="1.0" encoding="utf-8"?>\n'
+    yield from _element("model", "", to_json(analysis), "")
 
 
-def _add(element: ElementTree.Element, value: Any) -> None:
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            # Names of layers and devices are no names of elements.
-            child = ElementTree.SubElement(element, key if _is_name(key) else "entry")
-            if child.tag == "entry":
-                child.set("name", sanitize(str(key)))
-            _add(child, inner)
-    elif isinstance(value, list):
-        for inner in value:
-            _add(ElementTree.SubElement(element, "item"), inner)
-    elif value is not None:
+def _element(tag: str, attributes: str, value: Any, indent: str) -> Iterator[str]:
+    if value is None or value == {} or value == []:
+        yield f"{indent}<{tag}{attributes} />\n"
+    elif isinstance(value, dict | list):
+        yield f"{indent}<{tag}{attributes}>\n"
+        inner = f"{indent}  "
+        if isinstance(value, list):
+            for held in value:
+                yield from _element("item", "", held, inner)
+        else:
+            for key, held in value.items():
+                # Names of layers and devices are no names of elements.
+                name = str(key)
+                if _is_name(name):
+                    yield from _element(name, "", held, inner)
+                else:
+                    yield from _element("entry", f" name={quoteattr(_words(name))}", held, inner)
+        yield f"{indent}</{tag}>\n"
+    else:
         text = str(value).lower() if isinstance(value, bool) else str(value)
-        element.text = replace_unprintable(text)
+        yield f"{indent}<{tag}{attributes}>{escape(_words(text))}</{tag}>\n"
+
+
+def _words(text: str) -> str:
+    return replace_unprintable(shorten_middle(text, MAX_SPAN_CHARS))
 
 
 def _is_name(key: str) -> bool:

@@ -17,9 +17,10 @@ from snapviewer.model.compression import (
     int8_db,
     pruning_potential,
     quantization_sensitivity,
+    why_unknown,
 )
 from snapviewer.model.energy import Energy
-from snapviewer.model.graph import TensorSpec, Value
+from snapviewer.model.graph import InputSize, TensorSpec, Value
 from snapviewer.model.nodes import NodeDetails
 from snapviewer.model.parameters import Parameter, Parameters
 from snapviewer.model.placement import no_placement
@@ -55,7 +56,11 @@ def to_json(analysis: ModelAnalysis) -> dict[str, Any]:
         "compute": _compute(analysis),
         "nodes": [_node(node) for node in analysis.nodes],
         "inference": profile_json(profile) if profile else None,
-        "energy": energy_json(analysis.energy),
+        "energy": {
+            **energy_json(analysis.energy),
+            "of_nodes": _plain(analysis.energy_of_nodes[0]),
+            "outside": _plain(analysis.energy_of_nodes[1]),
+        },
         "system": system,
         "recommendations": _plain(analysis.recommendations),
         "notes": list(analysis.notes),
@@ -117,7 +122,7 @@ def _parameters(parameters: Parameters) -> dict[str, Any]:
 
 def _parameter(item: Parameter) -> dict[str, Any]:
     stats, place = item.stats, item.placement
-    why = item.unmeasured or (f"tied to {item.tied_to}" if item.tied_to else NOT_ASKED)
+    why = why_unknown(item)
     alignment, locality = (
         (place.alignment, place.locality) if place is not None else no_placement(_NOT_PLACED)
     )
@@ -216,7 +221,13 @@ def _compute(analysis: ModelAnalysis) -> dict[str, Any]:
         ],
         "input_shapes": [_value(value) for value in graph.inputs] if graph else [],
         "input_source": graph.input_source if graph else "none",
+        "input_sizes": [_input_size(size) for size in graph.input_sizes] if graph else [],
     }
+
+
+def _input_size(size: InputSize) -> dict[str, Any]:
+    places = [{"input": number, "dimension": dimension} for number, dimension in size.places]
+    return record_json(size, places=places)
 
 
 def _node(facts: NodeDetails) -> dict[str, Any]:
@@ -255,6 +266,8 @@ def _node(facts: NodeDetails) -> dict[str, Any]:
         "rate": _plain(facts.rate),
         "bandwidth": _plain(facts.bandwidth),
         "of_roof": _plain(facts.of_roof),
+        "speed_up": _plain(facts.speed_up),
+        "parallel_efficiency": _plain(facts.efficiency),
         "bound": facts.bound,
         "bound_source": facts.bound_source,
         "energy": _plain(facts.energy),
@@ -307,7 +320,7 @@ def _node_profile(run: NodeProfile) -> dict[str, Any]:
 
 def energy_json(energy: Energy) -> dict[str, Any]:
     """Return the document of an energy."""
-    return record_json(
+    document = record_json(
         energy,
         domains={name: _plain(joules) for name, joules in energy.domains},
         beside={name: _plain(joules) for name, joules in energy.beside},
@@ -324,3 +337,4 @@ def energy_json(energy: Energy) -> dict[str, Any]:
             for attempt in energy.attempts
         ],
     )
+    return {**document, "assumptions": [_plain(row) for row in energy.assumptions]}

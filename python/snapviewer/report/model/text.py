@@ -1,4 +1,4 @@
-"""The whole analysis as text: the content of `comprehensive_model_analysis.txt`."""
+"""The content of `comprehensive_model_analysis.txt`, in the words that it promises."""
 
 from __future__ import annotations
 
@@ -12,19 +12,24 @@ from snapviewer.model.compression import (
     compression_ratio,
     pruning_potential,
     quantization_sensitivity,
+    why_unknown,
 )
 from snapviewer.model.nodes import NodeDetails
 from snapviewer.model.parameters import Parameter
 from snapviewer.model.quantity import Quantity
 from snapviewer.model.recommend import Advice, advice_for_node, advice_for_parameter
 from snapviewer.model.work import Uncounted
-from snapviewer.report.model.console import NARROW, WIDE, performance, summary, title
+from snapviewer.report.model.console import NARROW, WIDE, block, performance, summary, title
 from snapviewer.report.model.quantities import (
     describe_inputs,
     describe_uncounted,
+    format_histogram,
     format_mb,
     format_measured_share,
+    format_parameters,
     format_quantity,
+    provenance,
+    time_shares,
 )
 from snapviewer.text.sanitize import sanitize
 
@@ -38,26 +43,19 @@ def as_text(analysis: ModelAnalysis) -> str:
 
 def _lines(analysis: ModelAnalysis) -> Iterator[str]:
     yield from title()
-    yield from _chapter("EXECUTIVE SUMMARY", _executive(analysis))
+    yield from block("EXECUTIVE SUMMARY", _executive(analysis), WIDE)
     yield from summary(analysis)
-    yield from _chapter("PARAMETER ANALYSIS", _parameters(analysis))
-    yield from _chapter("NODE ANALYSIS", _nodes(analysis))
-    yield from _chapter("PERFORMANCE PROFILING", _profiling(analysis))
-    yield from _chapter("OPTIMIZATION RECOMMENDATIONS", _recommendations(analysis))
-
-
-def _chapter(name: str, lines: Iterator[str]) -> Iterator[str]:
-    yield name
-    yield WIDE
-    yield from lines
-    yield ""
+    yield from block("PARAMETER ANALYSIS", _parameters(analysis), WIDE)
+    yield from block("NODE ANALYSIS", _nodes(analysis), WIDE)
+    yield from block("PERFORMANCE PROFILING", _profiling(analysis), WIDE)
+    yield from block("OPTIMIZATION RECOMMENDATIONS", _recommendations(analysis), WIDE)
 
 
 def _executive(analysis: ModelAnalysis) -> Iterator[str]:
     totals = analysis.totals
     yield f"File: {sanitize(analysis.file)} ({analysis.format})"
     yield f"Architecture: {analysis.architecture.label}"
-    yield f"Parameters: {analysis.parameters.count:,}"
+    yield f"Parameters: {format_parameters(analysis.parameters.count)}"
     yield f"Parameter Memory: {format_mb(analysis.parameters.size_bytes)}"
     macs, _ = analysis.work
     if totals is None or macs.value is None:
@@ -118,16 +116,22 @@ def _statistics(item: Parameter) -> Iterator[str]:
         yield f"  Stable Rank: {_rank(item)}"
     yield f"  Entropy: {'none' if stats.entropy is None else f'{stats.entropy:.3f}'}"
     yield f"  Skewness: {_number(stats.skewness)}  Kurtosis: {_number(stats.kurtosis)}"
-    yield f"  Histogram: {_histogram(stats.histogram)}"
+    yield f"  Histogram: {format_histogram(stats.histogram, ' ')}"
     score, ratio = compressibility(item), compression_ratio(item)
     yield f"  Compressibility Score: {'none' if score.value is None else f'{score.value:.3f}'}"
     yield f"  Compression Ratio: {format_quantity(ratio)} ({sanitize(ratio.source)})"
     if quality is not None:
-        yield f"  Pruning Potential: {format_measured_share(pruning_potential(item))}"
-        yield f"  Quantization Sensitivity: {format_measured_share(quantization_sensitivity(item))}"
+        yield f"  Pruning Potential: {_measure(item, pruning_potential(item))}"
+        yield f"  Quantization Sensitivity: {_measure(item, quantization_sensitivity(item))}"
         trips = [(name, best_db(item, name)) for name in _FORMATS]
         known = ", ".join(f"{name} {db:.1f} dB" for name, db in trips if db is not None)
         yield f"  Round Trips: {known or 'none'}"
+
+
+def _measure(item: Parameter, share: float | None) -> str:
+    if share is None:
+        return f"unavailable ({sanitize(why_unknown(item))})"
+    return format_measured_share(share)
 
 
 def _spectral(item: Parameter) -> str:
@@ -145,30 +149,14 @@ def _rank(item: Parameter) -> str:
     return f"{spectrum.stable_rank:.1f} of {min(spectrum.shape)}"
 
 
-_BARS = " ▁▂▃▄▅▆▇█"
-
-
-def _histogram(counts: Iterable[int]) -> str:
-    """Draw the bins in one line; a bin that is not empty is visible.
-
-    >>> _histogram([0, 1, 100])
-    '[ ▁█]'
-    """
-    counts = list(counts)
-    most = max(counts, default=0)
-    if not most:
-        return "none"
-    return f"[{''.join(_BARS[-(-8 * count // most)] for count in counts)}]"
-
-
 def _nodes(analysis: ModelAnalysis) -> Iterator[str]:
     if analysis.graph is None:
         yield "This file has no graph."
-    for node in analysis.nodes:
-        yield from _node(node)
+    for node, share in zip(analysis.nodes, time_shares(analysis.nodes), strict=True):
+        yield from _node(node, share)
 
 
-def _node(facts: NodeDetails) -> Iterator[str]:
+def _node(facts: NodeDetails, share: float) -> Iterator[str]:
     work = facts.work
     yield f"Node: {facts.name} ({sanitize(facts.node.op)})"
     yield f"  Type: {facts.kind}"
@@ -184,12 +172,16 @@ def _node(facts: NodeDetails) -> Iterator[str]:
             f"  Arithmetic Intensity: {'–' if intensity is None else f'{intensity:.1f}'} FLOPs/byte"
         )
     if facts.time.value is not None:
-        share, reached = format_quantity(facts.time_share), format_quantity(facts.of_roof)
-        flops, rate = format_quantity(facts.ran_flops), format_quantity(facts.rate)
-        yield f"  Execution Time: {1e6 * facts.time.value:.2f} us ({share})"
-        yield f"  Measured FLOPs: {flops} at {rate}"
+        reached = format_quantity(facts.of_roof)
+        flops = format_quantity(facts.ran_flops)
+        if facts.ran_flops.value is not None:
+            flops = f"{flops} ({provenance(facts.ran_flops)}) at {format_quantity(facts.rate)}"
+        yield f"  Execution Time: {1e6 * facts.time.value:.2f} us ({share:.1f} %)"
+        yield f"  Measured FLOPs: {flops}"
         yield f"  Memory Bandwidth: {format_quantity(facts.bandwidth)}"
         yield f"  Bound: {facts.bound} ({facts.bound_source}), {reached} of it reached"
+        yield f"  Thread Speed-up: {_with_source(facts.speed_up)}"
+        yield f"  Parallel Efficiency: {_with_source(facts.efficiency)}"
     energy = facts.energy
     if energy.value is not None:
         yield f"  Energy per Operation: {energy.value:.3e} nJ"
@@ -228,6 +220,11 @@ def _recommendations(analysis: ModelAnalysis) -> Iterator[str]:
 
 def _number(value: float | None) -> str:
     return "none" if value is None else f"{value:.3e}"
+
+
+def _with_source(quantity: Quantity) -> str:
+    shown = format_quantity(quantity)
+    return shown if quantity.value is None else f"{shown} ({quantity.source})"
 
 
 def _share(quantity: Quantity) -> str:

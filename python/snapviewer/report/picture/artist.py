@@ -130,7 +130,8 @@ class Artist:
             painted += marks.oom_lines(size, ooms, scale, theme)
         if (row := scene.peak_row()) is not None:
             painted += marks.peak_line(size, row - scale + 1, scale, theme)
-        self.canvas.image.paste(Image.fromarray(image.marked(painted)), (plot.left, plot.top))
+        pixels = Image.frombuffer("RGBA", size, image.marked_bytes(painted), "raw", "RGBA", 0, 1)
+        self.canvas.image.paste(pixels, (plot.left, plot.top))
 
     def byte_axis(self, scene: Scene, ticks: Ticks) -> None:
         scale, theme, plot = self.scale, self.theme, scene.plot

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,18 @@ from snapviewer.text.units import format_bytes
 from . import words
 from .artist import Artist, Scene
 from .layout import Box, layout_of, legend_room
-from .legend import Entry, Shown, legend_of, visible_in
-from .options import PictureOptions
+from .legend import Entry, legend_of, shown_in
+from .options import PictureOptions, core_color
 from .view import PictureView, view_of
 
 _HEADROOM = 28  # above the peak, for its label
 _MAX_BYTES = 2**64 - 1
+
+
+class _Png(BytesIO):
+    """Memory with a name: Pillow imports one format by the name, all of them by `format=`."""
+
+    name = "picture.png"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +56,7 @@ def to_json(picture: Picture) -> dict[str, Any]:
         "device": picture.device,
         "events": [view.first, view.last],
         "time_us": None if view.clock is None else [view.low, view.high],
-        "bytes": list(picture.byte_span),
+        "shown_bytes": list(picture.byte_span),
         "shown_allocations": view.timeline.shown,
         "peak_bytes": view.peak_bytes,
         "peak_event": view.peak_event,
@@ -67,8 +74,10 @@ def write(picture: Picture, path: Path) -> None:
     about.add_itxt("Title", picture.title.encode(errors="replace").decode())
     about.add_text("Software", "snapviewer")
     dpi = 96 * picture.scale
+    png = _Png()
+    picture.image.save(png, pnginfo=about, dpi=(dpi, dpi))
     with atomic_write(path) as file:
-        picture.image.save(file, format="PNG", pnginfo=about, dpi=(dpi, dpi))
+        file.write(png.getbuffer())
 
 
 def draw(snapshot: Snapshot, device: Device, options: PictureOptions, *, file: str) -> Picture:
@@ -94,26 +103,15 @@ def draw(snapshot: Snapshot, device: Device, options: PictureOptions, *, file: s
     artist = Artist(options)
     title = options.title or f"{file}  ·  {device_name(device)}"
     fact_lines = artist.fact_lines(words.header_facts(device, view, matching, options))
-    how = {"color": options.color, "theme": options.theme}
+    how = {"color": core_color(options.color), "theme": options.theme}
 
     room = legend_room(options.size, fact_lines=len(fact_lines))
     legend: tuple[Entry, ...] = ()
     if room is not None:
         whole = (0, max(view.peak_bytes, 1))
-        ids = view.image(options.byte_span or whole, options.size, **how).ids
-        visible, pixels = visible_in(ids, len(device.allocations))
-        legend = legend_of(
-            Shown(
-                device,
-                view.timeline,
-                view.peak_event,
-                lambda stack: line_of(snapshot, stack),
-                visible,
-                pixels,
-            ),
-            max_entries=room.entries,
-            **how,
-        )
+        image = view.image(options.byte_span or whole, options.size, **how)
+        shown = shown_in(device, view.timeline, image, view.peak_event, **how)
+        legend = legend_of(shown, lambda stack: line_of(snapshot, stack), max_entries=room.entries)
     layout = layout_of(
         options.size,
         fact_lines=len(fact_lines),

@@ -5,20 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-
-from snapviewer import Device, Timeline, _core
+from snapviewer import Device, Image, Timeline, _core
 from snapviewer.report.theme import Color
 from snapviewer.snapshot.allocation_details import pool_name
 from snapviewer.text.units import BYTE_UNITS, count_of
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Ids = npt.NDArray[np.int64]
-    Rgb = npt.NDArray[np.uint8]
+from .options import core_color
 
 BACKGROUND = 2**32 - 1
 """The id of pixels without an allocation."""
@@ -48,67 +42,78 @@ class Entry(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """What is shown in a picture.
+    """What the colours of a picture stand for.
+
+    Args:
+        device: The device.
+        color: What allocations are coloured by.
+        groups: Stacks, streams, …, the most bytes at the peak first: each with these bytes, its
+            pixels and its colour.
+        extent: The least and the largest visible size or lifetime.
+        scale: The least and the largest of the device, and the colours between.
+    """
+
+    device: Device
+    color: str
+    groups: list[tuple[int, int, int, Color]]
+    extent: tuple[int, int] | None
+    scale: tuple[int, int, list[Color]] | None
+
+
+def shown_in(
+    device: Device, timeline: Timeline, image: Image, peak_event: int, *, color: str, theme: str
+) -> Shown:
+    """Return what the colours of a picture stand for.
 
     Args:
         device: The device.
         timeline: The timeline that is drawn.
-        peak_event: The event with the largest total in the picture.
-        line_of: Returns the name of a stack.
-        visible: The allocations that have pixels.
-        pixels: Their numbers of pixels.
+        image: The picture.
+        peak_event: The event with the largest total in it.
+        color: What allocations are coloured by.
+        theme: The theme.
     """
-
-    device: Device
-    timeline: Timeline
-    peak_event: int
-    line_of: Callable[[int], str]
-    visible: Ids
-    pixels: Ids
-
-
-def visible_in(ids: npt.NDArray[np.uint32], allocations: int) -> tuple[Ids, Ids]:
-    """Return the allocations that have pixels, and their numbers of pixels."""
-    pixels = np.bincount(ids[ids != BACKGROUND], minlength=allocations)
-    visible = np.flatnonzero(pixels)
-    return visible, pixels[visible]
+    color = core_color(color)
+    return Shown(
+        device,
+        color,
+        timeline.color_groups(image, peak_event, color, theme),
+        timeline.visible_extent(image, color),
+        device.scale(color, theme),
+    )
 
 
-def legend_of(shown: Shown, *, color: str, theme: str, max_entries: int) -> tuple[Entry, ...]:
+def legend_of(
+    shown: Shown, line_of: Callable[[int], str], *, max_entries: int
+) -> tuple[Entry, ...]:
     """Return the legend of a picture.
 
     Args:
-        shown: The shown allocations.
-        color: What allocations are coloured by.
-        theme: The theme.
+        shown: What its colours stand for.
+        line_of: Returns the name of a stack.
         max_entries: The number of lines.
     """
-    if len(shown.visible) == 0:
+    if shown.extent is not None and shown.scale is not None:
+        if shown.color == "size":
+            return _scale("size", shown.extent, shown.scale, _sizes, max_entries)
+        return _scale("lifetime", shown.extent, shown.scale, _lifetimes, max_entries)
+    if not any(pixels for _, _, pixels, _ in shown.groups):
         return ()
-    colors, scale = shown.device.colors(color, theme), shown.device.scale(color, theme)
-    a = shown.device.allocations
-    if color == "size":
-        return _scale("size", a.size[shown.visible], scale, _sizes, max_entries)
-    if color == "age":
-        lives = (a.free_event - a.alloc_event)[shown.visible]
-        return _scale("lifetime", lives, scale, _lifetimes, max_entries)
-    if color == "stack":
-        return _stacks(shown, colors, max_entries)
-    if color == "stream":
-        heading, groups = "stream", _groups(shown, a.stream, _stream_text, "stream={}".format)
-    elif color == "pool":
+    if shown.color == "stack":
+        return _stacks(_groups(shown, line_of), max_entries)
+    if shown.color == "stream":
+        heading, groups = "stream", _groups(shown, _stream_text, "stream={}".format)
+    elif shown.color == "pool":
         pools, heading = shown.device.pools, "memory pool"
-        groups = _groups(shown, a.pool, lambda pool: pool_name(pools, pool), _pool_filter)
+        groups = _groups(shown, lambda pool: pool_name(pools, pool), _pool_filter)
     else:
-        heading = "category"
-        groups = _groups(shown, a.category, _category_text, _category_filter)
-    lines = _held(groups, colors, max_entries - 1)
+        heading, groups = "category", _groups(shown, _category_text, _category_filter)
+    lines = _held(groups, max_entries - 1)
     return (Entry(f"{heading}  (share of the peak)", is_heading=True), *lines)
 
 
-def _stacks(shown: Shown, colors: Rgb, max_entries: int) -> tuple[Entry, ...]:
+def _stacks(groups: list[_Group], max_entries: int) -> tuple[Entry, ...]:
     """Return what holds the peak, then what else covers most of the picture."""
-    groups = _groups(shown, shown.device.allocations.stack, shown.line_of)
     total = sum(group.held_bytes for group in groups)
     area = sum(group.pixels for group in groups)
     holders = [group for group in groups if group.held_bytes * 100 >= total > 0]
@@ -124,10 +129,10 @@ def _stacks(shown: Shown, colors: Rgb, max_entries: int) -> tuple[Entry, ...]:
     if room < _FEWEST_HOLDERS:
         others, room = [], max_entries - 1
     heading = Entry("allocated at  (share of the peak)", is_heading=True)
-    at_peak = _held(groups, colors, min(len(holders) + 1, room))
+    at_peak = _held(groups, min(len(holders) + 1, room))
     if not others:
         return (heading, *at_peak)
-    elsewhere = (_entry(group, colors, _percent(group.pixels, area)) for group in others)
+    elsewhere = (_entry(group, _percent(group.pixels, area)) for group in others)
     blank = Entry("", is_heading=True)
     more = Entry("elsewhere  (share of the area)", is_heading=True)
     return (heading, *at_peak, blank, more, *elsewhere)
@@ -135,12 +140,12 @@ def _stacks(shown: Shown, colors: Rgb, max_entries: int) -> tuple[Entry, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Allocations of one name: pixels and largest allocation of each key, bytes at the peak."""
+    """Allocations of one name: pixels and colour of each key, bytes at the peak."""
 
     text: str
     filter: str
     keys: tuple[int, ...]
-    largest: tuple[tuple[int, int], ...]
+    colors: tuple[tuple[int, Color], ...]
     held_bytes: int
     pixels: int
 
@@ -149,94 +154,69 @@ class _Group:
             self.text,
             self.filter,
             self.keys + other.keys,
-            self.largest + other.largest,
+            self.colors + other.colors,
             self.held_bytes + other.held_bytes,
             self.pixels + other.pixels,
         )
 
 
 def _groups(
-    shown: Shown,
-    keys: npt.NDArray[np.generic],
-    text_of: Callable[[int], str],
-    filter_of: Callable[[int], str] = lambda _: "",
+    shown: Shown, text_of: Callable[[int], str], filter_of: Callable[[int], str] = lambda _: ""
 ) -> list[_Group]:
-    """Group visible allocations and those at the peak by name, the most bytes first."""
-    size = shown.device.allocations.size
-    at_peak = shown.timeline.stack(shown.peak_event)[0].astype(np.int64)
-    # Neither `union1d` nor `unique`: they import numpy.ma, which takes as long as all the rest.
-    is_member = np.zeros(len(size), dtype=np.bool_)
-    is_member[shown.visible] = is_member[at_peak] = True
-    members = np.flatnonzero(is_member)
-    members = members[np.argsort(size[members], kind="stable")]
-    found = np.array(sorted(set(keys[members].tolist())), dtype=keys.dtype)
-    largest = np.zeros(len(found), dtype=np.int64)
-    # The last one that is written is the largest.
-    largest[np.searchsorted(found, keys[members])] = members
-    held = np.zeros(len(found), dtype=np.uint64)
-    np.add.at(held, np.searchsorted(found, keys[at_peak]), size[at_peak])
-    pixels = np.zeros(len(found), dtype=np.int64)
-    np.add.at(pixels, np.searchsorted(found, keys[shown.visible]), shown.pixels)
-
-    groups: dict[str, _Group] = {}
-    by_held = np.lexsort((found, np.iinfo(np.uint64).max - held))
+    """Join groups of one name, the most bytes first."""
     # A file may have any number of stacks, each of any length: only these are named.
-    named = {*by_held[:_MAX_NAMED].tolist(), *np.argsort(-pixels)[:_MAX_NAMED].tolist()}
-    for place in by_held.tolist():
-        key, area = int(found[place]), int(pixels[place])
-        text = text_of(key) if place in named else f"#{key}"
-        biggest = ((area, int(largest[place])),)
-        group = _Group(text, filter_of(key), (key,), biggest, int(held[place]), area)
+    by_area = sorted(shown.groups, key=lambda group: -group[2])
+    named = {key for key, *_ in (*shown.groups[:_MAX_NAMED], *by_area[:_MAX_NAMED])}
+    groups: dict[str, _Group] = {}
+    for key, held_bytes, pixels, color in shown.groups:
+        text = text_of(key) if key in named else f"#{key}"
+        group = _Group(text, filter_of(key), (key,), ((pixels, color),), held_bytes, pixels)
         groups[text] = groups[text].joined(group) if text in groups else group
     return sorted(groups.values(), key=lambda group: -group.held_bytes)
 
 
-def _held(groups: Sequence[_Group], colors: Rgb, max_entries: int) -> list[Entry]:
+def _held(groups: Sequence[_Group], max_entries: int) -> list[Entry]:
     """Return a line for each group, and one for those that have no room."""
     total = sum(group.held_bytes for group in groups)
     named = groups if len(groups) <= max_entries else groups[: max_entries - 1]
-    entries = [_entry(group, colors, _percent(group.held_bytes, total)) for group in named]
+    entries = [_entry(group, _percent(group.held_bytes, total)) for group in named]
     if rest := [group for group in groups[len(named) :] if group.held_bytes]:
         left = sum(group.held_bytes for group in rest)
         entries.append(Entry(f"{len(rest):,} more", amount=_percent(left, total)))
     return entries
 
 
-def _entry(group: _Group, colors: Rgb, amount: str) -> Entry:
-    swatches = _swatches(group, colors)
-    return Entry(group.text, swatches, amount, keys=group.keys, filter=group.filter)
+def _entry(group: _Group, amount: str) -> Entry:
+    return Entry(group.text, _swatches(group), amount, keys=group.keys, filter=group.filter)
 
 
-def _swatches(group: _Group, colors: Rgb) -> tuple[Color, ...]:
+def _swatches(group: _Group) -> tuple[Color, ...]:
     """Return the colours of most pixels of a group."""
-    by_area = sorted(group.largest, reverse=True)
+    by_area = sorted(group.colors, key=lambda one: -one[0])
     least = by_area[0][0] // _MAX_SWATCHES
-    different = dict.fromkeys(_color(colors[one]) for area, one in by_area if area >= least)
-    return tuple(different)[:_MAX_SWATCHES]
+    return tuple(dict.fromkeys(color for area, color in by_area if area >= least))[:_MAX_SWATCHES]
 
 
 def _scale(
     heading: str,
-    visible: npt.NDArray[np.generic],
-    scale: tuple[int, int, Rgb] | None,
+    extent: tuple[int, int],
+    scale: tuple[int, int, list[Color]],
     steps_of: Callable[[float, float, int], list[tuple[float, str]]],
     max_entries: int,
 ) -> tuple[Entry, ...]:
     """Return a logarithmic scale at round numbers, the largest on top."""
-    if len(visible) == 0 or scale is None:
-        return ()
-    first, last = _log(visible.min()), _log(visible.max())
-    steps = steps_of(first, last, min(max_entries - 1, _MAX_STEPS))
+    steps = steps_of(_log(extent[0]), _log(extent[1]), min(max_entries - 1, _MAX_STEPS))
     least, greatest, colors = _log(scale[0]), _log(scale[1]), scale[2]
     lines = [Entry(heading, is_heading=True)]
     for value, text in reversed(steps):
-        place = np.interp(value, (least, greatest), (0, len(colors) - 1))
-        lines.append(Entry(text, (_color(colors[int(place)]),), is_step=True))
+        share = (value - least) / (greatest - least) if greatest > least else 0.0
+        place = int(min(max(share, 0.0), 1.0) * (len(colors) - 1))
+        lines.append(Entry(text, (colors[place],), is_step=True))
     return tuple(lines)
 
 
 def _log(number: int) -> float:
-    return math.log2(max(int(number), 1))
+    return math.log2(max(number, 1))
 
 
 def _sizes(low: float, high: float, count: int) -> list[tuple[float, str]]:
@@ -304,8 +284,3 @@ def _percent(part: int, whole: int) -> str:
     if part == 0 or whole == 0:
         return "0 %"
     return "< 1 %" if part * 100 < whole else f"{100 * part / whole:.0f} %"
-
-
-def _color(rgb: npt.NDArray[np.generic]) -> Color:
-    red, green, blue = (int(one) for one in rgb)
-    return red, green, blue

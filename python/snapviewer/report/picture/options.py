@@ -6,13 +6,20 @@ from dataclasses import dataclass
 from typing import Literal
 
 Axis = Literal["event", "time"]
-Coloring = Literal["stack", "size", "stream", "pool", "age", "category"]
+Coloring = Literal["stack", "size", "stream", "pool", "lifetime", "category"]
 Order = Literal["allocation", "stack", "size", "lifetime", "pool", "stream"]
 ThemeName = Literal["light", "dark"]
+
+_CORE_COLORS = {"lifetime": "age"}  # where the core has another name
 
 SMALLEST = (400, 300)
 LARGEST = (8000, 4000)
 _RECORDED = "event>=0"  # a filter
+
+
+def core_color(color: str) -> str:
+    """Return the core's name of what allocations are coloured by."""
+    return _CORE_COLORS.get(color, color)
 
 
 @dataclass(frozen=True, slots=True)

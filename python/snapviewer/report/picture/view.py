@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from snapviewer import Device, SnapshotError
 from snapviewer._core import Clock, Image, Timeline
 from snapviewer.report.ticks import Piece, Ticks, WidthOf, number_ticks, time_ticks
@@ -80,16 +78,13 @@ def view_of(device: Device, timeline: Timeline, options: PictureOptions) -> Pict
         first, last = int(low), max(int(low) + 1, int(high))
     else:
         clock, low, high = _time_span(device, options)
-        first = max(int(np.searchsorted(clock.times, low, side="right")) - 1, 0)
-        last = max(int(np.searchsorted(clock.times, high, side="left")), first + 1)
+        first, last = clock.events(low, high)
     if events == 0:
         return PictureView(timeline, clock, low, high, 0, 0, -1, timeline.peak_bytes)
     if first == 0 and timeline.peak_event < 0:
         # More was alive before the first event than ever after.
         return PictureView(timeline, clock, low, high, first, last, -1, timeline.peak_bytes)
-    totals = timeline.totals[first:last]
-    peak = int(totals.argmax())
-    return PictureView(timeline, clock, low, high, first, last, first + peak, int(totals[peak]))
+    return PictureView(timeline, clock, low, high, first, last, *timeline.peak_in(first, last))
 
 
 def _time_span(device: Device, options: PictureOptions) -> tuple[Clock, float, float]:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from snapviewer import Device
-from snapviewer.report.snapshot.info import device_name
+from snapviewer.report.snapshot.info import device_name, note_lines
+from snapviewer.report.snapshot.replay import oom_sentences, ooms_json
 from snapviewer.snapshot.alive import Alive, Group
-from snapviewer.text.sanitize import replace_unprintable
+from snapviewer.text.sanitize import replace_unprintable, sanitize
 from snapviewer.text.units import count_of, format_bytes, format_share
 
 
@@ -21,7 +22,13 @@ class Matching:
 
 
 def to_json(
-    device: Device, alive: Alive, *, file: str, top: int, matching: Matching | None = None
+    device: Device,
+    alive: Alive,
+    *,
+    file: str,
+    top: int,
+    matching: Matching | None = None,
+    prediction: str | None = None,
 ) -> dict[str, Any]:
     """Return the document that `report --json` prints; `others` sums up what it leaves out."""
     shown, others = _split(alive, top)
@@ -29,6 +36,7 @@ def to_json(
         "file": file,
         "device": device.index,
         "event": alive.event,
+        "prediction": prediction,
         "is_peak": alive.event == device.peak_event,
         "filter": matching.filter if matching else None,
         "all_bytes": matching.all_bytes if matching else alive.total_bytes,
@@ -45,27 +53,37 @@ def to_json(
             for group in shown
         ],
         "others": {"bytes": others[0], "allocations": others[1]},
+        "ooms": ooms_json(device),
         "reconciles": device.reconciles,
         "warnings": list(device.warnings),
     }
 
 
 def as_text(
-    device: Device, alive: Alive, *, file: str, top: int, matching: Matching | None = None
+    device: Device,
+    alive: Alive,
+    *,
+    file: str,
+    top: int,
+    matching: Matching | None = None,
+    prediction: str | None = None,
 ) -> str:
     """Return a table of the lines that hold the most bytes."""
-    lines = [file, "", f"{device_name(device)}: {_held(alive, matching)} {_moment(device, alive)}"]
-    lines.append("")
+    held = f"{device_name(device)}: {_held(alive, matching)} {_moment(device, alive)}"
+    lines = [sanitize(file), *filter(None, [prediction]), "", held]
+    if why := oom_sentences(device).get(alive.event):
+        lines.append(f"  out of memory: {why}")
     shown, others = _split(alive, top)
     rows = [(group.size_bytes, group.count, group.line) for group in shown]
     if others[1]:
         rows.append((*others, "… the rest"))
     total = max(alive.total_bytes, 1)
+    lines += [""] if rows else []
     lines += [
         f"  {format_share(size, total):>7}  {format_bytes(size):>10}  {count:>9,} ×  {line}"
         for size, count, line in rows
     ]
-    lines += [f"note: {warning}" for warning in device.warnings]
+    lines += note_lines(device.warnings)
     return "\n".join(lines) + "\n"
 
 

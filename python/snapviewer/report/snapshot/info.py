@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from snapviewer import Device, Snapshot
+from snapviewer.report.snapshot.predicted import prediction_note, prediction_of
+from snapviewer.text.sanitize import MAX_NAME_CHARS, sanitize
 from snapviewer.text.units import count_of, format_bytes
 
+from .replay import oom_sentences, replay_check, replay_json, replayed
+
 _USUAL_MAX_ENTRIES = (10_000, 100_000, 1_000_000)
+_MAX_NOTES = 20
 
 
 def to_json(snapshot: Snapshot, file: str) -> dict[str, Any]:
@@ -16,6 +22,7 @@ def to_json(snapshot: Snapshot, file: str) -> dict[str, Any]:
     return {
         "file": file,
         "format": snapshot.format,
+        "predicted": prediction_of(snapshot),
         "devices": [_device(device) for device in snapshot.devices],
         "warnings": list(snapshot.warnings),
     }
@@ -37,19 +44,21 @@ def _device(device: Device) -> dict[str, Any]:
         "oom_at": list(device.oom_at),
         "is_probably_cut_off": dropped_note(device) is not None,
         "reconciles": device.reconciles,
+        "replay": replay_json(device),
+        "curves_peak": device.curves.peaks if replayed(device) else None,
         "warnings": list(device.warnings),
     }
 
 
 def as_text(snapshot: Snapshot, file: str) -> str:
     """Return the summary of the devices that hold anything, and what is wrong."""
-    lines = [f"{file}  ({snapshot.format})"]
+    lines = [f"{sanitize(file)}  ({snapshot.format})", *filter(None, [prediction_note(snapshot)])]
     shown = [device for device in snapshot.devices if device.events or len(device.allocations)]
     for device in shown:
         lines += ["", *_device_lines(device)]
     if empty := len(snapshot.devices) - len(shown):
         lines += ["", f"{count_of(empty, 'more device')} without memory"]
-    lines += [f"note: {warning}" for warning in snapshot.warnings]
+    lines += note_lines(snapshot.warnings)
     return "\n".join(lines) + "\n"
 
 
@@ -62,6 +71,14 @@ def peak_moment(device: Device) -> str:
     """Return when the peak was, in words."""
     event = device.peak_event
     return "before the first event" if event < 0 else f"at event {event:,}"
+
+
+def moment_of(device: Device, event: int) -> str:
+    """Return which event a state belongs to, in words."""
+    if not device.events:
+        return "state only, no trace"
+    when = "before the first event" if event < 0 else f"after event {event:,}"
+    return f"at the peak, {when}" if event == device.peak_event else when
 
 
 def trace_check(device: Device) -> str:
@@ -85,7 +102,8 @@ def _device_lines(device: Device) -> list[str]:
         ]
     else:
         lines.append(f"  alive     {format_bytes(device.final_bytes):>10}   state only, no trace")
-    lines.append(f"  reserved  {format_bytes(device.reserved_peak_bytes):>10}   at most")
+    when = "   at its peak" if events else ""
+    lines.append(f"  reserved  {format_bytes(device.reserved_peak_bytes):>10}{when}")
     if unknown := _peak_bytes_without_stack(device):
         lines.append(
             f"  no stack  {format_bytes(unknown):>10}   of {'the peak' if events else 'it'}"
@@ -94,11 +112,27 @@ def _device_lines(device: Device) -> list[str]:
         shown = ", ".join(f"{event:,}" for event in device.oom_at[:5])
         more = "" if device.oom_events <= 5 else f", … ({device.oom_events:,} in total)"
         lines.append(f"  out of memory at event {shown}{more}")
+        if sentences := oom_sentences(device):
+            lines.append(f"    {next(iter(sentences.values()))}")
     if device.reconciles and events:
         lines.append(f"  {trace_check(device)}")
+    if (allocator := replayed(device)) and not allocator.exact:
+        lines.append(f"  {replay_check(device)}")
     notes = [*device.warnings, *filter(None, [dropped_note(device)])]
-    lines += [f"  note: {readable_note(note)}" for note in notes]
-    return lines
+    return [*lines, *note_lines(notes, indent="  ")]
+
+
+def note_lines(notes: Sequence[str], *, indent: str = "") -> list[str]:
+    """Return a line for each note that is shown."""
+    return [f"{indent}note: {note}" for note in shown_notes(notes)]
+
+
+def shown_notes(notes: Sequence[str]) -> list[str]:
+    """Return the first notes, sanitized because they may quote the file, and how many follow."""
+    shown = [readable_note(sanitize(note, MAX_NAME_CHARS)) for note in notes[:_MAX_NOTES]]
+    if more := len(notes) - len(shown):
+        shown.append(f"{count_of(more, 'more note')}, listed by `snapviewer info --json`")
+    return shown
 
 
 def dropped_note(device: Device) -> str | None:
@@ -118,7 +152,7 @@ def dropped_note(device: Device) -> str | None:
 def _peak_bytes_without_stack(device: Device) -> int:
     """Return the bytes alive at the peak whose stacks were not recorded."""
     # All of these are alive at the peak. The core adds them up: arrays would load NumPy.
-    return device.timeline(where=f"stack=0 alive={device.peak_event}").peak_bytes
+    return device.timeline(where=f"stack=none alive={device.peak_event}").peak_bytes
 
 
 def readable_note(sentence: str) -> str:

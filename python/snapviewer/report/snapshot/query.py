@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any
 
-from snapviewer.text.sanitize import replace_unprintable
+from snapviewer.text.sanitize import replace_unprintable, shorten_middle
 from snapviewer.text.table import format_table
 
 _MAX_TERMINAL_CHARS = 100  # of a line of a value
+_MAX_CHARS = 1000  # the same elsewhere
+_MAX_LINES = 500  # of a value
+_MAX_PADDING = 100
 
 
 def to_json(
@@ -34,6 +37,8 @@ def as_text(
 ) -> str:
     r"""Return a table: numbers are aligned to the right, and values may have several lines.
 
+    Long values are cut: the JSON has all of them.
+
     >>> print(as_text(["size", "callstack"], [(512, "f\ng"), (7, None)]), end="")
     size  callstack
     ----  ---------
@@ -41,30 +46,31 @@ def as_text(
           g
        7
     """
+    max_chars = _MAX_TERMINAL_CHARS if is_terminal else _MAX_CHARS
     body = [
         line
         for row in rows
-        for line in zip_longest(*(_lines(value, is_cut=is_terminal) for value in row), fillvalue="")
+        for line in zip_longest(*(_lines(value, max_chars) for value in row), fillvalue="")
     ]
-    widths = [max(map(len, column)) for column in zip(columns, *body, strict=True)]
+    titles = [shorten_middle(replace_unprintable(column), max_chars) for column in columns]
+    widths = [
+        min(_MAX_PADDING, max(map(len, column))) for column in zip(titles, *body, strict=True)
+    ]
     numbers = {place for row in rows for place, value in enumerate(row) if _is_number(value)}
-    table = [columns, ["-" * width for width in widths], *body]
-    return "".join(f"{line}\n" for line in format_table(table, right=numbers, indent=""))
+    table = [titles, ["-" * width for width in widths], *body]
+    lines = format_table(table, right=numbers, indent="", max_padding=_MAX_PADDING)
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float)
 
 
-def _lines(value: object, *, is_cut: bool) -> list[str]:
+def _lines(value: object, max_chars: int) -> list[str]:
     if value is None:
         return [""]
     text = value.hex() if isinstance(value, bytes) else str(value)
-    lines = [replace_unprintable(line) for line in text.split("\n")]
-    return [_cut(line) for line in lines] if is_cut else lines
-
-
-def _cut(line: str) -> str:
-    """Shorten a line in the middle: a frame's function, its file and its line stay."""
-    half = _MAX_TERMINAL_CHARS // 2
-    return line if len(line) <= 2 * half else f"{line[: half - 1]}…{line[-half:]}"
+    lines = text.split("\n", _MAX_LINES)
+    if len(lines) > _MAX_LINES:
+        lines[_MAX_LINES] = f"… {lines[_MAX_LINES].count(chr(10)) + 1:,} more lines"
+    return [replace_unprintable(shorten_middle(line, max_chars)) for line in lines]

@@ -142,12 +142,14 @@ def display_timing_in_explorer(
 
     Args:
         timing: What `get_forward_stats` returned; None if nothing was recorded.
-        tree: The model's tree, for its parameters.
+        tree: The model's tree, for its parameters; None for that of the stats.
         file: Where to write; None for standard output.
     """
     out = sys.stdout if file is None else file
     if timing is None or not timing.timings:
         out.write("no timings were recorded\n")
+    if tree is None and timing is not None:
+        tree = timing.tree
     nodes = {} if tree is None else {node.path: node for node in tree.root.walk()}
     notes: Iterable[str] = () if timing is None else timing.notes
     timings = [] if timing is None else list(timing.timings.values())

@@ -41,13 +41,14 @@ def _lines(block: blocks.Block, width: int | None) -> Iterator[str]:
             head = [sanitize(column.title, _MAX_CELL_CHARS) for column in columns]
             cells = [[_plain(cell)[:_MAX_CELL_CHARS] for cell in row] for row in block.full_rows()]
             right = {place for place, column in enumerate(columns) if column.is_number}
-            yield from format_table([head, *cells], right=right, width=width)
+            has_notes = len(columns) - 1 not in right
+            yield from format_table([head, *cells], right=right, width=width, has_notes=has_notes)
         case blocks.BarChart(title, unit, bars):
             yield from _wrapped(f"{sanitize(title)} ({unit})", width)
-            labelled = [
-                (sanitize(bar.label), f"{bar.value:,.4g}", sanitize(bar.note)) for bar in bars
-            ]
-            yield from format_table(labelled, right={1}, width=width)
+            rows = [(sanitize(bar.label), f"{bar.value:,.4g}", sanitize(bar.note)) for bar in bars]
+            if all(value == note for _, value, note in rows):
+                rows = [(label, value, "") for label, value, _ in rows]
+            yield from format_table(rows, right={1}, width=width)
         case blocks.LineChart(title, x_title, unit, series):
             yield from _wrapped(f"{sanitize(title)} ({unit}) by {sanitize(x_title)}", width)
             for line in series:
