@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -38,7 +37,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         raise OSError(errno.EINVAL, "the output is not a regular file", str(path))
     prefix = f".{path.name[:_MAX_PREFIX_CHARS]}."
     _remove_litter(path.parent, prefix)
-    part = path.parent / f"{prefix}{os.getpid()}.{secrets.token_hex(8)}.part"
+    part = path.parent / f"{prefix}{os.getpid()}.{os.urandom(8).hex()}.part"
     try:
         with open(part, "xb") as file:
             yield file

@@ -75,7 +75,8 @@ def write(picture: Picture, path: Path) -> None:
     about.add_text("Software", "snapviewer")
     dpi = 96 * picture.scale
     png = _Png()
-    picture.image.save(png, pnginfo=about, dpi=(dpi, dpi))
+    # Of the default level 6, this takes two thirds of the time, and files are a fifth larger.
+    picture.image.save(png, pnginfo=about, dpi=(dpi, dpi), compress_level=3)
     with atomic_write(path) as file:
         file.write(png.getbuffer())
 
