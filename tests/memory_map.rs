@@ -90,7 +90,7 @@ impl Model<'_> {
         all.sort_by_key(number);
         all.sort_by_key(|place| {
             let Domain { pool, is_small, stream } = self.state.segments[*place].domain;
-            (pool, !is_small, stream)
+            (pool, is_small, stream)
         });
         let (mut rows, mut top, mut headings) = (Vec::new(), 0, 0);
         for (index, &place) in all.iter().enumerate() {

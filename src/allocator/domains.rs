@@ -35,7 +35,7 @@ impl DomainUse {
     }
 }
 
-/// The use of each domain, in the order of pools, small before large, and streams.
+/// The use of each domain, in the order of pools, large before small, and streams.
 #[must_use]
 pub fn domains(state: &State, rules: &Rules) -> Vec<DomainUse> {
     let mut all: BTreeMap<_, DomainUse> = BTreeMap::new();

@@ -27,10 +27,10 @@ pub struct Domain {
 }
 
 impl Domain {
-    /// The order in which domains are listed: by pool, small before large, by stream.
+    /// The order in which domains are listed: by pool, large before small, by stream.
     #[must_use]
     pub fn order(self) -> (u16, bool, i64) {
-        (self.pool, !self.is_small, self.stream)
+        (self.pool, self.is_small, self.stream)
     }
 }
 

@@ -107,8 +107,12 @@ class Replayed:
             state.start(job, lambda _: replay_of(device), self._done, self._failed)
 
     def _done(self, replay: Replay) -> None:
+        state = self._state
+        was_whole = state.view.height >= 0.999 * state.world.high
         self.replay = replay
-        self._state.changed("replay")
+        state.changed("replay")
+        if was_whole:
+            state.refit_height()
 
     def _failed(self, error: Exception) -> None:
         document = self._state.document

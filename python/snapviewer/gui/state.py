@@ -359,10 +359,17 @@ class State:
 
     def set_pane(self, pane: Pane, *, is_shown: bool) -> None:
         """Show or hide a pane."""
+        was_whole = self.view.height >= 0.999 * self.world.high
         setattr(self.settings, f"show_{pane}", is_shown)
         if pane == "side":
             self.is_side_requested = is_shown
         self.changed("panes")
+        if pane == "lines" and was_whole:
+            self.refit_height()
+
+    def refit_height(self) -> None:
+        """Show the full height, which lines of reserved memory change."""
+        self._set_view(Viewport(self.view.left, self.view.right, 0.0, self.world.high))
 
     def show_tab(self, tab: Tab) -> None:
         """Bring a tab of the side pane to the front, even in a narrow window."""

@@ -50,6 +50,16 @@ class Legend(tk.Canvas):
         """The lines that are shown; empty while it is folded."""
         return self._entries if self._state.settings.show_legend else ()
 
+    @property
+    def is_left(self) -> bool:
+        """Whether it is in the left corner."""
+        return bool(self._is_left)
+
+    @property
+    def top_px(self) -> int:
+        """Its upper edge."""
+        return self._top_px
+
     def refresh_soon(self) -> None:
         """Compute the lines again once nothing has been drawn for a moment."""
         if self._due is not None:
