@@ -26,7 +26,8 @@ fn state(segments: &[Segment]) -> State {
     for (pool, is_small, stream, born, blocks) in segments {
         let (start, first) = (address, state.blocks.len());
         for &(size, requested, kind) in blocks {
-            let kind = [BlockState::Allocated, BlockState::Pending, BlockState::Free][kind as usize];
+            let kind =
+                [BlockState::Allocated, BlockState::Pending, BlockState::Free][kind as usize];
             let is_free = kind == BlockState::Free;
             state.blocks.push(BlockAt {
                 address,

@@ -561,7 +561,7 @@ class Block:
         """The requested bytes; 0 if it is free."""
     @property
     def state(self) -> str:
-        """"allocated", "pending" or "free"."""
+        """One of "allocated", "pending" and "free"."""
     @property
     def allocation(self) -> int | None:
         """The allocation that has it; None if it is free."""

@@ -331,6 +331,7 @@ impl PyCurves {
     }
 
     /// All four after some events, in bytes; -1 is before the first.
+    #[allow(clippy::needless_pass_by_value)] // PyO3 hands arguments over by value.
     fn sample<'py>(
         &self,
         py: Python<'py>,

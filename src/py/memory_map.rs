@@ -48,12 +48,7 @@ pub(super) struct PyMemoryMap {
 }
 
 impl PyMemoryMap {
-    pub(super) fn new(
-        map: MemoryMap,
-        state: &Arc<State>,
-        colored: &Colored,
-        width: usize,
-    ) -> Self {
+    pub(super) fn new(map: MemoryMap, state: &Arc<State>, colored: &Colored, width: usize) -> Self {
         Self { map, state: Arc::clone(state), colored: colored.clone(), width }
     }
 
@@ -152,7 +147,7 @@ getters! {
         size: u64,
         /// The requested bytes; 0 if it is free.
         requested: u64,
-        /// "allocated", "pending" or "free".
+        /// One of "allocated", "pending" and "free".
         state: &str = match this.block.state {
             BlockState::Allocated => "allocated",
             BlockState::Pending => "pending",

@@ -189,7 +189,7 @@ impl MemoryMap {
         let is_its = |line: &&Line| line.shown == Shown::Segment(place, 0);
         let line = self.lines.iter().find(is_its)?;
         let part = (state.blocks[block].address - segment.address) / self.measures.row_bytes;
-        Some(line.top + part * self.pitch())
+        Some(line.top.saturating_add(part.saturating_mul(self.pitch())))
     }
 
     /// The byte of a segment at which a pixel of a row begins.
@@ -288,7 +288,7 @@ impl MemoryMap {
         let lines: Vec<(usize, usize)> = lines.collect();
         for (x, &(place, is_slack)) in shown.iter().enumerate() {
             let block = &state.blocks[place];
-            let color = self.color(style, shown, x, block);
+            let color = color(style, shown, x, block);
             for &(line, y) in &lines {
                 let is_plain = match block.state {
                     _ if is_slack => line >= tall - tall.div_ceil(3),
@@ -309,16 +309,6 @@ impl MemoryMap {
                 }
             }
         }
-    }
-
-    /// The colour of a pixel of a row: where a block of several pixels begins, that of an edge.
-    fn color(&self, style: &Style, shown: &[(usize, bool)], x: usize, block: &BlockAt) -> u32 {
-        let place = shown[x].0;
-        let own = |allocation: u32| style.colors.get(allocation as usize).copied();
-        let color = block.allocation.and_then(own).unwrap_or(style.free);
-        let is_start = x > 0 && shown[x - 1].0 != place;
-        let goes_on = shown.get(x + 1).is_some_and(|next| next.0 == place);
-        if is_start && goes_on { style.edge(color) } else { color }
     }
 
     /// The pixels of a row that a block touches.
@@ -373,6 +363,16 @@ impl MemoryMap {
 
 /// The period of the hatching, in pixels.
 const HATCH: usize = 6;
+
+/// The colour of a pixel of a row: where a block of several pixels begins, that of an edge.
+fn color(style: &Style, shown: &[(usize, bool)], x: usize, block: &BlockAt) -> u32 {
+    let place = shown[x].0;
+    let own = |allocation: u32| style.colors.get(allocation as usize).copied();
+    let color = block.allocation.and_then(own).unwrap_or(style.free);
+    let is_start = x > 0 && shown[x - 1].0 != place;
+    let goes_on = shown.get(x + 1).is_some_and(|next| next.0 == place);
+    if is_start && goes_on { style.edge(color) } else { color }
+}
 
 /// Bytes of a segment that are free or lost to rounding.
 fn waste(state: &State, segment: &SegmentAt) -> u64 {

@@ -203,7 +203,9 @@ def _go(state: State) -> tuple[Command, ...]:
         Command("Go", "Next event", ".", partial(state.replayed.step, 1)),
         Command("Go", "Previous event", ",", partial(state.replayed.step, -1)),
         Command("Go", "Next segment event", "N", partial(state.replayed.step_segment, 1)),
-        Command("Go", "Previous segment event", "Shift+N", partial(state.replayed.step_segment, -1)),
+        Command(
+            "Go", "Previous segment event", "Shift+N", partial(state.replayed.step_segment, -1)
+        ),
         Command("Go", "Next device", "G", state.next_device),
     )
 

@@ -205,7 +205,7 @@ class Replayed:
         memory = self.memory()
         if memory is None or not len(memory.segment_size):
             return None
-        width, height = size
+        width = size[0]
         row_bytes = self.row_bytes or self._fitted(memory, size, rows)
         key = (memory, width, row_bytes, rows, self.order)
         if self._map is None or self._map[0] != key:

@@ -52,7 +52,10 @@ class StatusBar(ttk.Frame):
         self._badge = ttk.Label(self, cursor="hand2")
         self._badge.grid(row=0, column=0)
         self._event = _Part(self, "The event under the pointer, or at the cursor")
-        self._live = _Part(self, "Live allocations after this event, in requested bytes, and memory from the device")
+        self._live = _Part(
+            self,
+            "Live allocations after this event, in requested bytes, and memory from the device",
+        )
         self._height = _Part(self, "Height of the pointer in the stack")
         self._parts = (self._event, self._live, self._height)
         for column, part in enumerate(self._parts, 1):

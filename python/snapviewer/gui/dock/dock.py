@@ -71,9 +71,7 @@ class Dock(ttk.Frame):
         Tooltip(self._order, "Order of the segments in each pool (U)")
         ttk.Label(head, text="by", style="Secondary.TLabel").pack(side="right")
 
-    def _button(
-        self, text: str, tip: str, run: Callable[[], object], side: str = "left"
-    ) -> None:
+    def _button(self, text: str, tip: str, run: Callable[[], object], side: str = "left") -> None:
         style = "Tight.Flat.TButton"
         button = ttk.Button(self._head, text=text, style=style, takefocus=False, command=run)
         button.configure(width=max(len(text), 2))

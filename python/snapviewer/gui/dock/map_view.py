@@ -69,9 +69,9 @@ class MapView(ttk.Frame):
         widget.bind_class(tag, "<Motion>", self._hover)
         widget.bind_class(tag, "<Leave>", lambda _: self._tip.hide())
         widget.bind_class(tag, "<Button-1>", self._click)
-        for button, step in ((4, 1), (5, -1)):
-            widget.bind_class(tag, f"<Button-{button}>", lambda e, step=step: self._wheel(e, step))
-        widget.bind_class(tag, "<MouseWheel>", lambda e: self._wheel(e, 1 if e.delta > 0 else -1))
+        widget.bind_class(tag, "<Button-4>", lambda event: self._wheel(event, 1))
+        widget.bind_class(tag, "<Button-5>", lambda event: self._wheel(event, -1))
+        widget.bind_class(tag, "<MouseWheel>", lambda event: self._wheel(event, event.delta))
 
     # Drawing
 
@@ -107,7 +107,7 @@ class MapView(ttk.Frame):
             self._place_headings([])
             self._bar.set(0, 1)
             return
-        width, height = size
+        height = size[1]
         self.top = max(min(self.top, self.map.height - height), 0)
         self.image = self.map.image(
             top=self.top,
@@ -190,6 +190,7 @@ class MapView(ttk.Frame):
             self.scroll_to(self.top + int(amount) * step)
 
     def _wheel(self, event: tk.Event[tk.Misc], step: int) -> None:
+        step = 1 if step > 0 else -1
         if int(event.state) & 0x4:  # Control
             self.zoom(step)
         else:

@@ -112,7 +112,7 @@ def amount_lines(state: State) -> list[AmountLine]:
 
 
 class AmountsBox(tk.Canvas):
-    """The amounts at the cursor, in the upper corner that the legend is not in."""
+    """The amounts at the cursor, in an upper corner of the plot."""
 
     def __init__(self, plot: tk.Misc, state: State, legend: Legend) -> None:
         super().__init__(plot, borderwidth=0)
@@ -152,11 +152,13 @@ class AmountsBox(tk.Canvas):
             self.create_text(x, y, text=one.name, fill=shade, font=SMALL, anchor="w")
             self.create_text(width - pad, y, text=one.text, fill=shade, font=SMALL, anchor="e")
         self.configure(width=width, height=len(self.lines) * line + px(self, 4))
-        edge, is_right = px(self, 10), self._legend.is_left
+        # Below the legend's button; where the legend is unfolded, in the other corner.
+        is_right = self._legend.is_left == state.settings.show_legend
+        edge, below = px(self, 10), px(self, 6)
         self.place(
             relx=1.0 if is_right else 0.0,
             x=-edge if is_right else edge,
-            y=self._legend.top_px + px(self, 14),
+            y=self._legend.top_px + self._legend.line_px + below,
             anchor="ne" if is_right else "nw",
         )
 

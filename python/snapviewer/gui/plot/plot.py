@@ -25,8 +25,8 @@ from snapviewer.report.picture.legend import BACKGROUND, color_text
 from snapviewer.report.picture.options import core_color
 from snapviewer.text.units import format_bytes
 
-from .axes import LabelWidth
 from .amounts import amount_marks
+from .axes import LabelWidth
 from .marks import Box, Scales, cursor_column, flag_at, flag_text, marks_of, peak_row, scales_of
 from .surface import Surface, make_surface
 
