@@ -21,6 +21,7 @@ __all__: list[str]
 if TYPE_CHECKING:
     from snapviewer._core import Allocations as Allocations
     from snapviewer._core import Allocator as Allocator
+    from snapviewer._core import Block as Block
     from snapviewer._core import CancelledError as CancelledError
     from snapviewer._core import Checkpoint as Checkpoint
     from snapviewer._core import Clock as Clock
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from snapviewer._core import Frame as Frame
     from snapviewer._core import Growth as Growth
     from snapviewer._core import Image as Image
+    from snapviewer._core import MemoryMap as MemoryMap
     from snapviewer._core import Oom as Oom
     from snapviewer._core import Release as Release
     from snapviewer._core import Screen as Screen
@@ -47,9 +49,9 @@ else:
     __all__, __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "_core": "Allocations Allocator CancelledError Checkpoint Clock Curves Device Domain "
-            "Event Frame Growth Image Oom Release Screen Snapshot SnapshotError State Timeline "
-            "convert load query read_checkpoint",
+            "_core": "Allocations Allocator Block CancelledError Checkpoint Clock Curves Device "
+            "Domain Event Frame Growth Image MemoryMap Oom Release Screen Snapshot SnapshotError "
+            "State Timeline convert load query read_checkpoint",
             "capture.api": "record",
         },
     )

@@ -16,6 +16,7 @@ __all__ = [
     "SCHEMA",
     "Allocations",
     "Allocator",
+    "Block",
     "CancelledError",
     "Channels",
     "Checkpoint",
@@ -29,6 +30,7 @@ __all__ = [
     "Growth",
     "Image",
     "Ledger",
+    "MemoryMap",
     "Oom",
     "Pattern",
     "PruningPoint",
@@ -491,6 +493,8 @@ class Curves:
     @property
     def reserved(self) -> npt.NDArray[np.uint64]:
         """Memory from the device."""
+    def sample(self, events: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[np.uint64]]:
+        """All four after some events, in bytes; -1 is before the first."""
     @property
     def peaks(self) -> dict[str, int]:
         """The most of each, in bytes."""
@@ -540,8 +544,83 @@ class Domain:
         """Free bytes that could go back to the device."""
 
 @final
+class Block:
+    """A block of a segment at one moment."""
+
+    @property
+    def segment(self) -> int:
+        """The place of its segment in the state."""
+    @property
+    def address(self) -> int:
+        """Where it begins."""
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+    @property
+    def requested(self) -> int:
+        """The requested bytes; 0 if it is free."""
+    @property
+    def state(self) -> str:
+        """One of "allocated", "pending" and "free"."""
+    @property
+    def allocation(self) -> int | None:
+        """The allocation that has it; None if it is free."""
+
+@final
+class MemoryMap:
+    """The segments of a state, laid out in rows below the headings of their domains."""
+
+    @property
+    def height(self) -> int:
+        """The height of all rows, in pixels."""
+    def rows(self, top: int, bottom: int) -> list[tuple[int, str, int, int]]:
+        """The rows of which something is between two heights.
+
+        Returns:
+            The upper edge, "domain" or "segment", its place in the state, and which part of the
+            segment the row shows.
+        """
+    def at(self, x: int, y: int) -> Block | None:
+        """The block at a pixel; None if there is none."""
+    def top_of(self, allocation: int) -> int | None:
+        """The upper edge of the first row with an allocation; None if it has no block."""
+    def image(
+        self,
+        *,
+        top: int = 0,
+        height: int,
+        color: str = "stack",
+        theme: str = "light",
+        dim: str | npt.NDArray[np.bool_] | None = None,
+        selected: int | None = None,
+        previous: Image | None = None,
+    ) -> Image:
+        """Draw what is below a height; the arguments are those of `Timeline.image`."""
+
+@final
 class State:
     """The segments and their blocks after an event, in columns."""
+
+    def map(
+        self,
+        *,
+        width: int,
+        row_bytes: int,
+        row: int = 14,
+        gap: int = 3,
+        heading: int = 22,
+        sort: str = "address",
+    ) -> MemoryMap:
+        """Lay the segments out in rows.
+
+        Args:
+            width: Of a row, in pixels.
+            row_bytes: How many bytes a row shows; longer segments continue in the next one.
+            row: The height of a row, in pixels.
+            gap: Between two rows, in pixels.
+            heading: The height of a domain's heading, in pixels.
+            sort: The order within a domain: "address", "size", "waste" or "age".
+        """
 
     @property
     def event(self) -> int:
@@ -567,6 +646,9 @@ class State:
     @property
     def segment_is_expandable(self) -> npt.NDArray[np.bool_]:
         """Whether they are part of an expandable segment."""
+    @property
+    def segment_born(self) -> npt.NDArray[np.int64]:
+        """The event that they came with; -1 if they are older than the trace."""
     @property
     def segment_first_block(self) -> npt.NDArray[np.uint64]:
         """The place of their first block."""

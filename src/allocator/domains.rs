@@ -35,14 +35,13 @@ impl DomainUse {
     }
 }
 
-/// The use of each domain, in the order of pools, small before large, and streams.
+/// The use of each domain, in the order of pools, large before small, and streams.
 #[must_use]
 pub fn domains(state: &State, rules: &Rules) -> Vec<DomainUse> {
-    let mut all: BTreeMap<(u16, bool, i64), DomainUse> = BTreeMap::new();
+    let mut all: BTreeMap<_, DomainUse> = BTreeMap::new();
     for segment in &state.segments {
         let domain = segment.domain;
-        let key = (domain.pool, !domain.is_small, domain.stream);
-        let sum = all.entry(key).or_insert(DomainUse {
+        let sum = all.entry(domain.order()).or_insert(DomainUse {
             domain,
             segments: 0,
             reserved_bytes: 0,

@@ -26,6 +26,14 @@ pub struct Domain {
     pub stream: i64,
 }
 
+impl Domain {
+    /// The order in which domains are listed: by pool, large before small, by stream.
+    #[must_use]
+    pub fn order(self) -> (u16, bool, i64) {
+        (self.pool, self.is_small, self.stream)
+    }
+}
+
 /// The owner of a free block.
 pub const FREE: u32 = u32::MAX;
 /// The owner of a block that belongs to no allocation.

@@ -65,6 +65,8 @@ pub struct SegmentAt {
     pub domain: Domain,
     /// Whether it is part of an expandable segment.
     pub is_expandable: bool,
+    /// The event that it came with; of an expandable one, its oldest part.
+    pub born: i64,
     /// Its blocks, as places in [`State::blocks`].
     pub blocks: Range<usize>,
 }
@@ -207,12 +209,14 @@ fn segments(extents: &[Extent], event: i64) -> Vec<SegmentAt> {
                     && last.address + last.size == one.address =>
             {
                 last.size += one.size;
+                last.born = last.born.min(one.born);
             }
             _ => all.push(SegmentAt {
                 address: one.address,
                 size: one.size,
                 domain: one.domain,
                 is_expandable: one.is_expandable,
+                born: one.born,
                 blocks: 0..0,
             }),
         }

@@ -2,19 +2,22 @@
 
 use std::sync::Arc;
 
-use numpy::PyArray1;
+use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
+use super::arguments::{choice, pixels};
 use super::columns::lend;
 use super::getters::{derefs, getters, record};
+use super::memory_map::{Colored, PyMemoryMap, measures};
 use crate::allocator::curves::Curve;
 use crate::allocator::domains::{DomainUse, domains};
 use crate::allocator::growth::{Cause, ReleaseCause};
 use crate::allocator::state::{BlockAt, SegmentAt, State};
 use crate::allocator::{Domain, Growth, Oom, Release, Replay, Verdict};
-use crate::recording::{Recording, Replayed};
+use crate::raster::{LastStyle, MemoryMap, SortBy};
+use crate::recording::{Look, Recording, Replayed};
 
 /// The replay of PyTorch's caching allocator on one device.
 #[pyclass(frozen, name = "Allocator", module = "snapviewer")]
@@ -22,12 +25,14 @@ pub(super) struct PyAllocator {
     recording: Arc<Recording>,
     which: usize,
     replayed: Arc<Replayed>,
+    style: Arc<LastStyle<Look>>,
 }
 
 impl PyAllocator {
     pub(super) fn new(py: Python<'_>, recording: &Arc<Recording>, which: usize) -> PyResult<Self> {
         let replayed = py.detach(|| recording.replayed(which))?;
-        Ok(Self { recording: Arc::clone(recording), which, replayed })
+        let style = Arc::default();
+        Ok(Self { recording: Arc::clone(recording), which, replayed, style })
     }
 
     /// The requests that failed.
@@ -122,7 +127,13 @@ getters! {
         let domains = domains(&state, &self.rules).into_iter();
         let domains = domains.map(|one| PyDomain { pool: self.pool(one.domain), sums: one });
         let domains = domains.map(|one| Py::new(py, one)).collect::<PyResult<Vec<_>>>()?;
-        Ok(PyState { event, state, pools, domains: PyTuple::new(py, domains)?.unbind() })
+        let domains = PyTuple::new(py, domains)?.unbind();
+        let colored = Colored {
+            recording: Arc::clone(&self.recording),
+            which: self.which,
+            style: Arc::clone(&self.style),
+        };
+        Ok(PyState { event, state: Arc::new(state), pools, domains, colored })
     }
 
     fn __repr__(&self) -> String {
@@ -264,7 +275,7 @@ impl PyCurves {
     }
 
     fn curve(&self, py: Python<'_>, pick: Pick) -> &Curve {
-        let PyAllocator { recording, which, replayed } = &self.0;
+        let PyAllocator { recording, which, replayed, .. } = &self.0;
         let curves = py.detach(|| recording.curves(*which, replayed));
         match pick {
             Pick::Allocated => &curves.allocated,
@@ -319,6 +330,32 @@ impl PyCurves {
         amounts(py, requested, |pick| self.curve(py, pick).at(event))
     }
 
+    /// All four after some events, in bytes; -1 is before the first.
+    #[allow(clippy::needless_pass_by_value)] // PyO3 hands arguments over by value.
+    fn sample<'py>(
+        &self,
+        py: Python<'py>,
+        events: PyReadonlyArray1<'py, i64>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let lifetimes = &self.0.recording.devices[self.0.which];
+        let events = events.as_array();
+        let requested = |event: i64| match usize::try_from(event) {
+            Ok(event) => lifetimes.totals.get(event).copied().unwrap_or(lifetimes.final_bytes()),
+            Err(_) => lifetimes.initial_bytes,
+        };
+        let found = PyDict::new(py);
+        let column = PyArray1::from_iter(py, events.iter().map(|&event| requested(event)));
+        found.set_item("requested", column)?;
+        for (name, pick) in
+            [("allocated", Pick::Allocated), ("active", Pick::Active), ("reserved", Pick::Reserved)]
+        {
+            let curve = self.curve(py, pick);
+            let column = PyArray1::from_iter(py, events.iter().map(|&event| curve.at(event)));
+            found.set_item(name, column)?;
+        }
+        Ok(found)
+    }
+
     /// The most of each, in bytes.
     #[getter]
     fn peaks<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
@@ -344,9 +381,10 @@ fn amounts(
 #[pyclass(frozen, name = "State", module = "snapviewer")]
 pub(super) struct PyState {
     event: i64,
-    state: State,
+    state: Arc<State>,
     pools: Vec<Option<(i64, i64)>>,
     domains: Py<PyTuple>,
+    colored: Colored,
 }
 
 /// The memory of one pool for small or large requests of one stream.
@@ -413,6 +451,25 @@ macro_rules! columns {
                 PyArray1::from_iter(py, self.state.$rows.iter().map(|$one| $get))
             })+
 
+            /// Lays the segments out in rows; sizes are in pixels.
+            #[pyo3(signature = (*, width, row_bytes, row=14, gap=3, heading=22, sort="address"))]
+            #[allow(clippy::too_many_arguments)] // Each has a name, and most a default.
+            fn map(
+                &self,
+                py: Python<'_>,
+                width: &Bound<'_, PyAny>,
+                row_bytes: u64,
+                row: u16,
+                gap: u16,
+                heading: u16,
+                sort: &str,
+            ) -> PyResult<PyMemoryMap> {
+                let sort = choice(SortBy::NAMES, "sort", sort)?;
+                let measures = measures(pixels(width)?, row_bytes, (row, gap, heading))?;
+                let map = py.detach(|| MemoryMap::new(&self.state, sort, measures));
+                Ok(PyMemoryMap::new(map, &self.state, &self.colored, measures.width))
+            }
+
             /// Live allocations that have no block of their own: the file contradicts itself.
             #[getter]
             fn unplaced<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
@@ -438,6 +495,8 @@ columns! {
     segment_is_small: bool = segments |one| one.domain.is_small,
     /// Whether they are part of an expandable segment.
     segment_is_expandable: bool = segments |one| one.is_expandable,
+    /// The event that they came with; -1 if they are older than the trace.
+    segment_born: i64 = segments |one| one.born,
     /// The place of their first block.
     segment_first_block: usize = segments |one| SegmentAt::first_block(one),
     /// Where the blocks begin, segment by segment.

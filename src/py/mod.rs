@@ -12,6 +12,7 @@ mod getters;
 mod image;
 mod json;
 mod memory;
+mod memory_map;
 mod numbers;
 mod pattern;
 mod recording;
@@ -36,6 +37,7 @@ mod _core {
         events::PyEvent,
         image::PyImage,
         memory::{tensor_quality, tensor_stats},
+        memory_map::{PyBlock, PyMemoryMap},
         numbers::{
             PyChannels, PyDifference, PyPruningPoint, PyQuality, PyRoundTrip, PySpectrum, PyStats,
         },

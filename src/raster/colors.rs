@@ -78,6 +78,14 @@ impl Theme {
         }
     }
 
+    /// Free memory in a memory map.
+    fn free(self) -> u32 {
+        match self {
+            Self::Light => rgb(0xe5, 0xe8, 0xeb),
+            Self::Dark => rgb(0x2b, 0x2f, 0x36),
+        }
+    }
+
     /// Around the selection: inside and outside.
     fn outline(self) -> (u32, u32) {
         match self {
@@ -157,6 +165,8 @@ pub struct Style {
     pub colors: Arc<[u32]>,
     /// Behind everything.
     pub background: u32,
+    /// Free memory in a memory map.
+    pub free: u32,
     /// Around the selected allocation: inside and outside.
     pub outline: (u32, u32),
     /// The allocation that is outlined.
@@ -167,7 +177,8 @@ impl Style {
     /// Colours, and what goes with them in a theme.
     #[must_use]
     pub fn new(theme: Theme, colors: Arc<[u32]>, selected: Option<u32>) -> Self {
-        Self { colors, background: theme.background(), outline: theme.outline(), selected }
+        let (background, free, outline) = (theme.background(), theme.free(), theme.outline());
+        Self { colors, background, free, outline, selected }
     }
 
     /// The line between neighbours.

@@ -19,6 +19,7 @@
 mod colors;
 mod legend;
 mod marks;
+mod memory_map;
 mod outline;
 mod paint;
 mod pan;
@@ -33,6 +34,7 @@ use std::sync::Mutex;
 pub use colors::{ColorBy, Style, Theme, colors, dim};
 pub use legend::{Group, groups, visible_extent};
 pub use marks::{Area, Channels, Mark};
+pub use memory_map::{MapRow, Measures, MemoryMap, Shown, SortBy};
 pub use pooled::{LastStyle, PooledPicture, prepare};
 pub use viewport::Viewport;
 

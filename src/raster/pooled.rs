@@ -39,7 +39,8 @@ pub fn prepare(width: usize, height: usize) {
 pub struct PooledPicture {
     /// None once its memory was taken.
     picture: Option<Picture>,
-    timeline: Arc<Timeline>,
+    /// None if it is not of a timeline.
+    timeline: Option<Arc<Timeline>>,
     clock: Option<Arc<Clock>>,
 }
 
@@ -59,7 +60,7 @@ impl PooledPicture {
         let threads = threads.unwrap_or_else(cores).clamp(1, MAX_THREADS);
         let scene = Scene { timeline, clock: clock.as_deref(), style, threads };
         let is_same = |picture: &Self| {
-            Arc::ptr_eq(&picture.timeline, timeline)
+            picture.timeline.as_ref().is_some_and(|one| Arc::ptr_eq(one, timeline))
                 && picture.clock.as_ref().map(Arc::as_ptr) == clock.as_ref().map(Arc::as_ptr)
         };
         let picture = match previous.filter(is_same).and_then(|mut same| same.picture.take()) {
@@ -69,7 +70,15 @@ impl PooledPicture {
                 scene.draw(view, canvas)
             }
         };
-        Self { picture: Some(picture), timeline: Arc::clone(timeline), clock }
+        Self { picture: Some(picture), timeline: Some(Arc::clone(timeline)), clock }
+    }
+
+    /// Draws something else onto a canvas of the pool. `previous` is no longer needed.
+    #[must_use]
+    pub fn of(draw: impl FnOnce(Canvas) -> Picture, previous: Option<Self>) -> Self {
+        drop(previous);
+        let canvas = pool().pop().unwrap_or_default();
+        Self { picture: Some(draw(canvas)), timeline: None, clock: None }
     }
 
     /// The picture.
@@ -82,13 +91,14 @@ impl PooledPicture {
     /// Whether it shows a device's allocations.
     #[must_use]
     pub fn is_of(&self, lives: &Lifetimes) -> bool {
-        std::ptr::eq(self.timeline.lives(), lives)
+        self.timeline.as_ref().is_some_and(|one| std::ptr::eq(one.lives(), lives))
     }
 
     /// The event that each column shows, the one with the largest total in it; -1 if there is none.
     #[must_use]
     pub fn events(&self) -> impl ExactSizeIterator<Item = i64> {
-        self.picture().moments.iter().map(|&moment| self.timeline.event(moment))
+        let event = |&moment| self.timeline.as_ref().map_or(-1, |one| one.event(moment));
+        self.picture().moments.iter().map(event)
     }
 }
 

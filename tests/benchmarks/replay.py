@@ -1,4 +1,4 @@
-"""The replay of the allocator beside reading the file, and the state at any event."""
+"""The replay of the allocator beside reading the file, the state at any event, and its map."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from baseline import best
 
 import snapviewer
-from snapviewer import demo
+from snapviewer import Allocator, demo
 
 EVENTS = 1_000_000
 MANY_LIVE = 100_000
@@ -20,6 +20,8 @@ REPLAY_LIMIT = 1.5
 MEDIAN_LIMIT_MS = 4.0
 TAIL_LIMIT_MS = 16.0
 CURVES_LIMIT_BYTES = 16.0
+MAP_SIZE = (2400, 600)
+MAP_LIMIT_MS = 16.0
 
 # Resident memory would count what the heap keeps for later; this counts what is in use.
 _CURVES = """
@@ -73,10 +75,30 @@ def _sized(path: Path, options: demo.DemoOptions) -> None:
     blocks = len(state.block_size)
     _row("a state, median", median, "ms", median, f"ms, {blocks:,} blocks", MEDIAN_LIMIT_MS)
     _row("a state, 95 %", tail, "ms", tail, "ms", TAIL_LIMIT_MS)
+    _map(allocator, [order.randrange(first, options.events) for _ in range(STATES)])
     command = [sys.executable, "-c", _CURVES, str(path)]
     ran = subprocess.run(command, check=True, capture_output=True, text=True)
     each = int(ran.stdout) / options.events
     _row("curves", each, "bytes an event", each, "bytes", CURVES_LIMIT_BYTES)
+
+
+def _map(allocator: Allocator, events: list[int]) -> None:
+    """Time new maps: the state, its layout and its pixels, at several scales."""
+    width, height = MAP_SIZE
+    took, picture = [], None
+    for place, event in enumerate(events):
+        start = time.perf_counter()
+        state = allocator.state(event)
+        row_bytes = int(state.segment_size.max()) >> place % 6
+        rows = state.map(width=width, row_bytes=row_bytes)
+        top = max(rows.height - height, 0) * (place % 10) // 10
+        picture = rows.image(top=top, height=height, selected=0, previous=picture)
+        took.append(time.perf_counter() - start)
+    took.sort()
+    median, tail = took[len(took) // 2] * 1e3, took[len(took) * 95 // 100] * 1e3
+    text = f"ms, {width} × {height}"
+    _row("a map, median", median, "ms", median, text, MAP_LIMIT_MS)
+    _row("a map, 95 %", tail, "ms", tail, text, MAP_LIMIT_MS)
 
 
 def _replay(path: Path) -> float:

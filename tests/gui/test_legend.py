@@ -28,7 +28,7 @@ def _shown(driver: Driver) -> tuple[Entry, ...]:
 def _line(driver: Driver, row: int) -> tuple[int, int]:
     """The middle of a line, on the screen."""
     legend = driver.window.area.legend
-    return legend.winfo_rootx() + 30, legend.winfo_rooty() + round((row + 1.5) * legend._line_px)
+    return legend.winfo_rootx() + 30, legend.winfo_rooty() + round((row + 1.5) * legend.line_px)
 
 
 @pytest.mark.parametrize("color", get_args(Coloring))

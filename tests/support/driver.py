@@ -103,9 +103,10 @@ class Driver:
         state.filter = Filter()
         state.changed("filter")
         state.set_look(axis="event", color="stack", order="allocation", theme="light")
-        for pane in ("minimap", "lanes", "side"):
-            state.set_pane(pane, is_shown=True)
-        state.set_pane("legend", is_shown=False)
+        for shown in ("minimap", "lanes", "side"):
+            state.set_pane(shown, is_shown=True)
+        for hidden in ("legend", "map", "lines"):
+            state.set_pane(hidden, is_shown=False)
         state.show_tab("cursor")
         self.window.side.sql.write("")
         self.bugs.clear()

@@ -17,6 +17,7 @@ from snapviewer.report.snapshot import allocation_details as details_report
 
 from . import dialogs
 from .commands import commands_of
+from .dock.dock import Dock
 from .jobs import Job, ThreadJobs
 from .keys import HeldKeys
 from .menus import bind_keys, make_menus
@@ -35,6 +36,7 @@ _USUAL_SIZE = (1500, 900)
 _MIN_SIZE = (900, 600)
 _SIDE_NEEDS_PX = 1100  # a narrower window folds the side pane away
 _SIDE_WIDTH = 490
+_DOCK_HEIGHT, _DOCK_LEAST = 260, 120
 _ICON_BARS = (
     (0.0, 0.30, "#4c78c8"),
     (0.2, 0.52, "#e0823d"),
@@ -66,8 +68,9 @@ class Window:
         self.state.on(self._restyle, "look")
         self.state.on(self._retitle, "document")
         self.state.on(self._show_side, "panes")
+        self.state.on(self._show_dock, "panes")
         self._theme = self.state.look.theme
-        self._is_side_shown = False
+        self._is_side_shown = self._is_dock_shown = False
         self._is_size_given = plot_size is not None
         self._plot_size = plot_size
         self._place(plot_size)
@@ -77,13 +80,16 @@ class Window:
         root, state = self.root, self.state
         self.toolbar = Toolbar(root, state)
         self.panes = ttk.PanedWindow(root, orient="horizontal")
-        self.area = Area(self.panes, state)
+        self.left = ttk.PanedWindow(self.panes, orient="vertical")
+        self.area = Area(self.left, state)
+        self.dock = Dock(self.left, state)
         self.side = Side(self.panes, state)
         self.status = StatusBar(root, state, self.show_completeness)
         self.toolbar.pack(side="top", fill="x")
         self.status.pack(side="bottom", fill="x")
         self.panes.pack(side="top", fill="both", expand=True)
-        self.panes.add(self.area, weight=1)
+        self.left.add(self.area, weight=1)
+        self.panes.add(self.left, weight=1)
         self.overlay = Overlay(self.area, state, self.open_file)
         self.root.iconphoto(True, _icon(root))
 
@@ -114,6 +120,7 @@ class Window:
         root.deiconify()
         root.update()
         self._show_side()
+        self._show_dock()
         if plot_size is not None:
             self._fit_plot(plot_size)
             self.state.on(self._refit_plot, "device")
@@ -236,6 +243,9 @@ class Window:
     def toggle_side(self) -> None:
         self.state.set_pane("side", is_shown=not self._is_side_shown)
 
+    def zoom_map(self, step: int) -> None:
+        self.dock.map.zoom(step)
+
     def show_keys(self) -> None:
         dialogs.show_keys(self.root, self.commands)
 
@@ -255,6 +265,7 @@ class Window:
         if not self._is_size_given:
             settings.width, settings.height = self.root.winfo_width(), self.root.winfo_height()
         self._note_side()
+        self._note_dock()
         save_settings(settings, self._settings_file)
         self.jobs.stop_all()
         self.root.destroy()
@@ -296,6 +307,24 @@ class Window:
     def _note_side(self) -> None:
         if self.side.winfo_ismapped():
             self.state.settings.side_width = self.side.winfo_width()
+
+    def _show_dock(self) -> None:
+        """Show the memory map below the timeline if it is wanted."""
+        settings = self.state.settings
+        if settings.show_map and not self._is_dock_shown:
+            room = self.left.winfo_height()
+            height = settings.map_height or px(self.root, _DOCK_HEIGHT)
+            height = min(max(height, px(self.root, _DOCK_LEAST)), max(room * 2 // 3, 1))
+            self.dock.configure(height=height)
+            self.left.add(self.dock, weight=0)
+        elif self._is_dock_shown and not settings.show_map:
+            self._note_dock()
+            self.left.forget(self.dock)
+        self._is_dock_shown = settings.show_map
+
+    def _note_dock(self) -> None:
+        if self.dock.winfo_ismapped():
+            self.state.settings.map_height = self.dock.winfo_height()
 
     def _report_bug(self, kind: type[BaseException], error: BaseException, trace: object) -> None:
         """Show an unexpected error, and go on."""

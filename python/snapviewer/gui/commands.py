@@ -46,6 +46,7 @@ class Command:
 _KEY_NAMES = {"Ctrl": "Control", "Backspace": "BackSpace", "Esc": "Escape"}
 _KEY_NAMES |= {"←": "Left", "→": "Right", "↑": "Up", "↓": "Down", "+": "plus", "−": "minus"}
 _KEY_NAMES |= {"[": "bracketleft", "]": "bracketright", "/": "slash", "?": "question"}
+_KEY_NAMES |= {",": "comma", ".": "period"}
 # Other keys for the same: without Shift, or on the keypad.
 _ALSO = {"<plus>": ("<equal>", "<KP_Add>"), "<minus>": ("<KP_Subtract>",)}
 _ALSO |= {f"<{key}-plus>": (f"<{key}-equal>",) for key in ("Control", "Alt")}
@@ -83,6 +84,7 @@ class Actions(Protocol):
     def escape(self) -> None: ...
     def zoom(self, step: int, *, x: bool = True, y: bool = True) -> None: ...
     def toggle_side(self) -> None: ...
+    def zoom_map(self, step: int) -> None: ...
     def show_keys(self) -> None: ...
     def show_filter_syntax(self) -> None: ...
     def show_completeness(self) -> None: ...
@@ -102,6 +104,7 @@ def commands_of(state: State, window: Actions) -> tuple[Command, ...]:
         *_view(state, window),
         *_looks(state),
         *_panes(state, window),
+        *_memory_map(state, window),
         *_go(state),
         *_analyze(state, window),
         Command("Help", "Keys and mouse", "F1 or ?", window.show_keys),
@@ -171,6 +174,20 @@ def _panes(state: State, window: Actions) -> tuple[Command, ...]:
         pane("Show or hide legend", "F6", toggle("legend")),
         pane("Show or hide overview", "F7", toggle("minimap")),
         pane("Show or hide annotations", "F8", toggle("lanes")),
+        pane("Show or hide memory map", "F5", toggle("map")),
+        Command("View/Panes", "Show or hide lines of reserved memory", "R", toggle("lines")),
+    )
+
+
+def _memory_map(state: State, window: Actions) -> tuple[Command, ...]:
+    def command(label: str, shown: str, run: Callable[[], object]) -> Command:
+        return Command("View/Memory map", label, shown, run)
+
+    return (
+        command("Zoom in on the map", "Z", partial(window.zoom_map, 1)),
+        command("Zoom out of the map", "Shift+Z", partial(window.zoom_map, -1)),
+        command("Fit the map", "Y", state.replayed.fit),
+        command("Change order of segments", "U", state.replayed.next_order),
     )
 
 
@@ -183,6 +200,12 @@ def _go(state: State) -> tuple[Command, ...]:
         Command("Go", "Next with the same stack", "]", partial(same, 1)),
         Command("Go", "Next out-of-memory event", "O", partial(oom, 1)),
         Command("Go", "Previous out-of-memory event", "Shift+O", partial(oom, -1)),
+        Command("Go", "Next event", ".", partial(state.replayed.step, 1)),
+        Command("Go", "Previous event", ",", partial(state.replayed.step, -1)),
+        Command("Go", "Next segment event", "N", partial(state.replayed.step_segment, 1)),
+        Command(
+            "Go", "Previous segment event", "Shift+N", partial(state.replayed.step_segment, -1)
+        ),
         Command("Go", "Next device", "G", state.next_device),
     )
 

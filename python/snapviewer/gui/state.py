@@ -28,6 +28,7 @@ from snapviewer.text.sanitize import sanitize
 from .document import Axis, Document, Opened, Picture, Times, Trace, open_document, times_of
 from .jobs import Done, Failed, Job, Jobs, Work
 from .queries import Queries
+from .replay import Replayed
 from .settings import WindowSettings
 from .values import (
     Filter,
@@ -84,6 +85,7 @@ class State:
         self.tab: Tab = "cursor"
         self.is_side_requested = False
         self.queries = Queries(self)
+        self.replayed = Replayed(self)
         self.ids_on_screen: Callable[[], npt.NDArray[np.int64]] | None = None
         self.drawn_ahead: Picture | None = None
         self._stacked: tuple[object, ...] = _stacking(self.look.order, self.filter)
@@ -132,7 +134,10 @@ class State:
     def world(self) -> World:
         if self.trace is None or self.timeline is None:
             return World(1.0, 0)
-        return World(self.trace.end_of(self.look.axis), self.timeline.peak_bytes)
+        highest = self.timeline.peak_bytes
+        if self.settings.show_lines and self.replayed.replay is not None:
+            highest = max(highest, self.replayed.replay.peak_reserved_bytes)
+        return World(self.trace.end_of(self.look.axis), highest)
 
     def visible_events(self) -> tuple[int, int]:
         """Return the range of events in view, its end excluded."""
@@ -354,10 +359,17 @@ class State:
 
     def set_pane(self, pane: Pane, *, is_shown: bool) -> None:
         """Show or hide a pane."""
+        was_whole = self.view.height >= 0.999 * self.world.high
         setattr(self.settings, f"show_{pane}", is_shown)
         if pane == "side":
             self.is_side_requested = is_shown
         self.changed("panes")
+        if pane == "lines" and was_whole:
+            self.refit_height()
+
+    def refit_height(self) -> None:
+        """Show the full height, which lines of reserved memory change."""
+        self._set_view(Viewport(self.view.left, self.view.right, 0.0, self.world.high))
 
     def show_tab(self, tab: Tab) -> None:
         """Bring a tab of the side pane to the front, even in a narrow window."""

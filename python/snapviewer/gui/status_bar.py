@@ -52,7 +52,10 @@ class StatusBar(ttk.Frame):
         self._badge = ttk.Label(self, cursor="hand2")
         self._badge.grid(row=0, column=0)
         self._event = _Part(self, "The event under the pointer, or at the cursor")
-        self._live = _Part(self, "Live allocations after this event, in requested bytes")
+        self._live = _Part(
+            self,
+            "Live allocations after this event, in requested bytes, and memory from the device",
+        )
         self._height = _Part(self, "Height of the pointer in the stack")
         self._parts = (self._event, self._live, self._height)
         for column, part in enumerate(self._parts, 1):
@@ -72,7 +75,7 @@ class StatusBar(ttk.Frame):
         Tooltip(self._stop, "Cancel")
         self._badge.bind("<Button-1>", lambda _: show_completeness())
         state.on(self._show_badge, "device", "document")
-        state.on(self._show_place, "pointer", "cursor", "timeline", "device")
+        state.on(self._show_place, "pointer", "cursor", "timeline", "device", "replay")
         state.on(self._show_jobs, "jobs")
         self._refreshing: str | None = None
         self.bind("<Configure>", lambda _: self._show_place())
@@ -99,6 +102,8 @@ class StatusBar(ttk.Frame):
             else:
                 event_text = event_label(trace, event)
                 live_text = f"{format_bytes(total_at(trace, timeline, event))} live"
+                if (amounts := state.replayed.amounts(event)) is not None:
+                    live_text += f"  ·  {format_bytes(amounts['reserved'])} reserved"
         self._event.show(event_text)
         self._live.show(live_text)
         self._height.show("" if pointer is None else f"pointer at {format_bytes(pointer.byte)}")

@@ -29,11 +29,13 @@ Topic = Literal[
     "query",  # a query's answer
     "jobs",  # a job started or ended
     "notice",  # a message for the user
+    "replay",  # the replayed allocator, or why there is none
+    "map",  # the scale and order of the memory map
     "panes",  # which panes are shown
     "recent",  # recent files
 ]
 FilterMode = Literal["highlight", "only"]
-Pane = Literal["side", "minimap", "lanes", "legend"]
+Pane = Literal["side", "minimap", "lanes", "legend", "map", "lines"]
 Tab = Literal["details", "cursor", "sql", "events"]
 TABS: tuple[Tab, ...] = ("details", "cursor", "sql", "events")
 

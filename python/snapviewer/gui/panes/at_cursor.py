@@ -53,6 +53,7 @@ class AtCursor(ttk.Frame):
         self.title.pack(fill="x", padx=gap, pady=(gap, 0))
         self.subtitle = ttk.Label(self, style="Small.TLabel")
         self.subtitle.pack(fill="x", padx=gap, pady=(0, gap))
+        self.oom = ttk.Label(self, style="Error.TLabel")
         self._panes = ttk.PanedWindow(self, orient="vertical")
         most_first = Sorting(0, is_down=True)
         self.groups = SortedTable(
@@ -85,6 +86,7 @@ class AtCursor(ttk.Frame):
         self.bind("<Configure>", self._wrap)
         state.on(self._show, "alive")
         state.on(self._show_title, "cursor", "device")
+        state.on(self._show_oom, "cursor", "device", "replay")
         state.on(self._mark, "selection")
         state.on(self._recolor, "look")
         self._show()
@@ -97,7 +99,7 @@ class AtCursor(ttk.Frame):
         return part
 
     def _wrap(self, event: tk.Event[tk.Misc]) -> None:
-        for label in (self.title, self.subtitle):
+        for label in (self.title, self.subtitle, self.oom):
             label.configure(wraplength=max(event.width - px(self, 16), 1))
 
     # Contents
@@ -139,6 +141,15 @@ class AtCursor(ttk.Frame):
         elif any(one.line == NO_STACK for one in alive.groups[:3]) and trace.events:
             lines.append(f"“{NO_STACK}”: mostly older than the recording, such as weights.")
         self.subtitle.configure(text="\n".join(lines))
+
+    def _show_oom(self) -> None:
+        """Show why the request at the cursor failed, above what held the memory then."""
+        text = self._state.replayed.oom_at_cursor()
+        self.oom.configure(text=text)
+        if text:
+            self.oom.pack(fill="x", padx=px(self, 8), pady=(0, px(self, 8)), after=self.subtitle)
+        else:
+            self.oom.pack_forget()
 
     def _which(self, event: int) -> str:
         trace, timeline = self._state.trace, self._state.timeline

@@ -8,6 +8,7 @@ from tkinter import ttk
 from snapviewer.gui.state import State
 from snapviewer.gui.theme import palette_of, px
 
+from .amounts import AmountsBox
 from .axes import ByteAxis, LabelWidth, TimeAxis
 from .lanes import Lanes
 from .legend import Legend
@@ -28,6 +29,7 @@ class Area(ttk.Frame):
         self._time = TimeAxis(self, state, width_of)
         self.plot = Plot(self, state, width_of, self._show_axes)
         self.legend = Legend(self.plot.widget, state, lambda: self.plot.image)
+        self.amounts = AmountsBox(self.plot.widget, state, self.legend)
         self.lanes = Lanes(self, state)
         self._lanes_label = ttk.Label(self, text="spans", style="PlotSmall.TLabel", anchor="e")
         self._bytes.grid(row=1, column=0, sticky="ns")

@@ -50,6 +50,11 @@ class Legend(tk.Canvas):
         """The lines that are shown; empty while it is folded."""
         return self._entries if self._state.settings.show_legend else ()
 
+    @property
+    def is_left(self) -> bool:
+        """Whether it is in the left corner."""
+        return bool(self._is_left)
+
     def refresh_soon(self) -> None:
         """Compute the lines again once nothing has been drawn for a moment."""
         if self._due is not None:
@@ -67,12 +72,12 @@ class Legend(tk.Canvas):
     def _choose_corner(self, image: Image) -> None:
         """Choose the corner that has fewer pixels of allocations."""
         width, height = (px(self, size) for size in _USUAL_SIZE)
-        is_filled = image.ids[self._top_px :][:height] != BACKGROUND
+        is_filled = image.ids[self.top_px :][:height] != BACKGROUND
         left, right = is_filled[:, :width], is_filled[:, -width:]
         self._is_left = int(left.sum()) <= int(right.sum())
 
     @property
-    def _top_px(self) -> int:
+    def top_px(self) -> int:
         """The upper edge: below the label of the peak, as it is when everything is in view."""
         whole = self._state.world
         return round(self._state.plot_px[1] * (1 - whole.peak_bytes / whole.high)) + px(self, 8)
@@ -116,7 +121,7 @@ class Legend(tk.Canvas):
             return
         colors = palette_of(state.look.theme)
         self.configure(background=colors.background, highlightbackground=colors.border)
-        pad, line = px(self, 7), self._line_px
+        pad, line = px(self, 7), self.line_px
         sign = "▾" if state.settings.show_legend else "▸"
         width = self._text(pad, line // 2, f"{sign} Legend", colors.secondary)
         for row, entry in enumerate(self.entries, 1):
@@ -129,7 +134,7 @@ class Legend(tk.Canvas):
         self.place(
             relx=0.0 if self._is_left else 1.0,
             x=edge if self._is_left else -edge,
-            y=self._top_px,
+            y=self.top_px,
             anchor="nw" if self._is_left else "ne",
         )
 
@@ -139,7 +144,7 @@ class Legend(tk.Canvas):
         if entry.is_heading:
             return self._text(pad, y, entry.text, colors.secondary)
         size = px(self, 11)
-        half = self._line_px // 2 if entry.is_step else size // 2
+        half = self.line_px // 2 if entry.is_step else size // 2
         count = max(len(entry.colors), 1)
         for number, color in enumerate(entry.colors):
             left, right = (pad + place * size // count for place in (number, number + 1))
@@ -171,14 +176,15 @@ class Legend(tk.Canvas):
         return shorten_middle(text, chars)
 
     @property
-    def _line_px(self) -> int:
+    def line_px(self) -> int:
+        """The height of a line."""
         return self._font.metrics("linespace") + px(self, 4)
 
     # The mouse
 
     def _entry_at(self, y: int) -> Entry | None:
         """Return the line at a height; None on the title."""
-        row = (y - px(self, 1)) // self._line_px - 1
+        row = (y - px(self, 1)) // self.line_px - 1
         return self.entries[row] if 0 <= row < len(self.entries) else None
 
     def _move(self, event: tk.Event[tk.Misc]) -> None:

@@ -138,8 +138,19 @@ def flag_text(state: State, pointer: Pointer, reach_px: int) -> str:
         here = _near(state, events)
         away = np.abs(_columns(state, here) - pointer.x_px)
         if len(here) and away.min() <= reach_px:
-            return f"{what} at {event_label(trace, int(here[away.argmin()]))}"
+            more = "\nClick to see why." if what == "out of memory" else ""
+            return f"{what} at {event_label(trace, int(here[away.argmin()]))}{more}"
     return ""
+
+
+def flag_at(state: State, pointer: Pointer, reach_px: int) -> int | None:
+    """Return the out-of-memory event of the flag under the pointer; None if there is none."""
+    trace = state.trace
+    if trace is None or pointer.y_px > reach_px:
+        return None
+    here = _near(state, trace.oom_events)
+    away = np.abs(_columns(state, here) - pointer.x_px)
+    return int(here[away.argmin()]) if len(here) and away.min() <= reach_px else None
 
 
 def _near(state: State, events: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

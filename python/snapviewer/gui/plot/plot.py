@@ -25,8 +25,9 @@ from snapviewer.report.picture.legend import BACKGROUND, color_text
 from snapviewer.report.picture.options import core_color
 from snapviewer.text.units import format_bytes
 
+from .amounts import amount_marks
 from .axes import LabelWidth
-from .marks import Box, Scales, flag_text, marks_of, peak_row, scales_of
+from .marks import Box, Scales, cursor_column, flag_at, flag_text, marks_of, peak_row, scales_of
 from .surface import Surface, make_surface
 
 log = logging.getLogger(__name__)
@@ -34,6 +35,7 @@ log = logging.getLogger(__name__)
 _CLICK_PX = 4  # a press that moves less is a click
 _ZOOM_STEP = 0.8
 _SIDEWAYS_PX = 120
+_CURSOR_REACH_PX = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ class Plot:
         self._due: str | None = None
         self._mouse: tuple[int, int] | None = None
         self._press: tuple[int, int] | None = None
-        self._is_dragging = False
+        self._is_dragging = self._is_moving_cursor = False
         self._zoom_box: Box | None = None
         self._pinned: tuple[str, int, int] | None = None
         self._tip = Tip(self.widget)
@@ -87,6 +89,8 @@ class Plot:
             "cursor",
             "filter",
             "document",
+            "replay",
+            "panes",
         )
 
     def _bind(self) -> None:
@@ -142,7 +146,8 @@ class Plot:
         drawn = perf_counter()
         scales = scales_of(state, self._width_of, px(self.widget, 100) / 100)
         unit = px(self.widget, 1)
-        self.surface.show(image, marks_of(state, scales, unit, self._zoom_box))
+        marks = marks_of(state, scales, unit, self._zoom_box)
+        self.surface.show(image, [*marks, *amount_marks(state, image.events, unit)])
         shown = perf_counter()
         self.drawn = Drawn(self.drawn.number + 1, drawn - started, shown - drawn, shown)
         log.debug(
@@ -249,7 +254,14 @@ class Plot:
 
     def _hover(self, event: tk.Event[tk.Misc]) -> None:
         self._mouse = self._at(event)
+        is_on_cursor = self._is_on_cursor(self._mouse[0])
+        self.widget.configure(cursor="sb_h_double_arrow" if is_on_cursor else "")
         self._point()
+
+    def _is_on_cursor(self, x: int) -> bool:
+        """Return whether a column is at the cursor, which can be dragged there."""
+        column = cursor_column(self._state)
+        return column is not None and abs(x - column) <= px(self.widget, _CURSOR_REACH_PX)
 
     def _leave(self, event: tk.Event[tk.Misc]) -> None:
         (x, y), (width, height) = self._at(event), self._state.plot_px
@@ -288,6 +300,7 @@ class Plot:
     def _press_left(self, event: tk.Event[tk.Misc]) -> None:
         self.widget.focus_set()
         self._press, self._is_dragging = self._at(event), False
+        self._is_moving_cursor = self._is_on_cursor(self._press[0])
         self._unpin()
         self._point()
 
@@ -303,9 +316,20 @@ class Plot:
     def _drag_left(self, event: tk.Event[tk.Misc]) -> None:
         if (by := self._dragged(event, has_begun=self._is_dragging)) is not None:
             self._is_dragging = True
+            if self._is_moving_cursor:
+                self._mouse = self._at(event)
+                self._drag_cursor(self._mouse[0])
+                return
             self.widget.configure(cursor="fleur")
             self._press = self._mouse = self._at(event)
             self._state.pan_px(-by[0], by[1])
+
+    def _drag_cursor(self, x: int) -> None:
+        """Move the cursor to a column, or to the nearest one in view."""
+        state, image = self._state, self.image
+        if image is not None and state.trace is not None and state.trace.events:
+            column = min(max(x, 0), state.plot_px[0] - 1)
+            state.set_cursor(state.trace.event_at(state.look.axis, state.point_of(column, 0)[0]))
 
     def _release_left(self, event: tk.Event[tk.Misc]) -> None:
         was_click = self._press is not None and not self._is_dragging
@@ -318,6 +342,11 @@ class Plot:
     def _click(self, pointer: Pointer) -> None:
         """Select an allocation; on the background, move the cursor."""
         state = self._state
+        oom = flag_at(state, pointer, px(self.widget, 6))
+        if oom is not None:
+            state.set_cursor(oom)
+            state.show_tab("cursor")
+            return
         state.select(pointer.allocation)
         if pointer.allocation is not None:
             state.show_tab("details")

@@ -114,10 +114,11 @@ def _row(domain: Domain) -> tuple[str, ...]:
         *(domain.reserved_bytes, domain.allocated_bytes, domain.pending_bytes),
         *(domain.free_bytes, domain.largest_free_bytes, domain.releasable_bytes),
     )
-    return (_name(domain), f"{domain.segments:,}", *(format_bytes(size) for size in sizes))
+    return (domain_name(domain), f"{domain.segments:,}", *(format_bytes(size) for size in sizes))
 
 
-def _name(domain: Domain) -> str:
+def domain_name(domain: Domain, joiner: str = ", ") -> str:
+    """Return a domain's pool, kind and stream."""
     pool = domain.pool
     if pool is None:
         name = "unknown pool"
@@ -125,4 +126,4 @@ def _name(domain: Domain) -> str:
         name = "default pool"
     else:
         name = f"pool {pool[0]}.{pool[1]}"
-    return f"{name}, {domain.kind}, stream {domain.stream:,}"
+    return joiner.join((name, domain.kind, f"stream {domain.stream:,}"))

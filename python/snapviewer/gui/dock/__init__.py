@@ -1,0 +1,1 @@
+"""The dock below the timeline."""
