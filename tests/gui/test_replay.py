@@ -72,6 +72,25 @@ def test_another_device_has_a_replay_of_its_own(tmp_path: Path) -> None:
     assert state.replayed.replay is not first
 
 
+def test_listeners_never_see_the_replay_of_the_file_before(tmp_path: Path, crowded: Path) -> None:
+    short = tmp_path / "short.pickle"
+    demo.write_demo(short, demo.DemoOptions(events=300))
+    state = made(short)
+    wrong: list[int] = []
+
+    def listener() -> None:
+        amounts = state.replayed.amounts(state.cursor)
+        if amounts is not None and state.device is not None:
+            wrong.append(amounts["requested"] - state.device.peak_bytes)
+
+    state.on(listener, "cursor", "replay")
+    state.open(crowded)
+
+    assert state.cursor is not None
+    assert state.cursor > 300
+    assert set(wrong) == {0}
+
+
 def test_steps_go_from_event_to_event(crowded: Path) -> None:
     state = made(crowded)
     state.set_cursor(0)

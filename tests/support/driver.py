@@ -20,6 +20,7 @@ import pytest
 from snapviewer import Device, Image, Timeline
 from snapviewer.gui.app import Window
 from snapviewer.gui.document import Document, Opened, Trace
+from snapviewer.gui.plot.amounts import amount_marks
 from snapviewer.gui.plot.marks import marks_of, scales_of
 from snapviewer.gui.theme import px
 from snapviewer.gui.values import Filter
@@ -215,8 +216,10 @@ class Driver:
     def expected(self) -> Pixels:
         """The engine's picture with its marks."""
         scales = scales_of(self.state, self.plot._width_of, px(self.root, 100) / 100)
-        marks = marks_of(self.state, scales, px(self.root, 1), None)
-        return np.asarray(self.image().marked(marks)[..., :3])
+        image, unit = self.image(), px(self.root, 1)
+        marks = marks_of(self.state, scales, unit, None)
+        lines = amount_marks(self.state, image.events, unit)
+        return np.asarray(image.marked([*marks, *lines])[..., :3])
 
     def pixels(self) -> Pixels:
         """What the screen has where the plot is."""
@@ -226,8 +229,8 @@ class Driver:
     def differing(self) -> int:
         """How many pixels of the plot are not the engine's, labels that lie on it left out."""
         is_other = (self.pixels() != self.expected()).any(axis=2)
-        plot, notice = self.plot, self.window.overlay._notice
-        covers = (plot._peak, plot._tip.label, plot._empty, notice, self.window.area.legend)
+        plot, area, notice = self.plot, self.window.area, self.window.overlay._notice
+        covers = (plot._peak, plot._tip.label, plot._empty, notice, area.legend, area.amounts)
         return int(np.count_nonzero(is_other & ~self._covered(*covers)))
 
     def _covered(self, *widgets: tk.Misc) -> npt.NDArray[np.bool_]:
