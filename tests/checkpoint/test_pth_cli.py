@@ -581,6 +581,8 @@ def test_numbers_in_names_are_numbers(tmp_path: Path) -> None:
         ("state[0].exp", 2, "state[0]"),
         ("..a", 1, "."),
         ("..a", 2, "..a"),
+        ("..a[b", 2, "..a"),
+        ("a.b[0", 3, "a.b[0"),
         ("[", 1, "["),
         ("", 3, ""),
     ],
