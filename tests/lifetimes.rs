@@ -247,7 +247,7 @@ proptest! {
 }
 
 #[test]
-fn the_check_is_told_in_sentences() {
+fn the_check_is_described_in_sentences() {
     let fine = Check {
         has_segments: true,
         expected_final_bytes: 5,

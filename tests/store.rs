@@ -332,7 +332,7 @@ const WORST: &[&str] = &[
 ];
 
 #[test]
-fn the_worst_calls_end_when_they_are_told_to() {
+fn the_worst_calls_end_when_they_are_asked_to() {
     let (_, store, _directory) = stored(&common::rich());
     let tables = (1..60).map(|number| {
         let before = number - 1;

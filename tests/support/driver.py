@@ -44,11 +44,11 @@ class Driver:
         self.root, self.state, self.plot = window.root, window.state, window.area.plot
         self.bugs: list[BaseException] = []
         self._opened: Opened | None = None
-        tell_of_bug = self.root.report_callback_exception
+        report_bug = self.root.report_callback_exception
 
         def note(kind: type[BaseException], error: BaseException, trace: object) -> None:
             self.bugs.append(error)
-            tell_of_bug(kind, error, trace)  # type: ignore[arg-type]
+            report_bug(kind, error, trace)  # type: ignore[arg-type]
 
         self.root.report_callback_exception = note
 
@@ -152,7 +152,7 @@ class Driver:
 
     @property
     def notice(self) -> str:
-        """What is told, if it can be read."""
+        """The text of the notice, if there is one."""
         return self.state.notice.text if self.state.notice is not None else ""
 
     # Where things are

@@ -11,7 +11,7 @@ from snapviewer.text.progress import progress_bar
 
 from .errors import UsageError
 from .options import add_device, add_file, add_json, add_output, add_verbosity
-from .outputs import print_json, refuse_existing, tell_written, written
+from .outputs import print_json, print_written, refuse_existing, written
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -45,4 +45,4 @@ def _convert(options: argparse.Namespace) -> None:
     if options.json:
         print_json({"input": str(files[0]), **written(options)})
     else:
-        tell_written(options)
+        print_written(options)
