@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from snapviewer import _core
-from snapviewer.snapshot.bundles import is_bundle
+from snapviewer.snapshot.bundles import is_replaceable
 from snapviewer.text.progress import progress_bar
 
 from .errors import UsageError
@@ -35,7 +35,7 @@ def _convert(options: argparse.Namespace) -> None:
             if files
             else "the following arguments are required: FILE"
         )
-    replaced = [path for path in options.outputs if options.is_repeatable and is_bundle(path)]
+    replaced = [path for path in options.outputs if options.is_repeatable and is_replaceable(path)]
     kept = [path for path in options.outputs if path not in replaced]
     refuse_existing(options, inputs=files, kept=kept)
     for output in options.outputs:
