@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import errno
 import os
+import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -157,8 +158,5 @@ def print_json(document: object) -> None:
 
 def output_width(options: argparse.Namespace) -> int | None:
     """Return the width of the terminal, or `COLUMNS`; what goes elsewhere has no width."""
-    if options.outputs or not (sys.stdout.isatty() or os.environ.get("COLUMNS")):
-        return None
-    import shutil
-
-    return shutil.get_terminal_size().columns
+    is_known = not options.outputs and (sys.stdout.isatty() or os.environ.get("COLUMNS"))
+    return shutil.get_terminal_size().columns if is_known else None
