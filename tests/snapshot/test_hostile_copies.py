@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import resource
 import subprocess
 import sys
@@ -63,7 +64,7 @@ def test_blocks_that_share_their_past_are_converted(tmp_path: Path) -> None:
     block = {"size": 512, "state": "active_allocated", "history": past}
     segment = {"device": 0, "address": 512, "total_size": 4096, "blocks": [block, dict(block)]}
     path, bundle = tmp_path / "snap.pickle", tmp_path / "out"
-    path.write_bytes(hostile_copies.pickle.dumps({"segments": [segment]}))
+    path.write_bytes(pickle.dumps({"segments": [segment]}))
 
     assert _run("convert", path, "-o", bundle).returncode == 0
     ran = _run("query", bundle, "select block, count(*) from history group by block", "--json")
