@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import pickle
-import resource
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from support import hostile_copies
+from support import hostile_copies, program
 from support.hostile_copies import COPIES
-
-
-def _limit() -> None:
-    """Allow half a gigabyte of memory, and five seconds of the processor."""
-    resource.setrlimit(resource.RLIMIT_AS, (512 << 20, 512 << 20))
-    resource.setrlimit(resource.RLIMIT_CPU, (5, 5))
 
 
 def _run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -27,7 +20,7 @@ def _run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
         text=True,
         timeout=120,
         check=False,
-        preexec_fn=_limit,
+        preexec_fn=program.limit_attack,
     )
 
 
