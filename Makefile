@@ -83,9 +83,10 @@ fuzz: build
 	@$(PY) fuzz/make_seeds.py fuzz/corpus
 	@set -e; for target in $$($(FUZZ) list); do \
 		echo "== fuzz $$target, $(FUZZ_SECONDS) s"; \
-		case $$target in checkpoint*) words=checkpoint;; *) words=pickle;; esac; \
-		$(FUZZ_MALLOC) $(FUZZ) run --sanitizer none $$target -- -max_total_time=$(FUZZ_SECONDS) -max_len=65536 \
-			-rss_limit_mb=4096 -timeout=30 -dict=fuzz/$$words.dict -print_final_stats=1; \
+		case $$target in checkpoint*) words=checkpoint;; reader|pickle) words=pickle;; *) words=$$target;; esac; \
+		case $$target in bundle) length=400000;; sql|filter) length=4096;; *) length=65536;; esac; \
+		$(FUZZ_MALLOC) $(FUZZ) run --sanitizer none $$target -- -max_total_time=$(FUZZ_SECONDS) -max_len=$$length \
+			-rss_limit_mb=4096 -timeout=30 -print_final_stats=1 $$(ls fuzz/$$words.dict 2>/dev/null | sed s/^/-dict=/); \
 	done
 
 	@$(MAKE) --no-print-directory fuzz-python

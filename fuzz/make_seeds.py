@@ -1,6 +1,7 @@
-"""Makes the fuzzers' first inputs: small snapshots, checkpoints, logs and code, in every encoding.
+"""Makes the fuzzers' first inputs: small snapshots, bundles, checkpoints, logs, code, SQL, filters.
 
 `python fuzz/make_seeds.py DIR` fills a folder of DIR for each target; what is there already stays.
+Real snapshots, where there are some, become bundles: of these, and of demos.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import io
 import json
 import pickle
 import random
+import shutil
 import sys
 import tempfile
 import zipfile
@@ -21,14 +23,45 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
+from snapviewer import _core
 from snapviewer.demo import DemoOptions, dump, snapshot
-from support import pth_writer
+from support import oracle, pth_writer
 from support.events_sample import SAMPLE, rich_log
 from support.pth_writer import Call, G, Obj, S, T
 from support.torchscript_writer import module
 
 MAX_BYTES = 65_536
+MAX_BUNDLE_BYTES = 400_000
 MAX_FRAMES = 3
+
+FILTERS = (
+    "attention|mlp size>=1MiB lifetime<100",
+    '!"optimizer step" conv\\d+ size=512..4KiB',
+    "lifetime>=2ms event>=10 alive=1..3 stream=0",
+    "pool=0 category=activation stack=none !stack=3",
+    '"a \\"b\\" c" (?i)Forward.*$ [a-z]{2,8} \\S \\bx\\b',
+    "size!=5 size<=1.5GiB size>1e3",
+)
+QUERIES = (
+    "select device, count(*), sum(size) from allocations group by device having sum(size) > 5",
+    "select callstack, sum(size) over (partition by start_time % 7) from allocs order by 2 limit 9",
+    "with recursive n(i) as (select 1 union all select i + 1 from n where i < 9) select * from n",
+    "select * from events where event between 2 and 5 and action like '%all_c' escape '!'",
+    "select e.key, e.value from stacks, json_each(stacks.frames) e join frames on frame = e.value",
+    "select replace(name, 'a', 'bb'), instr(filename, '.'), trim(name, 'in'), name glob 'i[a-n]*' "
+    "from frames",
+    "select printf('%x %s %.3f %,d', address, hex(address), size / 3.0, size) from allocations",
+    "select group_concat(distinct state), json_group_object(block, size) from blocks union all "
+    "select max(state), min(block) from blocks",
+    "select *, (select count(*) from identities i where i.idx <= a.idx) from at_peak a",
+    "select json_extract(value, '$.key[1]'), value ->> '$.key', json_type(value) from metadata",
+    "select upper(name), substr(name, -2, 5), unicode(name), quote(name), char(65, 66) from frames",
+    "select date('now', '+1 day'), strftime('%s', 5), round(2.5), abs(-1), typeof(x'00') "
+    "from settings",
+    "select * from pragma_table_info('allocations')",
+    "values (1, 'a'), (null, x'ff') intersect select 1, cast('a' as text) collate nocase",
+    "select length(zeroblob(1000000)), randomblob(9), iif(1, 2, 3), coalesce(null, 1)",
+)
 
 OPTIONS = {
     "tiny": DemoOptions(events=8, live=5, before_recording=False),
@@ -194,9 +227,43 @@ def _code(checkpoints: dict[str, bytes]) -> Iterator[tuple[str, bytes]]:
                     yield member.replace("/", "-"), archive.read(member)
 
 
+def _bundles(into: Path) -> Iterator[tuple[str, Path]]:
+    """Bundles of demos and of the smallest real snapshots, as directories."""
+    files = sorted(oracle.SNAPSHOTS.glob("*.pickle"), key=lambda path: path.stat().st_size)[:10]
+    with tempfile.TemporaryDirectory() as folder:
+        for name, options in OPTIONS.items():
+            path = Path(folder) / f"demo-{name}"
+            path.write_bytes(_encodings(snapshot(options))["p4"])
+            files.append(path)
+        for path in files:
+            bundle = into / path.stem
+            shutil.rmtree(bundle, ignore_errors=True)  # of an older format, maybe
+            _core.convert(path, bundle)
+            if sum(file.stat().st_size for file in bundle.iterdir()) <= MAX_BUNDLE_BYTES:
+                yield path.stem, bundle
+            else:
+                shutil.rmtree(bundle)
+
+
+def _bundle_seeds(bundle: Path) -> Iterator[tuple[str, bytes]]:
+    """A bundle as its target has it: a zip, and both files without their digests."""
+    files = {file.name: file.read_bytes() for file in bundle.iterdir()}
+    for name, method in {"stored": zipfile.ZIP_STORED, "deflated": zipfile.ZIP_DEFLATED}.items():
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w", method) as archive:
+            for member, content in files.items():
+                archive.writestr(member, content)
+        yield name, packed.getvalue()
+    document = files["allocations.json"].rpartition(b',"elements":')[0]
+    yield "files", document + b"\0" + files["elements.db"]
+
+
 def main(into: Path) -> None:
     """Write all seeds."""
-    targets = ("reader", "pickle", "checkpoint", "checkpoint_pickle", "events", "torchscript")
+    targets = (
+        *("reader", "pickle", "checkpoint", "checkpoint_pickle", "events", "torchscript"),
+        *("bundle", "bundle_columns", "database", "sql", "filter", "sample_bundles"),
+    )
     folders = {name: into / name for name in targets}
     for folder in folders.values():
         folder.mkdir(parents=True, exist_ok=True)
@@ -206,10 +273,17 @@ def main(into: Path) -> None:
         for encoding, content in _encodings(plain).items():
             if len(content) <= MAX_BYTES:
                 (folders["reader"] / f"{name}-{encoding}").write_bytes(content)
-    # This target makes pickles of whatever bytes it gets.
+    # These targets make something of whatever bytes they get.
     for seed in range(64):
         content = random.Random(seed).randbytes(32 << seed % 8)
-        (folders["pickle"] / f"random-{seed}").write_bytes(content)
+        for target in ("pickle", "bundle_columns", "database"):
+            (folders[target] / f"random-{seed}").write_bytes(content)
+    for name, bundle in _bundles(folders["sample_bundles"]):
+        for kind, content in _bundle_seeds(bundle):
+            (folders["bundle"] / f"{name}-{kind}").write_bytes(content)
+    for target, texts in {"sql": QUERIES, "filter": FILTERS}.items():
+        for number, text in enumerate(texts):
+            (folders[target] / str(number)).write_text(text)
     checkpoints = dict(_checkpoints())
     for name, content in checkpoints.items():
         if len(content) <= MAX_BYTES:

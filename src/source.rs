@@ -189,7 +189,6 @@ pub(crate) fn changed() -> std::io::Error {
 }
 
 fn gunzip(packed: &[u8], progress: &Progress<'_>) -> Result<Vec<u8>> {
-    let limit = (packed.len() as u64).saturating_mul(MAX_RATIO).max(ALWAYS_ALLOWED);
     let mut reader = flate2::bufread::GzDecoder::new(packed);
     let mut bytes = Vec::new();
     let mut chunk = vec![0; 1 << 18];
@@ -201,6 +200,9 @@ fn gunzip(packed: &[u8], progress: &Progress<'_>) -> Result<Vec<u8>> {
         if count == 0 {
             return Ok(bytes);
         }
+        bytes
+            .try_reserve(count)
+            .map_err(|_| Error::malformed("it unpacks to more than the memory has room for", at))?;
         bytes.extend_from_slice(&chunk[..count]);
         if !matches!(
             Kind::of(&bytes[..bytes.len().min(64)]),
@@ -208,7 +210,9 @@ fn gunzip(packed: &[u8], progress: &Progress<'_>) -> Result<Vec<u8>> {
         ) {
             return Err(Error::malformed("what is packed is neither a pickle nor JSON", at));
         }
-        if bytes.len() as u64 > limit {
+        // Of what was read so far, so that most bombs end early.
+        let limit = ((packed.len() - reader.get_ref().len()) as u64).saturating_mul(MAX_RATIO);
+        if bytes.len() as u64 > limit.max(ALWAYS_ALLOWED) {
             let reason = format!(
                 "it unpacks to more than {MAX_RATIO} times its size; \
                 if you trust it, unpack it with gunzip first"

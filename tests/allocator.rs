@@ -169,6 +169,7 @@ fn segments_that_cannot_be_are_flagged() {
             common::event("segment_alloc", u64::MAX - 511, 1 << 21, 1),
             common::event("segment_map", u64::MAX - 511, huge, 1),
             common::event("segment_unmap", 0x1000, huge, 1),
+            common::event("segment_unmap", u64::MAX - 511, 1 << 21, 1),
             common::event("segment_free", 0, huge, 1),
             json!({"action": "oom", "device_free": u64::MAX, "size": huge, "stream": 0,
                 "time_us": 1, "frames": []}),

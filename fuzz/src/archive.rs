@@ -82,19 +82,23 @@ fn prelude(pickle: &mut Vec<u8>) {
 }
 
 /// Members that are not packed, as torch writes them.
-fn zip(members: &[(&str, &[u8])]) -> Vec<u8> {
+#[must_use]
+pub fn zip(members: &[(&str, &[u8])]) -> Vec<u8> {
     let (mut file, mut directory) = (Vec::new(), Vec::new());
     for (name, data) in members {
         let start = file.len() as u32;
-        let sizes = [data.len() as u32, data.len() as u32].map(u32::to_le_bytes).concat();
+        let mut checksum = flate2::Crc::new();
+        checksum.update(data);
+        let length = data.len() as u32;
+        let sizes = [checksum.sum(), length, length].map(u32::to_le_bytes).concat();
         let length = (name.len() as u16).to_le_bytes();
-        file.extend(b"PK\x03\x04\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
+        file.extend(b"PK\x03\x04\0\0\0\0\0\0\0\0\0\0");
         file.extend(&sizes);
         file.extend(length);
         file.extend([0, 0]);
         file.extend(name.as_bytes());
         file.extend(*data);
-        directory.extend(b"PK\x01\x02\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
+        directory.extend(b"PK\x01\x02\0\0\0\0\0\0\0\0\0\0\0\0");
         directory.extend(&sizes);
         directory.extend(length);
         directory.extend([0; 12]);

@@ -1,7 +1,15 @@
 //! What must hold for any bytes at all.
 
 pub mod archive;
+pub mod bundle;
 pub mod checkpoint;
+pub mod columns;
+#[path = "../../tests/common/mod.rs"]
+mod common;
+pub mod database;
+pub mod replay;
+mod samples;
+pub mod text;
 mod write;
 
 use std::collections::HashSet;
@@ -30,6 +38,7 @@ pub fn check(bytes: &[u8]) {
         (Ok((fast, fast_lives)), Ok((plain, plain_lives))) => {
             assert_same(&fast, &plain);
             assert_same_lives(&fast_lives, &plain_lives, &Both { fast: &fast, plain: &plain });
+            replay::check(&fast, &fast_lives);
         }
         (Ok(_), Err(error)) => assert_may_differ(&error, "only the fast way reads this"),
         (Err(error), Ok(_)) => assert_may_differ(&error, "only the plain way reads this"),

@@ -1,5 +1,7 @@
 //! Why memory came from the device, and why it went back.
 
+use hashbrown::HashMap;
+
 use super::heap::{Domain, Heap};
 use crate::snapshot::{Action, Event, Snapshot};
 
@@ -134,6 +136,7 @@ pub(super) fn releases(
         }
         last = Some((row, event));
     }
+    let mut known: HashMap<u32, bool> = HashMap::new();
     for release in &mut all {
         let after = rows.start + release.event + release.events;
         let stack = events.get(after - 1).stack;
@@ -141,7 +144,8 @@ pub(super) fn releases(
         let retries = |next: &Event| {
             (is_growth(next.action) || next.action == Action::OOM) && next.stack == stack
         };
-        release.cause = if empties_cache(snapshot, stack) {
+        let empties = *known.entry(stack).or_insert_with(|| empties_cache(snapshot, stack));
+        release.cause = if empties {
             ReleaseCause::EmptyCache
         } else if !may_collect && next.as_ref().is_some_and(retries) {
             ReleaseCause::Retry

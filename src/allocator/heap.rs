@@ -302,7 +302,7 @@ impl Heap {
     /// Unmaps free memory of an expandable segment; returns whether it was mapped and free.
     pub fn unmap(&mut self, address: u64, size: u64, domain: Domain) -> bool {
         let number = self.number(domain);
-        let end = address + size;
+        let Some(end) = address.checked_add(size) else { return false };
         let found = self.at.get(&address).copied().or_else(|| self.free_around(number, address));
         let Some(id) = found else { return false };
         let block = self.blocks[id as usize];

@@ -138,7 +138,8 @@ pub(super) fn write(
         stacks: snapshot.stacks.len() as u64,
         devices: traces
             .map(|(trace, one)| {
-                device(one, trace.rows.clone().map(|row| snapshot.events.time_us(row)))
+                let times = trace.rows.clone().map(|row| snapshot.events.time_us(row));
+                device(one, lifetimes.len(), times)
             })
             .collect(),
         elements: None,
@@ -169,7 +170,12 @@ fn is_sealed(bytes: &[u8]) -> bool {
     parts.is_some_and(|(content, seal)| seal_of(content).as_bytes() == seal)
 }
 
-fn device(one: &Lifetimes, times: impl Iterator<Item = u64> + Clone) -> Device<'static> {
+/// One of so many devices.
+fn device(
+    one: &Lifetimes,
+    devices: usize,
+    times: impl Iterator<Item = u64> + Clone,
+) -> Device<'static> {
     let all = &one.allocations;
     let frees = || all.free_event.iter().zip(&all.alloc_event);
     let requests = || all.free_requested.iter().zip(&all.free_event);
@@ -207,7 +213,7 @@ fn device(one: &Lifetimes, times: impl Iterator<Item = u64> + Clone) -> Device<'
             flags: column(all.flags.iter().map(|&flags| u64::from(flags)), Form::Plain),
             pool: column(all.pool.iter().map(|&pool| u64::from(pool)), Form::Plain),
             category: column(all.category.iter().map(|&one| u64::from(one)), Form::Plain),
-            time_us: column_of_times(times, restore::most_events(all.len(), 0)),
+            time_us: column_of_times(times, restore::most_events(devices, all.len(), 0)),
         },
     }
 }

@@ -31,7 +31,7 @@ use crate::lifetimes::Lifetimes;
 use crate::progress::Progress;
 use crate::snapshot::Snapshot;
 use crate::source::open_file;
-use crate::store::{self, Active, Store, columns};
+use crate::store::{self, Active, Figures, Store, columns};
 use atomic_write::AtomicWrite;
 use first_error::FirstError;
 
@@ -43,8 +43,10 @@ pub const ELEMENTS: &str = "elements.db";
 /// The name of the zip until it is renamed.
 const ARCHIVE: &str = "bundle.zip";
 
-/// Bundles that were zipped again are 2 to 5 times smaller. More than this is a bomb.
-const MAX_RATIO: u64 = 32;
+/// The members of bundles that were zipped again are 2 to 5 times smaller, small ones 10 times. More than
+/// this is a bomb.
+const MAX_RATIO: u64 = 12;
+const ALWAYS_ALLOWED: u64 = 1 << 20;
 
 /// An open bundle.
 #[derive(Debug)]
@@ -63,6 +65,8 @@ pub struct Bundle {
     pub is_zip: bool,
     path: PathBuf,
     elements: FileDigest,
+    /// What the database has to say of the devices.
+    figures: Vec<Figures>,
 }
 
 /// Whether a bundle of this name is a zip.
@@ -183,6 +187,7 @@ pub fn open(path: &Path, progress: &Progress<'_>) -> Result<Bundle> {
     let read = document::read(&bytes, elements_bytes).map_err(|error| error.in_file(path))?;
     progress.at(2, 2)?;
     Ok(Bundle {
+        figures: Figures::of(&read.devices),
         devices: read.devices,
         times: read.times,
         origin: read.origin,
@@ -216,7 +221,8 @@ impl Bundle {
                 Store::open(&path, self.elements.bytes)
             })
         };
-        opened.map_err(|error| error.in_file(&self.path))
+        let checked = opened.and_then(|store| store.check_figures(&self.figures).map(|()| store));
+        checked.map_err(|error| error.in_file(&self.path))
     }
 }
 
@@ -271,12 +277,12 @@ fn member<T>(
     read: impl FnOnce(&mut dyn Read, usize) -> Result<T>,
 ) -> Result<T> {
     let mut member = zip.by_name(name).map_err(|error| without(&error))?;
-    let ratio = match member.compression() {
-        CompressionMethod::Stored => 1,
-        _ => MAX_RATIO,
-    };
     let (size, packed) = (member.size(), member.compressed_size());
-    if packed > *length || size > packed.saturating_mul(ratio) {
+    let most = match member.compression() {
+        CompressionMethod::Stored => packed,
+        _ => packed.saturating_mul(MAX_RATIO).max(ALWAYS_ALLOWED),
+    };
+    if packed > *length || size > most {
         return Err(damaged_zip(&"a size in it is wrong"));
     }
     let size = usize::try_from(size).map_err(|error| damaged_zip(&error))?;

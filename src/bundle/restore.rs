@@ -17,17 +17,18 @@ use crate::error::Result;
 use crate::lifetimes::{
     Allocations, BEFORE, CATEGORIES, Check, Lifetimes, NO_STACK, are_pools, flag, peak_of,
 };
+use crate::snapshot::MAX_DEVICES;
 use crate::store::pack::{self, unzigzag};
 
 /// Bytes that a row of the table `allocations` takes at least: its length, key, header and ten columns.
 const ROW_BYTES: u64 = 12;
 
-/// The most events of a device: allocations have up to three each, other events are few or have times,
-/// which differ. The writer keeps to it ([`super::document`]).
-pub(super) fn most_events(allocations: usize, time_bytes: usize) -> usize {
-    (1_usize << 20)
+/// The most events of one of so many devices: allocations have up to three each, other events are few
+/// or have times, which differ. The writer keeps to it ([`super::document`]).
+pub(super) fn most_events(devices: usize, allocations: usize, time_bytes: usize) -> usize {
+    ((1_usize << 20) / devices.max(1))
         .saturating_add(allocations.saturating_mul(8))
-        .saturating_add(time_bytes.saturating_mul(4))
+        .saturating_add(time_bytes)
 }
 
 /// Refuses counts that the files cannot hold, before anything is unpacked.
@@ -35,9 +36,13 @@ pub(super) fn check_counts(devices: &[Device<'_>], elements_bytes: u64) -> Resul
     let allocations = devices.iter().fold(0, |sum: usize, one| sum.saturating_add(one.allocations));
     let is_plausible = |one: &Device<'_>| {
         // Base64: four letters for three bytes.
-        one.events <= most_events(one.allocations, one.columns.time_us.len() / 4 * 3)
+        let time_bytes = one.columns.time_us.len() / 4 * 3;
+        one.events <= most_events(devices.len(), one.allocations, time_bytes)
             && one.oom_events.len() <= one.events
     };
+    if devices.len() > MAX_DEVICES {
+        return Err(damaged("it has more than 1024 devices"));
+    }
     if allocations as u64 > elements_bytes / ROW_BYTES || !devices.iter().all(is_plausible) {
         return Err(damaged("it cannot have that many allocations or events"));
     }

@@ -2,17 +2,23 @@
 
 use std::ops::Range;
 
+use hashbrown::HashSet;
 use serde_json::Value as Json;
 
 use crate::error::{Error, Result};
 use crate::pickle::{Handle, Value};
 use crate::snapshot::build::{Build, Is, Key, Object, kind};
 use crate::snapshot::events::{Action, Events};
-use crate::snapshot::{Annotation, HOST, Segment, Snapshot, Trace};
+use crate::snapshot::texts;
+use crate::snapshot::{Annotation, HOST, MAX_DEVICES, Segment, Snapshot, Trace};
 
-/// How deep and how large settings may be. Real ones are two deep and have some thirty entries.
+/// How deep and how large settings and further entries may be, all together. Real ones are two deep
+/// and have some thirty entries.
 const MAX_JSON_DEPTH: usize = 16;
 const MAX_JSON_ITEMS: usize = 100_000;
+const MAX_JSON_TEXT: usize = 16 << 20;
+/// Settings under a longer name stay nested.
+const MAX_NAME: usize = 1000;
 
 /// How often one event or block may occur in a file's lists: a pickle can name one list a million
 /// times in a few bytes.
@@ -58,6 +64,7 @@ struct Top {
     annotations: Option<Value>,
     source_code: Option<Value>,
     metadata: Vec<(String, Json)>,
+    room: Room,
 }
 
 impl Top {
@@ -76,9 +83,9 @@ impl Top {
                     if !matches!(key, Key::Predicted | Key::Recorded) {
                         build.count_unknown(pair[0]);
                     }
-                    let name = Jsonify { build, left: 1 }.key(pair[0]);
-                    self.metadata
-                        .push((name, Jsonify { build, left: MAX_JSON_ITEMS }.value(pair[1], 0)));
+                    let mut json = Jsonify { build, room: &mut self.room };
+                    let name = json.key(pair[0]);
+                    self.metadata.push((name, json.value(pair[1], 0)));
                     continue;
                 }
             };
@@ -99,7 +106,7 @@ impl Top {
     }
 
     fn assemble(
-        self,
+        mut self,
         mut build: Build,
         mut events: Events,
         end: usize,
@@ -107,11 +114,11 @@ impl Top {
         let mut snapshot = Snapshot {
             has_device_segments: self.segments.is_some(),
             has_host_segments: self.host_segments.is_some(),
-            metadata: self.metadata,
+            metadata: std::mem::take(&mut self.metadata),
             ..Snapshot::default()
         };
         if let Some(value) = self.settings {
-            let json = Jsonify { build: &build, left: MAX_JSON_ITEMS }.value(value, 0);
+            let json = Jsonify { build: &build, room: &mut self.room }.value(value, 0);
             flatten("", json, &mut snapshot.settings);
         }
         if let Some(value) = self.source_code {
@@ -128,9 +135,11 @@ impl Top {
         }
 
         let mut rows: Vec<(i32, Vec<Range<u32>>)> = Vec::new();
+        let mut listed = Listed::new(events.len());
         if let Some(value) = self.traces {
             for (device, trace) in build.items(value).to_vec().into_iter().enumerate() {
-                rows.push((device as i32, rows_of(&mut build, trace)));
+                let found = listed.count(rows_of(&mut build, trace), end)?;
+                rows.push((device as i32, found));
             }
             if is_rows(&build, value) {
                 return fail("`device_traces` is a list of events, not of lists", end);
@@ -140,24 +149,28 @@ impl Top {
         if let Some(value) = self.host_traces {
             let mut host = rows_of(&mut build, value);
             for trace in build.items(value).to_vec() {
-                host.extend(rows_of(&mut build, trace));
+                host.extend(listed.count(rows_of(&mut build, trace), end)?);
             }
             if !host.is_empty() || has_host {
                 rows.push((HOST, host));
             }
         }
         // Devices that have segments but no trace.
+        let mut known: HashSet<i32> = rows.iter().map(|(device, _)| *device).collect();
         for segment in &snapshot.segments {
-            if !rows.iter().any(|(device, _)| *device == segment.device) {
+            if known.insert(segment.device) {
                 rows.push((segment.device, Vec::new()));
             }
+        }
+        if rows.len() > MAX_DEVICES {
+            return fail("it has more than 1024 devices", end);
         }
         rows.sort_by_key(|(device, _)| if *device == HOST { i32::MAX } else { *device });
 
         build.finish_oddities();
         events.extras_table = std::mem::take(&mut build.extras);
         let has_moved;
-        (events, snapshot.traces, has_moved) = place_rows(events, &rows, end)?;
+        (events, snapshot.traces, has_moved) = place_rows(events, &rows);
         snapshot.actions = if build.actions.is_empty() {
             Action::NAMES.iter().map(|name| (*name).to_owned()).collect()
         } else {
@@ -177,6 +190,7 @@ impl Top {
         snapshot.strings = build.strings;
         snapshot.stacks = build.stacks;
         snapshot.events = events;
+        texts::check(&snapshot, end)?;
         Ok((snapshot, has_moved))
     }
 }
@@ -215,13 +229,29 @@ fn rows_of(build: &mut Build, trace: Value) -> Vec<Range<u32>> {
     }
 }
 
+/// Counts the events that traces list, before they are all in memory.
+struct Listed {
+    count: usize,
+    most: usize,
+}
+
+impl Listed {
+    fn new(events: usize) -> Self {
+        Self { count: 0, most: MAX_COPIES * events + 65_536 }
+    }
+
+    fn count(&mut self, rows: Vec<Range<u32>>, end: usize) -> Result<Vec<Range<u32>>> {
+        self.count += rows.iter().map(ExactSizeIterator::len).sum::<usize>();
+        if self.count > self.most {
+            return fail("its traces list the same events over and over", end);
+        }
+        Ok(rows)
+    }
+}
+
 /// Gives each device one range of rows. Files list events in the order in which they are written, so
 /// that nothing has to move; if not (an event that occurs in two traces), the columns are made anew.
-fn place_rows(
-    events: Events,
-    devices: &[(i32, Vec<Range<u32>>)],
-    end: usize,
-) -> Result<(Events, Vec<Trace>, bool)> {
+fn place_rows(events: Events, devices: &[(i32, Vec<Range<u32>>)]) -> (Events, Vec<Trace>, bool) {
     let mut last = 0;
     let is_placed = devices.iter().all(|(_, ranges)| match ranges.as_slice() {
         [] => true,
@@ -241,7 +271,7 @@ fn place_rows(
                 ranges.first().map_or(0..0, |range| range.start as usize..range.end as usize);
             Trace { device: *device, rows }
         };
-        return Ok((events, devices.iter().map(trace).collect(), false));
+        return (events, devices.iter().map(trace).collect(), false);
     }
     let mut start = 0;
     let mut traces = Vec::new();
@@ -249,12 +279,9 @@ fn place_rows(
         let length: usize = ranges.iter().map(ExactSizeIterator::len).sum();
         traces.push(Trace { device: *device, rows: start..start + length });
         start += length;
-        if start > MAX_COPIES * events.len() + 65_536 {
-            return fail("its traces list the same events over and over", end);
-        }
     }
     let rows = devices.iter().flat_map(|(_, ranges)| ranges.iter().cloned().flatten());
-    Ok((events.gather(rows.map(|row| row as usize)), traces, true))
+    (events.gather(rows.map(|row| row as usize)), traces, true)
 }
 
 fn segment_ids(build: &Build, value: Value) -> Vec<usize> {
@@ -274,8 +301,14 @@ fn add_segments(
     if strays > 0 {
         *build.oddities.wrong_types.entry("segments".to_owned()).or_default() += strays as u64;
     }
+    let most = MAX_COPIES * (build.blocks.len() + build.segments.len()) + 65_536;
+    let mut listed = snapshot.blocks.len() + snapshot.segments.len();
     for id in ids {
         let (segment, blocks) = build.segments[id].clone();
+        listed += 1 + build.items(blocks).len();
+        if listed > most {
+            return fail("its segments list the same blocks over and over", end);
+        }
         let first = snapshot.blocks.len();
         let mut address = segment.address;
         for item in build.items(blocks).to_vec() {
@@ -289,10 +322,6 @@ fn add_segments(
             }
             address = block.address.wrapping_add(block.size);
             snapshot.blocks.push(block);
-        }
-        let copies = MAX_COPIES * (build.blocks.len() + build.segments.len()) + 65_536;
-        if snapshot.blocks.len() + snapshot.segments.len() > copies {
-            return fail("its segments list the same blocks over and over", end);
         }
         snapshot.segments.push(Segment {
             device: device.unwrap_or(segment.device),
@@ -335,7 +364,7 @@ fn source_code(build: &Build, value: Value) -> Vec<(u32, u32)> {
 /// Nested settings as dotted names.
 fn flatten(name: &str, json: Json, into: &mut Vec<(String, Json)>) {
     match json {
-        Json::Object(entries) if !entries.is_empty() => {
+        Json::Object(entries) if !entries.is_empty() && name.len() <= MAX_NAME => {
             for (key, value) in entries {
                 let name = if name.is_empty() { key } else { format!("{name}.{key}") };
                 flatten(&name, value, into);
@@ -345,33 +374,51 @@ fn flatten(name: &str, json: Json, into: &mut Vec<(String, Json)>) {
     }
 }
 
+/// What may still become JSON.
+struct Room {
+    items: usize,
+    text: usize,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Self { items: MAX_JSON_ITEMS, text: MAX_JSON_TEXT }
+    }
+}
+
 /// Turns small structures into JSON; what is too deep or too much becomes null.
 struct Jsonify<'a> {
     build: &'a Build,
-    left: usize,
+    room: &'a mut Room,
 }
 
 impl Jsonify<'_> {
-    fn key(&self, key: Value) -> String {
+    fn key(&mut self, key: Value) -> String {
         match key {
-            Value::Text(id) => self.build.strings.get(id).to_owned(),
+            Value::Text(id) => self.text(id).unwrap_or("(a key that is too long)").to_owned(),
             Value::Int(number) => number.to_string(),
             _ => "(a key that is not a string)".to_owned(),
         }
     }
 
+    fn text(&mut self, id: u32) -> Option<&str> {
+        let text = self.build.strings.get(id);
+        self.room.text = self.room.text.checked_sub(text.len())?;
+        Some(text)
+    }
+
     fn value(&mut self, value: Value, depth: usize) -> Json {
-        if self.left == 0 || depth > MAX_JSON_DEPTH {
+        if self.room.items == 0 || depth > MAX_JSON_DEPTH {
             return Json::Null;
         }
-        self.left -= 1;
+        self.room.items -= 1;
         match value {
             Value::None | Value::Huge => Json::Null,
             Value::Bool(is) => Json::Bool(is),
             Value::Int(number) => number.into(),
             Value::Uint(number) => number.into(),
             Value::Float(number) => number.into(),
-            Value::Text(id) => self.build.strings.get(id).into(),
+            Value::Text(id) => self.text(id).into(),
             Value::Object(Handle { kind: kind::PAIR, id }) => {
                 let (a, b) = *self.build.pairs.get(id);
                 Json::Array(vec![a.into(), b.into()])
@@ -382,11 +429,14 @@ impl Jsonify<'_> {
                 Some(Object { is: Is::EmptyDict, .. }) => Json::Object(serde_json::Map::new()),
                 Some(Object { is: Is::EmptyList, .. }) => Json::Array(Vec::new()),
                 Some(Object { is: Is::List, id, .. }) => {
-                    let items = &self.build.containers[id as usize];
-                    Json::Array(items.iter().map(|&item| self.value(item, depth + 1)).collect())
+                    let items = self.build.containers[id as usize].iter();
+                    // What there is no room for is left out.
+                    let items = items.take(self.room.items);
+                    Json::Array(items.map(|&item| self.value(item, depth + 1)).collect())
                 }
                 Some(Object { is: Is::Dict, id, .. }) => {
                     let pairs = self.build.containers[id as usize].chunks_exact(2);
+                    let pairs = pairs.take(self.room.items);
                     let entry =
                         |pair: &[Value]| (self.key(pair[0]), self.value(pair[1], depth + 1));
                     Json::Object(pairs.map(entry).collect())

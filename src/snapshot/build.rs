@@ -75,6 +75,8 @@ pub(super) struct Build {
     pub segments: Vec<(Segment, Value)>,
     pub blocks: Vec<(Block, bool)>,
     pub history: Vec<History>,
+    /// How much of it belongs to blocks.
+    pub claimed_history: usize,
     pub annotations: Vec<Annotation>,
     pub pairs: Table<(i64, i64)>,
     pub text_lists: Table<Vec<u32>>,
@@ -134,6 +136,7 @@ impl Build {
             segments: Vec::new(),
             blocks: Vec::new(),
             history: Vec::new(),
+            claimed_history: 0,
             annotations: Vec::new(),
             pairs: Table::default(),
             text_lists: Table::default(),

@@ -18,6 +18,7 @@ mod records;
 mod shortcut;
 pub mod stack_text;
 mod template;
+mod texts;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -32,6 +33,9 @@ use crate::progress::Progress;
 
 /// The number that pinned host memory has among the devices.
 pub const HOST: i32 = -1;
+
+/// The most devices of a file. PyTorch is built for up to 128.
+pub(crate) const MAX_DEVICES: usize = 1024;
 
 /// The content of a snapshot file.
 #[derive(Debug, Default)]

@@ -145,7 +145,7 @@ impl Build {
         Ok(self.history.len() as u32 - 1)
     }
 
-    /// The rows of a block's past: its entries were made one after the other.
+    /// The rows of a block's past: its entries were made one after the other, and are of no block before.
     fn past_of(&mut self, value: Value) -> Range<usize> {
         let of = |build: &Self, item: Option<&Value>| {
             let object = item.and_then(|&item| build.object(item));
@@ -153,7 +153,12 @@ impl Build {
         };
         let items = self.items(value);
         match (of(self, items.first()), of(self, items.last())) {
-            (Some(first), Some(last)) if last + 1 == first + items.len() => first..last + 1,
+            (Some(first), Some(last))
+                if last + 1 == first + items.len() && first >= self.claimed_history =>
+            {
+                self.claimed_history = last + 1;
+                first..last + 1
+            }
             _ => 0..0,
         }
     }

@@ -77,17 +77,17 @@ impl Store {
     pub fn entries(&self) -> Result<Vec<(String, serde_json::Value)>> {
         let read = || {
             let db = self.lock();
-            let mut all = db.prepare(
+            self.limits.reader(&db)?.all(
                 "select substr(key, 7), value from metadata where key like 'entry:%' order by rowid",
-            )?;
-            let rows = all.query_map([], |row| {
-                let value: String = row.get(1)?;
-                // A bundle is anyone's: what is no JSON stays a text.
-                let parsed =
-                    serde_json::from_str(&value).unwrap_or(serde_json::Value::String(value));
-                Ok((row.get(0)?, parsed))
-            })?;
-            rows.collect::<rusqlite::Result<Vec<_>>>()
+                [],
+                |row| {
+                    let value: String = row.get(1)?;
+                    // A bundle is anyone's: what is no JSON stays a text.
+                    let parsed =
+                        serde_json::from_str(&value).unwrap_or(serde_json::Value::String(value));
+                    Ok((row.get(0)?, parsed))
+                },
+            )
         };
         read().map_err(|error| damaged(&error))
     }

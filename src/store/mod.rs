@@ -15,6 +15,7 @@
 mod chosen;
 pub(crate) mod columns;
 mod events;
+mod figures;
 mod forked;
 mod functions;
 mod limits;
@@ -34,6 +35,7 @@ use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, MAIN_DB, OpenFlags};
 
 pub use chosen::Chosen;
+pub(crate) use figures::Figures;
 pub(crate) use forked::Active;
 pub use lookup::{AnnotationRow, StackLine};
 pub use query::{Cell, Query, Table};

@@ -15,7 +15,7 @@ use crate::lifetimes::{Allocation, BEFORE, Lifetimes, NO_STACK};
 use crate::progress::Progress;
 use crate::snapshot::Snapshot;
 use crate::store::columns::PackedChunk;
-use crate::store::{FORMAT_VERSION, schema};
+use crate::store::{FORMAT_VERSION, figures, schema};
 
 /// Writes a new database. The packed events come from another thread.
 pub(crate) fn write(
@@ -72,7 +72,7 @@ impl Writer<'_> {
         )?;
         db.execute_batch(&schema::statements().join(";"))?;
         self.metadata(&db)?;
-        self.devices(&db)?;
+        figures::write(&db, self.lifetimes)?;
         self.stacks(&db, &progress.part(0.0, 0.1))?;
         self.segments(&db)?;
         self.others(&db)?;
@@ -102,30 +102,6 @@ impl Writer<'_> {
         }
         for (name, value) in &self.snapshot.metadata {
             add.execute(params![format!("entry:{name}"), value.to_string()])?;
-        }
-        Ok(())
-    }
-
-    fn devices(&self, db: &Connection) -> Wrote {
-        let mut add = db.prepare("insert into devices values (?,?,?,?,?,?,?,?,?,?,?,?,?)")?;
-        let mut first = 0_i64;
-        for one in self.lifetimes {
-            add.execute(params![
-                one.device,
-                first,
-                one.totals.len() as i64,
-                one.allocations.len() as i64,
-                one.initial_bytes as i64,
-                one.peak_bytes as i64,
-                one.peak_event,
-                one.final_bytes() as i64,
-                one.reserved_initial_bytes as i64,
-                one.reserved_peak_bytes as i64,
-                one.oom_events.len() as i64,
-                one.check.reconciles(),
-                one.check.sentences().join("\n"),
-            ])?;
-            first += one.allocations.len() as i64;
         }
         Ok(())
     }

@@ -17,6 +17,7 @@ SECONDS = 30
 READERS: tuple[tuple[str, ...], ...] = (
     ("info", "FILE"),
     ("report", "FILE"),
+    ("segments", "FILE"),
     ("render", "FILE", "-o", "out.png"),
     ("query", "FILE", "select 1"),
     ("convert", "FILE", "-o", "out.zip"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import subprocess
 import sys
 import threading
@@ -14,16 +13,10 @@ import pytest
 
 import snapviewer
 from snapviewer import _core
-from support import hostile
+from support import hostile, program
 from support.hostile_bundles import ATTACKS, change_database, reseal
 
 SQL = "with recursive n(i) as (select 1 union all select i + 1 from n) select max(i) from n"
-
-
-def _limit() -> None:
-    """Allow half a gigabyte of memory, and five seconds of the processor."""
-    resource.setrlimit(resource.RLIMIT_AS, (512 << 20, 512 << 20))
-    resource.setrlimit(resource.RLIMIT_CPU, (5, 5))
 
 
 @pytest.fixture
@@ -47,7 +40,7 @@ def test_an_attack_gets_one_sentence(attack: str, bundle: Path, tmp_path: Path) 
         text=True,
         timeout=60,
         check=False,
-        preexec_fn=_limit,
+        preexec_fn=program.limit_attack,
     )
 
     assert ran.returncode == 1

@@ -47,9 +47,39 @@ def _change_device(bundle: Path, key: str, value: int, column: str | None = None
     device = document["devices"][0]
     device[key] = value
     if column is not None:
-        packer = zlib.compressobj(9)
-        packed = bytes([0, 0, 1]) + packer.compress(bytes(value)) + packer.flush()
-        device["columns"][column] = base64.b64encode(packed).decode()
+        device["columns"][column] = _packed(bytes(value))
+    write_sealed(path, document)
+
+
+def _many_devices(bundle: Path) -> None:
+    """Let each of 400 devices have a million events, for two kilobytes."""
+    path = bundle / "allocations.json"
+    document = json.loads(path.read_text())
+    (device,) = document["devices"]
+    columns = dict.fromkeys(device["columns"], _packed(bytes(0)))
+    figures = dict.fromkeys(("allocations", "initial_bytes", "peak_bytes", "final_bytes"), 0)
+    device |= {**figures, "peak_event": 0, "oom_events": [], "events": 1_000_000}
+    device["columns"] = {**columns, "time_us": _packed(bytes(1_000_000))}
+    counts = ("initial_bytes", "peak_bytes", "final_bytes", "unknown_frees", "missing_blocks")
+    device["check"] |= dict.fromkeys(counts, 0)
+    document["devices"] = [{**device, "device": number} for number in range(400)]
+    write_sealed(path, document)
+
+
+def _packed(planes: bytes) -> str:
+    """A column of numbers below 256."""
+    return base64.b64encode(bytes([0, 0, 1]) + zlib.compress(planes, 9)).decode()
+
+
+def _changed_size(bundle: Path) -> None:
+    """Add a byte to an allocation; all figures stay."""
+    path = bundle / "allocations.json"
+    document = json.loads(path.read_text())
+    columns = document["devices"][0]["columns"]
+    packed = base64.b64decode(columns["size"])
+    planes = bytearray(zlib.decompress(packed[3:]))
+    planes[0] ^= 1
+    columns["size"] = base64.b64encode(packed[:3] + zlib.compress(planes)).decode()
     write_sealed(path, document)
 
 
@@ -106,6 +136,12 @@ ATTACKS: dict[str, tuple[Callable[[Path], None], str]] = {
     "pipe": (_pipe, "not a regular file"),
     "device file": (_device_file, "not a regular file"),
     "edited lines": (_edited, "elements.db is of another bundle, or was changed"),
+    "changed size": (_changed_size, "its figures do not follow from its allocations"),
+    "changed figures": (
+        lambda bundle: change_database(bundle, "update devices set peak_bytes = peak_bytes + 1"),
+        "its figures are not those of the allocations",
+    ),
+    "400 devices": (_many_devices, "it cannot have that many allocations or events"),
     "200 million allocations": (
         lambda bundle: _change_device(bundle, "allocations", 200_000_000, "address"),
         "it cannot have that many allocations or events",

@@ -173,6 +173,7 @@ COMMANDS: tuple[tuple[tuple[str, ...], str, tuple[str, ...], tuple[str, ...]], .
     (_SNAPSHOT, "info", (), (".txt", ".json")),
     (_SNAPSHOT, "report", (), (".txt", ".json")),
     (_SNAPSHOT, "report", ("--top", "0", "--event", "end"), ()),
+    (("snap.pickle", "snap.json"), "segments", (), (".txt", ".json")),
     (_SNAPSHOT, "render", ("--color", "category"), (".png",)),
     (_SNAPSHOT, "query", ("select * from actions",), (".txt", ".json")),
     (_SNAPSHOT, "query", ("select * from frames",), ()),

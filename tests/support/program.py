@@ -75,6 +75,12 @@ def output_of(code: str) -> str:
     return ran.out
 
 
+def limit_attack() -> None:
+    """Allow half a gigabyte of memory and five seconds of the processor."""
+    resource.setrlimit(resource.RLIMIT_AS, (512 << 20, 512 << 20))
+    resource.setrlimit(resource.RLIMIT_CPU, (5, 5))
+
+
 def limit_memory() -> None:
     """Let the process have no more address space than any snapshot of this size deserves."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT_BYTES, MEMORY_LIMIT_BYTES))
