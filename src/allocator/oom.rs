@@ -5,6 +5,8 @@
 
 use std::ops::Deref;
 
+use serde::{Deserialize, Serialize};
+
 use super::growth::Release;
 use super::heap::Domain;
 
@@ -32,7 +34,7 @@ impl Verdict {
 }
 
 /// What is known of a request that failed. All bytes are those at its `oom` event.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
     /// The `oom` event.
     pub event: usize,

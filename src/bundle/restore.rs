@@ -19,8 +19,8 @@ use crate::lifetimes::{
 };
 use crate::store::pack::{self, unzigzag};
 
-/// Bytes that a row of the table `allocations` takes at least: its length, key, header and ten columns.
-const ROW_BYTES: u64 = 12;
+/// Bytes that a row of the table `allocations` takes at least: its length, key, header and columns.
+const ROW_BYTES: u64 = 13;
 
 /// The most events of a device: allocations have up to three each, other events are few or have times,
 /// which differ. The writer keeps to it ([`super::document`]).

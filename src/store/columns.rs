@@ -2,6 +2,7 @@
 
 use std::sync::mpsc;
 
+use crate::allocator::curves::{Curve, Curves};
 use crate::lifetimes::Lifetimes;
 use crate::snapshot::{Event, Snapshot};
 use crate::store::pack::{Form, pack, zigzag};
@@ -10,8 +11,19 @@ use crate::store::pack::{Form, pack, zigzag};
 pub(crate) const CHUNK: usize = 1 << 16;
 
 /// The columns of a chunk, in the order of the table `event_columns`.
-pub(super) const NAMES: [&str; 7] =
-    ["action", "address", "size", "stream", "time_us", "stack", "extras"];
+pub(super) const NAMES: [&str; 11] = [
+    "action",
+    "address",
+    "size",
+    "stream",
+    "time_us",
+    "stack",
+    "extras",
+    "requested",
+    "allocated",
+    "active",
+    "reserved",
+];
 
 /// Some events of one device.
 #[derive(Debug)]
@@ -27,13 +39,19 @@ pub(crate) struct PackedChunk {
 pub(crate) fn pack_events(
     snapshot: &Snapshot,
     lifetimes: &[Lifetimes],
+    curves: &[Curves],
     to: &mpsc::Sender<PackedChunk>,
 ) {
-    for (trace, one) in snapshot.traces.iter().zip(lifetimes) {
+    for (trace, (one, curves)) in snapshot.traces.iter().zip(lifetimes.iter().zip(curves)) {
         for first_event in (0..trace.rows.len()).step_by(CHUNK) {
             let from = trace.rows.start + first_event;
             let rows = from..(from + CHUNK).min(trace.rows.end);
             let events: Vec<Event> = snapshot.events.iter(rows).collect();
+            let places = first_event..first_event + events.len();
+            let curve = |curve: &Curve| {
+                let after = places.clone().map(|event| curve.at(event as i64));
+                pack(after, Form::Delta)
+            };
             let chunk = PackedChunk {
                 device: one.device,
                 first_event,
@@ -46,6 +64,10 @@ pub(crate) fn pack_events(
                     column(&events, Form::Delta, |event| event.time_us),
                     column(&events, Form::Plain, |event| u64::from(event.stack)),
                     column(&events, Form::Plain, |event| u64::from(event.extras)),
+                    pack(one.totals[places.clone()].iter().copied(), Form::Delta),
+                    curve(&curves.allocated),
+                    curve(&curves.active),
+                    curve(&curves.reserved),
                 ],
             };
             if to.send(chunk).is_err() {

@@ -15,9 +15,10 @@ from snapviewer.gui.tips import Tooltip
 from snapviewer.gui.values import DOCK_TABS, DockTab
 
 from .dock_view import DockView
+from .growth_tab import GrowthTab
 from .map_tab import MapTab
 
-_VIEWS: dict[DockTab, type[DockView]] = {"map": MapTab}
+_VIEWS: dict[DockTab, type[DockView]] = {"map": MapTab, "growth": GrowthTab}
 
 
 class Dock(ttk.Frame):

@@ -4,23 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from snapviewer import Allocator, Device, Oom, SnapshotError
+from snapviewer import Device, Oom
 from snapviewer.text.units import format_bytes
 
 
-def replayed(device: Device) -> Allocator | None:
-    """Return the replay of a device; None if the file does not contain its segments."""
-    try:
-        return device.allocator
-    except SnapshotError:
-        return None
-
-
-def replay_json(device: Device) -> dict[str, Any] | None:
+def replay_json(device: Device) -> dict[str, Any]:
     """Return how far the allocator's rules explain the trace."""
-    allocator = replayed(device)
-    if allocator is None:
-        return None
+    allocator = device.allocator
     return {
         "placements": allocator.placements,
         "as_recorded": allocator.as_recorded,
@@ -48,12 +38,10 @@ def replay_check(device: Device) -> str:
     )
 
 
-def ooms_json(device: Device) -> list[dict[str, Any]] | None:
-    """Return why each failed request failed; None if the file does not contain the segments."""
+def ooms_json(device: Device) -> list[dict[str, Any]]:
+    """Return why each failed request failed."""
     if not device.oom_events:
         return []
-    if replayed(device) is None:
-        return None
     return [
         {
             "event": oom.event,
@@ -74,7 +62,7 @@ def ooms_json(device: Device) -> list[dict[str, Any]] | None:
 
 def oom_sentences(device: Device) -> dict[int, str]:
     """Return why each failed request failed, in words, by its event."""
-    if not device.oom_events or replayed(device) is None:
+    if not device.oom_events:
         return {}
     return {oom.event: oom_sentence(oom) for oom in device.ooms}
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from snapviewer import Device, Domain, State
 from snapviewer.text.table import format_table
-from snapviewer.text.units import count_of, format_bytes, format_share
+from snapviewer.text.units import count_of, format_bytes, format_duration, format_share
 
 from .info import device_name, moment_of
 from .replay import replay_check, replay_json
@@ -66,6 +66,17 @@ def to_json(device: Device, state: State) -> dict[str, Any]:
         "event": state.event,
         **{f"{name}_bytes": size for name, size in amounts.items()},
         "replay": replay_json(device),
+        "pending": [
+            {
+                "stream": one.stream,
+                "frees": one.frees,
+                "bytes": one.bytes,
+                "most_bytes": one.most_bytes,
+                "longest_events": one.longest_events,
+                "longest_us": one.longest_us or None,
+            }
+            for one in device.allocator.pending
+        ],
         "segments": segments,
     }
 
@@ -99,6 +110,8 @@ def as_text(device: Device, state: State, *, file: str) -> str:
             f"({format_share(pinned, max(reserved, 1))} of what is reserved) is in segments with "
             "live blocks: only requests that fit into the gaps can use it.",
         ]
+    if waited := pending_lines(device):
+        lines += ["", *waited]
     lines += ["", f"  {replay_check(device)}"]
     if len(state.unplaced):
         lines.append(f"  {count_of(len(state.unplaced), 'live allocation')} without a block")
@@ -125,5 +138,39 @@ def domain_name(domain: Domain, joiner: str = ", ") -> str:
     elif pool == (0, 0):
         name = "default pool"
     else:
-        name = f"pool {pool[0]}.{pool[1]}"
+        name = pool_name(pool)
     return joiner.join((name, domain.kind, f"stream {domain.stream:,}"))
+
+
+def pool_name(pool: tuple[int, int]) -> str:
+    """Return what a private pool is called.
+
+    PyTorch numbers the pools that graphs make for themselves in the first number, and those of
+    `MemPool` and `graph_pool_handle` in the second.
+
+    >>> pool_name((3, 0)), pool_name((0, 1)), pool_name((2, 5))
+    ('graph pool 3', 'private pool 1', 'pool 2.5')
+    """
+    first, second = pool
+    if not second:
+        return f"graph pool {first}"
+    return f"pool {first}.{second}" if first else f"private pool {second}"
+
+
+def pending_lines(device: Device) -> list[str]:
+    """Return how much memory waited for other streams, and how long."""
+    found = []
+    for one in device.allocator.pending:
+        blocks = f"{count_of(one.frees, 'block')}, {format_bytes(one.bytes)}"
+        if not device.events:
+            found.append(f"  freed on stream {one.stream:,}, waiting for another stream: {blocks}")
+            continue
+        longest = count_of(one.longest_events, "event")
+        if one.longest_us:
+            longest += f", {format_duration(one.longest_us)}"
+        found.append(
+            f"  freed on stream {one.stream:,} while another stream could use it: "
+            f"{blocks}; at most "
+            f"{format_bytes(one.most_bytes)} at once; waited up to {longest}"
+        )
+    return found
