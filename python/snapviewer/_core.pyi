@@ -482,6 +482,9 @@ class Oom:
     def verdict(self) -> str:
         """Why it failed: "demand", "fragmentation", "isolation" or "outside"."""
     @property
+    def elsewhere(self) -> tuple[tuple[int, int] | None, str, int, int] | None:
+        """The pool, kind, stream and free bytes of what had the most for other requests."""
+    @property
     def short_by_bytes(self) -> int:
         """How many bytes were missing."""
     @property

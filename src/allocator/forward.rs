@@ -495,6 +495,7 @@ impl Pass<'_> {
             reserved_bytes: self.reserved_bytes,
             domain_free_bytes,
             largest_free_bytes,
+            other: self.heap.most_free_outside(domain),
             needed_bytes,
             capacity_seen_bytes: self.capacity_seen,
             released_bytes: 0,

@@ -186,6 +186,14 @@ impl Heap {
         others.take(MAX_DOMAINS).map(DomainBlocks::largest).max().unwrap_or(0)
     }
 
+    /// The other domain with the most free bytes, and how many.
+    #[must_use]
+    pub fn most_free_outside(&self, key: Domain) -> Option<(Domain, u64)> {
+        let others = self.domains.iter().filter(|domain| domain.key != key).take(MAX_DOMAINS);
+        let free = others.map(|domain| (domain.key, domain.free_bytes));
+        free.filter(|one| one.1 > 0).max_by_key(|&(key, bytes)| (bytes, std::cmp::Reverse(key)))
+    }
+
     fn number(&mut self, key: Domain) -> u32 {
         if let Some((last, number)) = self.last
             && last == key

@@ -56,6 +56,8 @@ pub struct Facts {
     pub domain_free_bytes: u64,
     /// The largest free block of the domain.
     pub largest_free_bytes: u64,
+    /// The other domain with the most free bytes, and how many.
+    pub other: Option<(Domain, u64)>,
     /// What the device would have had to give; 0 if a free block would have done after all.
     pub needed_bytes: u64,
     /// The most memory that the allocator had, or could have had, until then.

@@ -184,9 +184,12 @@ impl Device<'_> {
     fn ooms(&self, stored: &StoredReplay<'_>) -> Option<Vec<Oom>> {
         let one = |facts: &Facts| {
             let live = self.lifetimes.totals.get(facts.event);
+            let domains = [Some(facts.domain), facts.other.map(|(other, _)| other)];
+            let are_known =
+                domains.into_iter().flatten().all(|one| self.domain(domain(one)).is_some());
             let is_possible = live == Some(&facts.live_bytes)
                 && facts.stack < self.stacks
-                && usize::from(facts.domain.pool) <= self.lifetimes.pools.len();
+                && are_known;
             // The verdict follows.
             is_possible.then(|| Oom::judged(facts.clone()))
         };

@@ -41,7 +41,11 @@ impl PyAllocator {
     pub(super) fn ooms<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let one = |oom: &Oom| {
             let is_exact = self.first_contradiction.is_none_or(|first| first > oom.event);
-            Py::new(py, PyOom { oom: oom.clone(), pool: self.pool(oom.domain), is_exact })
+            let elsewhere = oom.other.map(|(domain, bytes)| {
+                (self.pool(domain), kind(domain), domain.stream, bytes)
+            });
+            let pool = self.pool(oom.domain);
+            Py::new(py, PyOom { oom: oom.clone(), pool, is_exact, elsewhere })
         };
         PyTuple::new(py, self.ooms.iter().map(one).collect::<PyResult<Vec<_>>>()?)
     }
@@ -229,7 +233,11 @@ pub(super) struct PyOom {
     oom: Oom,
     pool: Option<(i64, i64)>,
     is_exact: bool,
+    elsewhere: Option<Elsewhere>,
 }
+
+/// The pool, kind, stream and free bytes of a domain.
+type Elsewhere = (Option<(i64, i64)>, &'static str, i64, u64);
 
 derefs!(PyOom, |this| -> Oom { &this.oom });
 
@@ -271,6 +279,8 @@ getters! {
         pool: Option<(i64, i64)> = this.pool,
         /// For which requests: "small" or "large".
         kind: &str = kind(this.domain),
+        /// The pool, kind, stream and free bytes of what had the most free memory for other requests.
+        elsewhere: Option<Elsewhere> = this.elsewhere,
         /// Why it failed: "demand", "fragmentation", "isolation" or "outside".
         verdict: &str = verdict(this.verdict),
         /// How many bytes were missing.

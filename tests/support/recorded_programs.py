@@ -5,6 +5,7 @@ Each is a function. They are recorded on the null device, so that values are zer
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -245,7 +246,69 @@ def two_devices() -> None:
     first.to("cuda:1").add_(second[: 1 << 20])
 
 
-class _Gpt(nn.Module):
+def _mib(count: float) -> torch.Tensor:
+    return torch.empty(int(count * 2**20), dtype=torch.uint8, device="cuda")
+
+
+def _too_much(count: float) -> None:
+    try:
+        _mib(count)
+    except torch.OutOfMemoryError:
+        return
+    raise AssertionError("there was enough")
+
+
+def _pieces() -> list[torch.Tensor]:
+    """Fills the device with segments of 20 MiB, of which 2 MiB stay in use."""
+    blocks = []
+    while True:
+        try:
+            blocks.append(_mib(2))
+        except torch.OutOfMemoryError:
+            break
+    return blocks[::10]
+
+
+def oom_demand() -> None:
+    held = [_mib(50) for _ in range(12)]
+    _too_much(600)
+    del held
+
+
+def oom_fragmentation() -> None:
+    held = _pieces()
+    _too_much(30)
+    del held
+
+
+def oom_other_stream() -> None:
+    with torch.cuda.stream(torch.cuda.Stream()):
+        held = _pieces()
+    _too_much(15)
+    del held
+
+
+def oom_memory_pool() -> None:
+    pool = torch.cuda.MemPool()
+    with torch.cuda.use_mem_pool(pool):
+        held = [_mib(100) for _ in range(8)]
+    del held
+    _too_much(400)
+
+
+def oom_outside() -> None:
+    """Something in the process takes memory from the device behind PyTorch's back."""
+    big = _mib(800)
+    del big
+    torch.cuda.empty_cache()
+    pointer = ctypes.c_void_p()
+    assert ctypes.CDLL(None).cudaMalloc(ctypes.byref(pointer), ctypes.c_size_t(600 << 20)) == 0
+    held = _mib(100)
+    _too_much(500)
+    del held
+
+
+class _Gpt(nn.Module):  # type: ignore[misc]
     """A small transformer of the usual layers."""
 
     def __init__(self, width: int = 512, layers: int = 6, words: int = 8192) -> None:

@@ -394,6 +394,7 @@ def _picture_options(state: State, scale: int) -> PictureOptions:
         dim=state.filter.mode == "highlight" and has_matches,
         recorded_only=state.filter.recorded_only,
         theme=look.theme,
+        lines=state.settings.show_lines,
     )
 
 

@@ -20,7 +20,7 @@ from snapviewer.gui.state import State
 from snapviewer.gui.theme import BOLD, SMALL, TEXT, palette_of, px
 from snapviewer.gui.tips import Tip
 from snapviewer.report.picture.options import core_color
-from snapviewer.report.snapshot.segments import domain_name
+from snapviewer.report.snapshot.domains import domain_name
 from snapviewer.text.units import count_of, format_bytes
 
 _WHEEL_ROWS = 3

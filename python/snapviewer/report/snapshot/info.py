@@ -102,7 +102,9 @@ def _device_lines(device: Device) -> list[str]:
         ]
     else:
         lines.append(f"  alive     {format_bytes(device.final_bytes):>10}   state only, no trace")
-    when = "   at its peak" if events else ""
+    peaks = device.curves.peaks
+    used = f"{format_bytes(peaks['allocated'])} allocated, {format_bytes(peaks['active'])} active"
+    when = f"   at its peak; {used} at theirs" if events else f"   {used}"
     lines.append(f"  reserved  {format_bytes(device.reserved_peak_bytes):>10}{when}")
     if unknown := _peak_bytes_without_stack(device):
         lines.append(

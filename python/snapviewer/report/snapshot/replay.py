@@ -7,6 +7,8 @@ from typing import Any
 from snapviewer import Device, Oom
 from snapviewer.text.units import format_bytes
 
+from .domains import domain_name, place_name
+
 
 def replay_json(device: Device) -> dict[str, Any]:
     """Return how far the allocator's rules explain the trace."""
@@ -67,6 +69,24 @@ def oom_sentences(device: Device) -> dict[int, str]:
     return {oom.event: oom_sentence(oom) for oom in device.ooms}
 
 
+def state_sentence(device: Device) -> str:
+    """Return what a state without a trace shows about a request that failed, with the numbers."""
+    state = device.allocator.state(int(device.events) - 1)
+    if not state.domains:
+        return "the file contains no trace and no segments"
+    reserved = sum(domain.reserved_bytes for domain in state.domains)
+    free = sum(domain.free_bytes for domain in state.domains)
+    releasable = sum(domain.releasable_bytes for domain in state.domains)
+    largest = max(state.domains, key=lambda domain: domain.largest_free_bytes)
+    return (
+        "the file contains no trace, so the request is not known; "
+        f"{format_bytes(reserved - free)} of {format_bytes(reserved)} reserved were in use and "
+        f"{format_bytes(free)} free, of which {format_bytes(releasable)} could go back to the "
+        f"device; requests above {format_bytes(largest.largest_free_bytes)} (the largest free "
+        f"block, {domain_name(largest)}) needed memory from the device"
+    )
+
+
 def oom_sentence(oom: Oom) -> str:
     """Return why a request failed, with the numbers."""
     sentence = f"{oom.verdict}: {_REASONS[oom.verdict](oom)}"
@@ -104,7 +124,17 @@ def _isolation(oom: Oom) -> str:
     return (
         f"{_missing(oom)}; {format_bytes(oom.free_bytes)} were cached, but only "
         f"{format_bytes(oom.domain_free_bytes)} of it for the stream and pool that asked"
+        f"{_elsewhere(oom)}"
     )
+
+
+def _elsewhere(oom: Oom) -> str:
+    """Return where most of the free memory was."""
+    if oom.elsewhere is None:
+        return ""
+    pool, kind, stream, free = oom.elsewhere
+    asked = place_name(oom.pool, oom.kind, oom.stream)
+    return f" ({asked}); {format_bytes(free)} in {place_name(pool, kind, stream)}"
 
 
 def _outside(oom: Oom) -> str:

@@ -8,6 +8,7 @@ from snapviewer import Device, Domain, State
 from snapviewer.text.table import format_table
 from snapviewer.text.units import count_of, format_bytes, format_duration, format_share
 
+from .domains import domain_name
 from .info import device_name, moment_of
 from .replay import replay_check, replay_json
 
@@ -128,33 +129,6 @@ def _row(domain: Domain) -> tuple[str, ...]:
         *(domain.free_bytes, domain.largest_free_bytes, domain.releasable_bytes),
     )
     return (domain_name(domain), f"{domain.segments:,}", *(format_bytes(size) for size in sizes))
-
-
-def domain_name(domain: Domain, joiner: str = ", ") -> str:
-    """Return a domain's pool, kind and stream."""
-    pool = domain.pool
-    if pool is None:
-        name = "unknown pool"
-    elif pool == (0, 0):
-        name = "default pool"
-    else:
-        name = pool_name(pool)
-    return joiner.join((name, domain.kind, f"stream {domain.stream:,}"))
-
-
-def pool_name(pool: tuple[int, int]) -> str:
-    """Return what a private pool is called.
-
-    PyTorch numbers the pools that graphs make for themselves in the first number, and those of
-    `MemPool` and `graph_pool_handle` in the second.
-
-    >>> pool_name((3, 0)), pool_name((0, 1)), pool_name((2, 5))
-    ('graph pool 3', 'private pool 1', 'pool 2.5')
-    """
-    first, second = pool
-    if not second:
-        return f"graph pool {first}"
-    return f"pool {first}.{second}" if first else f"private pool {second}"
 
 
 def pending_lines(device: Device) -> list[str]:
