@@ -14,6 +14,7 @@ from snapviewer.gui.plot.amounts import amount_lines, amount_marks
 from snapviewer.gui.replay import NO_TRACE, RowSizes
 from snapviewer.gui.settings import WindowSettings
 from snapviewer.gui.state import State
+from snapviewer.gui.values import Topic
 from snapviewer.report.snapshot.allocator_settings import settings_of
 from support.inline_jobs import InlineJobs
 from support.oracle import SNAPSHOTS
@@ -71,6 +72,22 @@ def test_another_device_has_a_replay_of_its_own(tmp_path: Path) -> None:
 
     assert state.replayed.replay is not None
     assert state.replayed.replay is not first
+
+
+def test_another_file_never_meets_the_replay_of_the_one_before(
+    crowded: Path, tmp_path: Path
+) -> None:
+    shorter = tmp_path / "shorter.pickle"
+    demo.write_demo(shorter, demo.DemoOptions(events=1000))
+    state = made(shorter)
+    seen = []
+    topics: tuple[Topic, ...] = ("picture", "document", "device", "cursor", "view", "timeline")
+    state.on(lambda: seen.append(state.replayed.amounts(state.cursor)), *topics)
+
+    state.open(crowded)
+
+    assert seen
+    assert state.replayed.memory() is not None
 
 
 def test_steps_go_from_event_to_event(crowded: Path) -> None:
