@@ -1,4 +1,4 @@
-"""The dock below the timeline: one line with its tabs and the controls of the one in front.
+"""The dock below the timeline: its tabs, and beside or below them the controls of the one in front.
 
 A new tab takes two lines: its title and key in `values.DOCK_TABS`, and its class in `_VIEWS`.
 """
@@ -35,18 +35,22 @@ class Dock(ttk.Frame):
         self._head.grid(row=1, column=0, sticky="ew")
         self.columnconfigure(0, weight=1)
         self.rowconfigure(2, weight=1)
+        self._line = ttk.Frame(self._head)
+        self._line.grid(row=0, column=0, sticky="w")
         self._tabs = {tab: self._tab_button(tab) for tab in DOCK_TABS}
-        hide = ttk.Button(self._head, text="✕", style="Tight.Flat.TButton", takefocus=False)
-        hide.configure(width=2, command=self._hide)
-        hide.pack(side="right")
-        Tooltip(hide, "Hide (the key that shows the tab hides it too)")
+        self._head.columnconfigure(1, weight=1)
+        self._close = ttk.Button(self._head, text="✕", style="Tight.Flat.TButton", width=2)
+        self._close.configure(takefocus=False, command=self._hide)
+        self._close.grid(row=0, column=2)
+        Tooltip(self._close, "Hide (the key that shows the tab hides it too)")
         self._shown: DockView | None = None
+        self.bind("<Configure>", lambda _: self._place_head())
         state.on(self._show, "panes")
         self._show()
 
     def _tab_button(self, tab: DockTab) -> ttk.Button:
         title, key = DOCK_TABS[tab]
-        button = ttk.Button(self._head, text=title, takefocus=False)
+        button = ttk.Button(self._line, text=title, takefocus=False)
         button.configure(command=partial(self._state.show_dock, tab))
         button.pack(side="left", padx=(0, px(self, 2)))
         Tooltip(button, f"{title} ({key})")
@@ -73,7 +77,18 @@ class Dock(ttk.Frame):
         if view is not self._shown:
             if self._shown is not None:
                 self._shown.grid_remove()
-                self._shown.head.pack_forget()
+                self._shown.head.grid_remove()
             self._shown = view
             view.grid(row=2, column=0, sticky="nsew")
-            view.head.pack(side="left", fill="x", expand=True, padx=(px(self, 8), 0))
+            self._place_head()
+
+    def _place_head(self) -> None:
+        """Put the controls beside the tabs if there is room, otherwise below them."""
+        view = self._shown
+        if view is None:
+            return
+        beside = self._line.winfo_reqwidth() + self._close.winfo_reqwidth() + px(self, 40)
+        if beside + view.head_width() <= self.winfo_width():
+            view.head.grid(row=0, column=1, columnspan=1, sticky="ew", padx=(px(self, 8), 0))
+        else:
+            view.head.grid(row=1, column=0, columnspan=3, sticky="ew", padx=0)

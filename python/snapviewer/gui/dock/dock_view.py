@@ -23,6 +23,10 @@ class DockView(ttk.Frame):
         self._state = state
         self.head = ttk.Frame(head)
 
+    def head_width(self) -> int:
+        """Return the width that the controls need."""
+        return self.head.winfo_reqwidth()
+
     def add_button(
         self,
         text: str,

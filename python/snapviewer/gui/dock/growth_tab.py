@@ -27,7 +27,7 @@ from .dock_view import DockView
 _CAUSED = (
     Column("Bytes", "1,023 MiB", is_number=True),
     Column("Growths", "10,000", is_number=True),
-    *(Column(cause.capitalize(), "1,023 MiB", is_number=True) for cause in CAUSES),
+    Column("Main cause", "other domain"),
     Column("Line", "model.py:77 attention", grows=True),
 )
 _PINNED = (
@@ -36,6 +36,8 @@ _PINNED = (
     Column("Their size", "1,023 MiB", is_number=True),
     Column("Line", "model.py:77 attention", grows=True),
 )
+
+_CAUSE = 2  # the column
 
 
 class GrowthTab(DockView):
@@ -53,7 +55,7 @@ class GrowthTab(DockView):
         panes.pack(fill="both", expand=True)
         most_first = Sorting(0, is_down=True)
         self.caused = SortedTable(
-            self._part(panes, "Memory from the device, by the line that asked"),
+            self._part(panes, "Memory from the device, by line"),
             _CAUSED,
             self._caused_texts,
             RowHooks(
@@ -65,7 +67,7 @@ class GrowthTab(DockView):
             sorting=most_first,
         )
         self.pinned = SortedTable(
-            self._part(panes, "Free memory at the cursor, by the line whose blocks pin it"),
+            self._part(panes, "Free memory that blocks pin at the cursor, by line"),
             _PINNED,
             self._pinned_texts,
             RowHooks(on_open=self._filter_pinned, tip_of=self._pinned_tip),
@@ -115,7 +117,7 @@ class GrowthTab(DockView):
                 return
         self.caused.set_rows(
             [
-                (one.grown_bytes, len(one.growths), *one.cause_bytes, one.line)
+                (one.grown_bytes, len(one.growths), _main_cause(one), one.line)
                 for one in self._caused
             ]
         )
@@ -149,8 +151,7 @@ class GrowthTab(DockView):
 
     def _caused_texts(self, place: int) -> tuple[str, ...]:
         one = self._caused[place]
-        sizes = [format_bytes(size) if size else "" for size in one.cause_bytes]
-        return (format_bytes(one.grown_bytes), f"{len(one.growths):,}", *sizes, one.line)
+        return format_bytes(one.grown_bytes), f"{len(one.growths):,}", _main_cause(one), one.line
 
     def _pinned_texts(self, place: int) -> tuple[str, ...]:
         one = self._pinned[place]
@@ -160,14 +161,15 @@ class GrowthTab(DockView):
     def _bar(self, place: int) -> Bar:
         """Return a bar relative to the longest, in the colour of the main cause."""
         one, most = self._caused[place], max(self._caused[0].grown_bytes, 1)
-        cause = CAUSES[one.cause_bytes.index(max(one.cause_bytes))]
-        color = hex_of(color_of_cause(self._state.look.theme, cause))
+        color = hex_of(color_of_cause(self._state.look.theme, _main_cause(one)))
         return Bar(one.grown_bytes / most, color)
 
     def _caused_tip(self, place: int, column: int) -> str:
-        cause = column - 2
-        if 0 <= cause < len(CAUSES):
-            return f"{CAUSES[cause]}: {EFFECTS[CAUSES[cause]]}"
+        if column == _CAUSE:
+            sizes = zip(CAUSES, self._caused[place].cause_bytes, strict=True)
+            return "\n".join(
+                f"{cause}: {format_bytes(size)}, {EFFECTS[cause]}" for cause, size in sizes if size
+            )
         return f"{self._caused[place].line}\nClick: the largest growth. Double-click: highlight."
 
     def _pinned_tip(self, place: int, column: int) -> str:
@@ -193,3 +195,8 @@ class GrowthTab(DockView):
             self._state.notify("No filter can describe these allocations.")
         else:
             self._state.set_filter(text, "highlight")
+
+
+def _main_cause(one: Caused) -> str:
+    """Return the cause of most bytes."""
+    return CAUSES[one.cause_bytes.index(max(one.cause_bytes))]

@@ -41,7 +41,8 @@ class MapTab(DockView):
 
     def _fill_head(self) -> None:
         head, replayed = self.head, self._state.replayed
-        self.event = ttk.Label(head, style="Secondary.TLabel")
+        # As wide as the longest text, so that the controls stay where they are.
+        self.event = ttk.Label(head, style="Secondary.TLabel", width=21)
         self.event.pack(side="left", padx=px(self, 4))
         add = self.add_button
         add("«", "Previous segment event (Shift+N)", partial(replayed.step_segment, -1))
@@ -61,6 +62,11 @@ class MapTab(DockView):
         self._order.bind("<<ComboboxSelected>>", self._choose_order)
         Tooltip(self._order, "Order of the segments in each pool (U)")
         ttk.Label(head, text="by", style="Secondary.TLabel").pack(side="right")
+
+    def head_width(self) -> int:
+        """Return the width that the controls need; the amounts are shown where there is room."""
+        parts = (part for part in self.head.winfo_children() if part is not self.amounts)
+        return sum(part.winfo_reqwidth() for part in parts) + px(self, 60)
 
     def _choose_order(self, _: tk.Event[tk.Misc]) -> None:
         self._order.selection_clear()
@@ -90,12 +96,13 @@ class MapTab(DockView):
             text = BEFORE_TRACE if event < 0 else f"after event {event:,}"
         self.event.configure(text=text)
         amounts = replayed.amounts(event)
-        is_wide = self.winfo_width() >= px(self, _SETTINGS_NEED) * 1.2
-        if amounts is None or not is_wide:
-            self.amounts.configure(text="")
-        else:
+        text = ""
+        if amounts is not None:
             active, reserved = (format_bytes(amounts[name]) for name in ("active", "reserved"))
-            self.amounts.configure(text=f"{active} of {reserved} in use")
+            text = f"{active} of {reserved} in use"
+        self.amounts.configure(text=text)
+        if self.head_width() + self.amounts.winfo_reqwidth() > self.head.winfo_width():
+            self.amounts.configure(text="")
         note = replayed.note()
         self.note.configure(text=note)
         if note:
