@@ -108,7 +108,7 @@ def test_the_command_lists_causes_lines_and_pins(grown: Path) -> None:
     lines = [" ".join(line.split()) for line in ran.out.splitlines()]
     assert "demand 3 122 MiB less free memory than the request needed" in lines
     assert "train.py:7 need 1 100 MiB 100 MiB 0 B 0 B" in lines
-    assert "kept apart by 1 block of 2.00 MiB: 2.00 MiB train.py:2 fence" in lines
+    assert "kept apart by 1 block of 2.00 MiB: train.py:2 fence" in lines
     assert any(line.startswith("train.py:2 fence ") for line in lines), "it pins free memory"
 
 

@@ -151,6 +151,8 @@ def apart_sentence(growth: Growth, between: Sequence[Between]) -> str:
     parts = [f"{format_bytes(one.size_bytes)} {one.line}" for one in between[:_MAX_LINES]]
     if len(between) > _MAX_LINES:
         parts.append(count_of(len(between) - _MAX_LINES, "more line"))
+    if len(between) == 1:
+        parts = [between[0].line]
     blocks = count_of(count, "block")
     return f"kept apart by {blocks} of {format_bytes(size)}: {', '.join(parts)}"
 
