@@ -10,7 +10,6 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use snapviewer::allocator::domains::domains;
 use snapviewer::allocator::pins::{apart, pins};
-use snapviewer::{allocator, bundle};
 use snapviewer::digest::FileDigest;
 use snapviewer::error::{Error, Result};
 use snapviewer::lifetimes::{self, Lifetimes};
@@ -18,6 +17,7 @@ use snapviewer::progress::Progress;
 use snapviewer::recording::Recording;
 use snapviewer::snapshot::Snapshot;
 use snapviewer::store::{Chosen, Query};
+use snapviewer::{allocator, bundle};
 
 fn write(from: &(Snapshot, Vec<Lifetimes>), output: &Path, force: bool) -> Result<()> {
     bundle::write(&from.0, &from.1, &common::origin(), output, force, &Progress::none())

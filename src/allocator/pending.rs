@@ -55,7 +55,7 @@ pub fn pending(lifetimes: &Lifetimes, replay: &Replay, times: &[u64]) -> Vec<Pen
             (one.longest_events, one.longest) = (events, index as u32);
         }
         one.longest_us = one.longest_us.max(waited);
-        let product = u128::from(size) * u128::from(waited) >> 20;
+        let product = (u128::from(size) * u128::from(waited)) >> 20;
         one.mib_us = one.mib_us.saturating_add(u64::try_from(product).unwrap_or(u64::MAX));
         changes.push((stream, since, i128::from(size)));
         changes.push((stream, until, -i128::from(size)));

@@ -71,7 +71,7 @@ pub fn apart(state: &State, domain: Domain, rounded: u64) -> Option<Vec<u32>> {
             total += block.size;
             used += in_use(block);
             // The shortest run that ends here: a longer one has no fewer bytes in use.
-            while total - state.blocks[first].size >= rounded {
+            while first < last && total - state.blocks[first].size >= rounded {
                 let block = &state.blocks[first];
                 total -= block.size;
                 used -= in_use(block);
@@ -139,6 +139,7 @@ mod tests {
         assert_eq!(apart(&state, DOMAIN, 8), Some(vec![3]));
         assert_eq!(apart(&state, DOMAIN, 5), Some(vec![3]), "the first of the best");
         assert_eq!(apart(&state, DOMAIN, 4), Some(vec![]), "a free block would do");
+        assert_eq!(apart(&state, DOMAIN, 0), Some(vec![]), "as a damaged file may ask");
         assert_eq!(apart(&state, DOMAIN, 26), None, "no segment is so large");
         assert_eq!(apart(&state, DOMAIN, 25), Some(vec![1, 3, 5]));
         let other = Domain { stream: 7, ..DOMAIN };

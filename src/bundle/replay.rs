@@ -187,9 +187,8 @@ impl Device<'_> {
             let domains = [Some(facts.domain), facts.other.map(|(other, _)| other)];
             let are_known =
                 domains.into_iter().flatten().all(|one| self.domain(domain(one)).is_some());
-            let is_possible = live == Some(&facts.live_bytes)
-                && facts.stack < self.stacks
-                && are_known;
+            let is_possible =
+                live == Some(&facts.live_bytes) && facts.stack < self.stacks && are_known;
             // The verdict follows.
             is_possible.then(|| Oom::judged(facts.clone()))
         };

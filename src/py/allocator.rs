@@ -41,9 +41,9 @@ impl PyAllocator {
     pub(super) fn ooms<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let one = |oom: &Oom| {
             let is_exact = self.first_contradiction.is_none_or(|first| first > oom.event);
-            let elsewhere = oom.other.map(|(domain, bytes)| {
-                (self.pool(domain), kind(domain), domain.stream, bytes)
-            });
+            let elsewhere = oom
+                .other
+                .map(|(domain, bytes)| (self.pool(domain), kind(domain), domain.stream, bytes));
             let pool = self.pool(oom.domain);
             Py::new(py, PyOom { oom: oom.clone(), pool, is_exact, elsewhere })
         };
