@@ -10,7 +10,8 @@ use crate::store::pack::{Form, pack, zigzag};
 /// Events a chunk: larger ones are 10 % smaller at best, and slower to look one event up in.
 pub(crate) const CHUNK: usize = 1 << 16;
 
-/// The columns of a chunk, in the order of the table `event_columns`.
+/// The columns of a chunk, in the order of the table `event_columns`. `allocated` is what it has beyond
+/// `requested`, and `active` beyond that.
 pub(super) const NAMES: [&str; 11] = [
     "action",
     "address",
@@ -48,9 +49,15 @@ pub(crate) fn pack_events(
             let rows = from..(from + CHUNK).min(trace.rows.end);
             let events: Vec<Event> = snapshot.events.iter(rows).collect();
             let places = first_event..first_event + events.len();
-            let curve = |curve: &Curve| {
-                let after = places.clone().map(|event| curve.at(event as i64));
-                pack(after, Form::Delta)
+            let requested = &one.totals[places.clone()];
+            let after = |curve: &Curve| -> Vec<u64> {
+                places.clone().map(|event| curve.at(event as i64)).collect()
+            };
+            let (allocated, active) = (after(&curves.allocated), after(&curves.active));
+            // What each adds to the one before changes seldom, and takes little room.
+            let beyond = |more: &[u64], less: &[u64]| -> Vec<u8> {
+                let pairs = more.iter().zip(less);
+                pack(pairs.map(|(&more, &less)| more.wrapping_sub(less)), Form::Delta)
             };
             let chunk = PackedChunk {
                 device: one.device,
@@ -64,10 +71,10 @@ pub(crate) fn pack_events(
                     column(&events, Form::Delta, |event| event.time_us),
                     column(&events, Form::Plain, |event| u64::from(event.stack)),
                     column(&events, Form::Plain, |event| u64::from(event.extras)),
-                    pack(one.totals[places.clone()].iter().copied(), Form::Delta),
-                    curve(&curves.allocated),
-                    curve(&curves.active),
-                    curve(&curves.reserved),
+                    pack(requested.iter().copied(), Form::Delta),
+                    beyond(&allocated, requested),
+                    beyond(&active, &allocated),
+                    pack(after(&curves.reserved).into_iter(), Form::Delta),
                 ],
             };
             if to.send(chunk).is_err() {

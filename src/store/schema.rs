@@ -27,9 +27,11 @@ create table allocations(
     free_pending integer, -- events from the request to the free; null without a request
     free_stack integer, -- the call stack of the free
     flags integer, -- 1 free lost, 2 in no segment, 4 not in the trace
-    block_size integer, -- bytes of its block, with rounding
+    slack integer, -- bytes that its block has beyond the requested ones
     free_event integer generated always as (alloc_event + lifetime) virtual, -- the number of events: never
-    free_requested integer generated always as (alloc_event + lifetime - free_pending) virtual);
+    free_requested integer generated always as (alloc_event + lifetime - free_pending) virtual,
+    block_size integer generated always as (size + slack) virtual -- bytes of its block
+);
 
 -- live allocations at each device's peak
 create view at_peak as

@@ -252,7 +252,7 @@ impl Writer<'_> {
     fn allocations(&self, db: &Connection, progress: &Progress<'_>) -> Wrote {
         const ROWS: usize = 16;
         let insert = "insert into allocations(device, size, address, stream, stack, alloc_event,
-            lifetime, free_pending, free_stack, flags, block_size) values";
+            lifetime, free_pending, free_stack, flags, slack) values";
         let row = format!("({})", ["?"; COLUMNS].join(","));
         let prepare =
             |rows| db.prepare(&format!("{insert} {}", vec![row.as_str(); rows].join(",")));
@@ -338,7 +338,7 @@ fn bind(
         (one.free_requested != BEFORE).then(|| one.free_event - one.free_requested),
         (one.free_stack != NO_STACK).then_some(one.free_stack.into()),
         Some(one.flags.into()),
-        Some(block_size as i64),
+        Some(block_size.wrapping_sub(one.size) as i64),
     ];
     let first = place * COLUMNS + 1;
     for (offset, value) in values.into_iter().enumerate() {
