@@ -8,7 +8,8 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use snapviewer::bundle;
+use snapviewer::allocator::domains::domains;
+use snapviewer::allocator::pins::{apart, pins};
 use snapviewer::digest::FileDigest;
 use snapviewer::error::{Error, Result};
 use snapviewer::lifetimes::{self, Lifetimes};
@@ -16,6 +17,7 @@ use snapviewer::progress::Progress;
 use snapviewer::recording::Recording;
 use snapviewer::snapshot::Snapshot;
 use snapviewer::store::{Chosen, Query};
+use snapviewer::{allocator, bundle};
 
 fn write(from: &(Snapshot, Vec<Lifetimes>), output: &Path, force: bool) -> Result<()> {
     bundle::write(&from.0, &from.1, &common::origin(), output, force, &Progress::none())
@@ -258,7 +260,7 @@ fn a_bundle_of_each_older_version_is_refused_with_what_to_do() {
         let refused = open(&sample).unwrap_err().to_string();
 
         let expected = format!(
-            "made by a snapviewer that is too old (format {version}, this one reads 3); open the \
+            "made by a snapviewer that is too old (format {version}, this one reads 4); open the \
              original snapshot, or convert it again: {}",
             sample.display()
         );
@@ -350,17 +352,17 @@ fn what_is_no_bundle_of_this_version_is_refused_with_a_sentence() {
         ),
         "{older}"
     );
-    let newer = refusal(r#"{"format": "snapviewer", "version": 4, "devices": 7}"#);
+    let newer = refusal(r#"{"format": "snapviewer", "version": 5, "devices": 7}"#);
     assert!(
         newer.starts_with(
-            "made by a newer snapviewer (format 4, this one reads 3); update snapviewer, or open \
+            "made by a newer snapviewer (format 5, this one reads 4); update snapviewer, or open \
              the original snapshot"
         ),
         "{newer}"
     );
     let first = refusal(r#"{"format": "snapviewer", "version": 1, "devices": 7}"#);
     assert!(first.starts_with("made by a snapviewer that is too old (format 1, this"), "{first}");
-    let damaged = refusal(r#"{"format": "snapviewer", "version": 3, "devices": 7}"#);
+    let damaged = refusal(r#"{"format": "snapviewer", "version": 4, "devices": 7}"#);
     assert!(damaged.starts_with("allocations.json is damaged"), "{damaged}");
     for text in ["", "{}", "null", r#"{"format": "other", "version": 1}"#, "{\"format\": \"snapv"] {
         let none = refusal(text);
@@ -470,7 +472,112 @@ fn use_all(path: &Path) {
         for allocation in 0..recording.devices[which].allocations.len() {
             let _ = recording.rounded_size(which, allocation);
         }
+        ask_replay(&recording, which);
     }
+}
+
+/// Asks for everything that follows from the replay of an allocator.
+fn ask_replay(recording: &Recording, which: usize) {
+    let replayed = recording.replayed(which);
+    let (replay, lifetimes) = (&replayed.replay, &recording.devices[which]);
+    let _ = (replay.is_exact(), recording.pending(which, &replayed));
+    let _ = recording.curves(which, &replayed).reserved.iter().count();
+    for event in [-1, 0, 1, lifetimes.totals.len() as i64 - 1] {
+        let state = recording.state(which, &replayed, event);
+        let _ = domains(&state, &replay.rules);
+        let _ = pins(&state, &lifetimes.allocations.stack, &replay.rules);
+        for growth in &replay.growths {
+            let _ = apart(&state, growth.domain, growth.rounded_bytes);
+        }
+    }
+}
+
+/// The places of all numbers, as JSON pointers.
+fn numbers(value: &Value, at: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Number(_) => found.push(at.to_owned()),
+        Value::Array(all) => {
+            for (place, one) in all.iter().enumerate() {
+                numbers(one, &format!("{at}/{place}"), found);
+            }
+        }
+        Value::Object(all) => {
+            for (key, one) in all {
+                numbers(one, &format!("{at}/{key}"), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A device that grows, gives memory back and runs out of it.
+fn grown() -> Value {
+    let (base, size) = (0x7f00_0000_0000_u64, 20_u64 << 20);
+    let event = common::event;
+    let oom = json!({"action": "oom", "device_free": 5, "size": 1 << 30, "stream": 0, "time_us": 9,
+        "frames": []});
+    let trace = json!([
+        event("segment_alloc", base, size, 1),
+        event("alloc", base, 3 << 20, 1),
+        event("segment_alloc", base + size, size, 1),
+        event("alloc", base + size, 9 << 20, 1),
+        event("free_requested", base + size, 9 << 20, 1),
+        event("free_completed", base + size, 9 << 20, 1),
+        event("segment_free", base + size, size, 1),
+        oom,
+    ]);
+    let block = |address: u64, size: u64, state: &str| {
+        json!({"address": address, "size": size, "requested_size": size, "state": state,
+            "frames": []})
+    };
+    let blocks =
+        [block(base, 3 << 20, "active_allocated"), block(base + (3 << 20), 17 << 20, "inactive")];
+    let segment = json!({"device": 0, "address": base, "total_size": size, "stream": 0,
+        "segment_type": "large", "segment_pool_id": [0, 0], "is_expandable": false, "frames": [],
+        "blocks": blocks});
+    json!({"device_traces": [trace], "segments": [segment]})
+}
+
+#[test]
+fn the_replay_of_an_allocator_comes_back() {
+    for snapshot in [common::rich(), grown()] {
+        let from = common::read(&snapshot);
+        let directory = tempfile::tempdir().unwrap();
+        let output = directory.path().join("out");
+        write(&from, &output, false).unwrap();
+
+        let found = open(&output).unwrap().replays;
+
+        let replay = |(which, one)| allocator::replay(&from.0, which, one);
+        let expected: Vec<_> = from.1.iter().enumerate().map(replay).collect();
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn a_replay_that_cannot_be_is_refused_or_harmless() {
+    let directory = tempfile::tempdir().unwrap();
+    let output = directory.path().join("out");
+    write(&common::read(&grown()), &output, false).unwrap();
+    let good: Value =
+        serde_json::from_slice(&fs::read(output.join(bundle::DOCUMENT)).unwrap()).unwrap();
+    let mut places = Vec::new();
+    numbers(&good["devices"][0]["replay"], "", &mut places);
+    let mut refused = 0;
+
+    for place in &places {
+        for to in [json!(u64::MAX), json!(1_u64 << 40), json!(-2), json!(0), json!(1.5)] {
+            let mut changed = good.clone();
+            *changed["devices"][0]["replay"].pointer_mut(place).unwrap() = to;
+            let path = with_sealed(&changed);
+            fs::copy(output.join(bundle::ELEMENTS), path.path().join(bundle::ELEMENTS)).unwrap();
+            refused += usize::from(open(path.path()).is_err());
+            use_all(path.path());
+        }
+    }
+
+    assert!(places.len() > 40, "{places:?}");
+    assert!(refused > 2 * places.len(), "{refused} of {}", 5 * places.len());
 }
 
 /// Puts the digests of a directory's files right, if there is anything to put right, as who edits a

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from snapviewer._core import Image as Image
     from snapviewer._core import MemoryMap as MemoryMap
     from snapviewer._core import Oom as Oom
+    from snapviewer._core import Pending as Pending
+    from snapviewer._core import Pin as Pin
     from snapviewer._core import Release as Release
     from snapviewer._core import Screen as Screen
     from snapviewer._core import Snapshot as Snapshot
@@ -50,8 +52,8 @@ else:
         __name__,
         {
             "_core": "Allocations Allocator Block CancelledError Checkpoint Clock Curves Device "
-            "Domain Event Frame Growth Image MemoryMap Oom Release Screen Snapshot SnapshotError "
-            "State Timeline convert load query read_checkpoint",
+            "Domain Event Frame Growth Image MemoryMap Oom Pending Pin Release Screen "
+            "Snapshot SnapshotError State Timeline convert load query read_checkpoint",
             "capture.api": "record",
         },
     )

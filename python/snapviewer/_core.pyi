@@ -33,6 +33,8 @@ __all__ = [
     "MemoryMap",
     "Oom",
     "Pattern",
+    "Pending",
+    "Pin",
     "PruningPoint",
     "Quality",
     "Release",
@@ -347,6 +349,29 @@ class Allocator:
     @property
     def releases(self) -> tuple[Release, ...]:
         """The times at which memory went back to the device."""
+    @property
+    def pending(self) -> tuple[Pending, ...]:
+        """The frees that waited for other streams, by the stream of the block."""
+    def pins(self, event: int) -> tuple[Pin, ...]:
+        """What each stack keeps from going back to the device after an event, the most first.
+
+        The shares add up to the free memory that cannot go back.
+
+        Raises:
+            IndexError: The trace has no such event.
+        """
+    def kept_apart(self, growth: int) -> list[int]:
+        """The allocations that kept free memory in pieces when the allocator grew.
+
+        Without these, the fewest bytes of live blocks, the request would have fit. Empty if no
+        segment was large enough.
+
+        Args:
+            growth: The place in `growths`.
+
+        Raises:
+            IndexError: There is no such growth.
+        """
     def state(self, event: int) -> State:
         """The segments and their blocks after an event; -1 is before the first.
 
@@ -364,6 +389,9 @@ class Growth:
     @property
     def alloc_event(self) -> int:
         """The `alloc` that follows."""
+    @property
+    def stack(self) -> int:
+        """The stack that asked."""
     @property
     def rounded_bytes(self) -> int:
         """The rounded request."""
@@ -454,6 +482,9 @@ class Oom:
     def verdict(self) -> str:
         """Why it failed: "demand", "fragmentation", "isolation" or "outside"."""
     @property
+    def elsewhere(self) -> tuple[tuple[int, int] | None, str, int, int] | None:
+        """The pool, kind, stream and free bytes of what had the most for other requests."""
+    @property
     def short_by_bytes(self) -> int:
         """How many bytes were missing."""
     @property
@@ -476,6 +507,52 @@ class Release:
     @property
     def cause(self) -> str:
         """Why: "retry" (the device was full), "empty cache" or "other"."""
+
+@final
+class Pending:
+    """The frees of one stream's blocks that waited for other streams."""
+
+    @property
+    def stream(self) -> int:
+        """The stream that the blocks belong to."""
+    @property
+    def frees(self) -> int:
+        """How many frees waited."""
+    @property
+    def bytes(self) -> int:
+        """The bytes of their blocks."""
+    @property
+    def most_bytes(self) -> int:
+        """The most that waited at one moment."""
+    @property
+    def longest_events(self) -> int:
+        """The longest wait, in events."""
+    @property
+    def longest(self) -> int:
+        """The allocation that waited longest."""
+    @property
+    def longest_us(self) -> int:
+        """The longest wait in microseconds; 0 without times."""
+    @property
+    def mib_us(self) -> int:
+        """MiB times microseconds; 0 without times."""
+
+@final
+class Pin:
+    """Free memory that the blocks of one stack keep from going back to the device."""
+
+    @property
+    def stack(self) -> int:
+        """The stack."""
+    @property
+    def pinned_bytes(self) -> int:
+        """Its share of that memory; stacks with blocks in one segment have equal shares."""
+    @property
+    def blocks(self) -> int:
+        """Its blocks in segments with such memory."""
+    @property
+    def block_bytes(self) -> int:
+        """Their bytes."""
 
 @final
 class Curves:

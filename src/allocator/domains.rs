@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::heap::Domain;
 use super::rules::Rules;
-use super::state::{BlockState, State};
+use super::state::{BlockAt, BlockState, SegmentAt, State};
 
 /// The memory of one domain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,19 +61,24 @@ pub fn domains(state: &State, rules: &Rules) -> Vec<DomainUse> {
                 BlockState::Pending => sum.pending_bytes += block.size,
                 BlockState::Free => {
                     sum.largest_free_bytes = sum.largest_free_bytes.max(block.size);
-                    sum.releasable_bytes += if segment.is_expandable {
-                        let page = rules.page(domain.is_small);
-                        let start = (block.address - segment.address).div_ceil(page);
-                        let end = (block.address + block.size - segment.address) / page;
-                        end.saturating_sub(start) * page
-                    } else if block.size == segment.size {
-                        block.size
-                    } else {
-                        0
-                    };
+                    sum.releasable_bytes += releasable(segment, block, rules);
                 }
             }
         }
     }
     all.into_values().collect()
+}
+
+/// The bytes of a free block that could go back to the device.
+pub(super) fn releasable(segment: &SegmentAt, block: &BlockAt, rules: &Rules) -> u64 {
+    if segment.is_expandable {
+        let page = rules.page(segment.domain.is_small);
+        let start = (block.address - segment.address).div_ceil(page);
+        let end = (block.address + block.size - segment.address) / page;
+        end.saturating_sub(start) * page
+    } else if block.size == segment.size {
+        block.size
+    } else {
+        0
+    }
 }

@@ -270,6 +270,7 @@ impl Pass<'_> {
         let mut found = Growth::of(&mut self.heap, domain, rounded);
         found.event = attempt.growth - self.rows.start;
         found.alloc_event = attempt.alloc - self.rows.start;
+        found.stack = alloc.stack;
         let grown = (attempt.growth..attempt.alloc).map(|row| events.get(row).size);
         found.grown_bytes = grown.fold(0, u64::saturating_add);
         self.result.growths.push(found);
@@ -341,6 +342,7 @@ impl Pass<'_> {
         if self.lifetimes.device != HOST {
             self.compare(row, &event, rounded);
         }
+        self.align(&event, rounded);
         let extent = self.alive.around(event.address).copied();
         let Some(extent) = extent else {
             self.result.contradictions.not_free += 1;
@@ -390,21 +392,55 @@ impl Pass<'_> {
                     growth.action == Action::SEGMENT_MAP
                         && at.is_none_or(|at| at == growth.address)
                         && size == growth.size
-                        && block.is_none_or(|block| block == event.address)
+                        && block.is_none_or(|block| self.begins(block, rounded) == event.address)
                 }
             }
         } else {
-            let Some(block) = self.heap.block(event.address).copied() else { return };
-            let domain = self.heap.domain(&block);
+            let Some(domain) = self.searched(event) else { return };
             let domain = Domain { is_small: rounded <= MAX_SMALL, stream: event.stream, ..domain };
-            let here = Plan::Reuse(event.address);
-            self.heap.plan(domain, rounded, self.rules) == here
-                || self.is_retry(row, event)
-                    && self.heap.plan_growth(domain, rounded, self.rules) == here
+            let plan = self.heap.plan(domain, rounded, self.rules);
+            self.is_here(plan, event, rounded)
+                || self.is_retry(row, event) && {
+                    let plan = self.heap.plan_growth(domain, rounded, self.rules);
+                    self.is_here(plan, event, rounded)
+                }
         };
         self.result.placements += 1;
         self.result.as_recorded += u64::from(is_right);
         self.result.contradictions.mispredicted += u64::from(!is_right);
+    }
+
+    /// The domain of the memory that an allocation is in; None if it begins in no free block.
+    fn searched(&self, event: &Event) -> Option<Domain> {
+        match self.heap.block(event.address) {
+            Some(block) => Some(self.heap.domain(block)),
+            None if self.rules.align > 0 => Some(self.alive.around(event.address)?.domain),
+            None => None,
+        }
+    }
+
+    /// Whether the rules put an allocation where it is.
+    fn is_here(&self, plan: Plan, event: &Event, rounded: u64) -> bool {
+        matches!(plan, Plan::Reuse(block) if self.begins(block, rounded) == event.address)
+    }
+
+    /// Where a request begins in the free block at an address.
+    fn begins(&self, block: u64, rounded: u64) -> u64 {
+        let size = self.heap.block(block).map_or(0, |one| one.size);
+        self.rules.begins(block, size, rounded)
+    }
+
+    /// Cuts off what a fork leaves free before a large request.
+    fn align(&mut self, event: &Event, rounded: u64) {
+        if self.rules.align == 0 || self.heap.block(event.address).is_some() {
+            return;
+        }
+        let Some(domain) = self.alive.around(event.address).map(|one| one.domain) else { return };
+        if let Some(block) = self.heap.reusable(domain, rounded, self.rules)
+            && self.begins(block, rounded) == event.address
+        {
+            self.heap.cut_at(block, event.address);
+        }
     }
 
     /// Whether the allocator may have searched before the events that precede an `alloc`: it does
@@ -459,6 +495,7 @@ impl Pass<'_> {
             reserved_bytes: self.reserved_bytes,
             domain_free_bytes,
             largest_free_bytes,
+            other: self.heap.most_free_outside(domain),
             needed_bytes,
             capacity_seen_bytes: self.capacity_seen,
             released_bytes: 0,

@@ -32,6 +32,8 @@ pub struct Growth {
     pub event: usize,
     /// The `alloc` that follows.
     pub alloc_event: usize,
+    /// The stack that asked.
+    pub stack: u32,
     /// The rounded request.
     pub rounded_bytes: u64,
     /// What came from the device.
@@ -63,6 +65,7 @@ impl Growth {
         Self {
             event: 0,
             alloc_event: 0,
+            stack: 0,
             rounded_bytes: rounded,
             grown_bytes: 0,
             domain,
@@ -83,6 +86,12 @@ pub enum ReleaseCause {
     EmptyCache,
     /// The garbage collector, or a reason that the file does not contain.
     Other,
+}
+
+impl ReleaseCause {
+    /// All of them, with their names.
+    pub const NAMES: [(&'static str, Self); 3] =
+        [("retry", Self::Retry), ("empty cache", Self::EmptyCache), ("other", Self::Other)];
 }
 
 /// Segment events that give memory back, one after the other.

@@ -12,11 +12,12 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use hashbrown::HashMap;
+use serde::{Deserialize, Serialize};
 
 use super::rules::Rules;
 
 /// What shares free blocks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Domain {
     /// The memory pool, as in [`crate::lifetimes::Allocations::pool`]; 0 if it is not known.
     pub pool: u16,
@@ -183,6 +184,14 @@ impl Heap {
     pub fn largest_outside(&self, key: Domain) -> u64 {
         let others = self.domains.iter().filter(|domain| domain.key != key);
         others.take(MAX_DOMAINS).map(DomainBlocks::largest).max().unwrap_or(0)
+    }
+
+    /// The other domain with the most free bytes, and how many.
+    #[must_use]
+    pub fn most_free_outside(&self, key: Domain) -> Option<(Domain, u64)> {
+        let others = self.domains.iter().filter(|domain| domain.key != key).take(MAX_DOMAINS);
+        let free = others.map(|domain| (domain.key, domain.free_bytes));
+        free.filter(|one| one.1 > 0).max_by_key(|&(key, bytes)| (bytes, std::cmp::Reverse(key)))
     }
 
     fn number(&mut self, key: Domain) -> u32 {
@@ -384,12 +393,17 @@ impl Heap {
     pub fn cut(&mut self, address: u64, domain: Domain) -> bool {
         let number = self.number(domain);
         let Some(id) = self.free_around(number, address) else { return false };
-        let start = self.blocks[id as usize].address;
+        self.cut_at(self.blocks[id as usize].address, address);
+        true
+    }
+
+    /// Cuts the free block at `start` so that one begins at `address`, which is in it.
+    pub fn cut_at(&mut self, start: u64, address: u64) {
+        let Some(&id) = self.at.get(&start) else { return };
         self.take(start, address - start, PLACEHOLDER);
         // Not joined with what follows, as the caller takes that.
         self.blocks[id as usize].owner = FREE;
         self.set_free(id, true);
-        true
     }
 
     /// The free block that an address is in the middle of. Few files need it; the work is limited.

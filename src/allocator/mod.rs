@@ -24,6 +24,8 @@ mod forward;
 pub mod growth;
 pub mod heap;
 pub mod oom;
+pub mod pending;
+pub mod pins;
 pub mod rules;
 mod start;
 pub mod state;
@@ -87,6 +89,12 @@ impl Contradictions {
     #[must_use]
     pub fn total(&self) -> u64 {
         self.counters().iter().map(|(_, count)| count).sum()
+    }
+
+    /// All of them; None if that is more than 64 bits can hold, which only a stranger's file can have.
+    #[must_use]
+    pub fn checked_total(&self) -> Option<u64> {
+        self.counters().iter().try_fold(0_u64, |sum, (_, count)| sum.checked_add(*count))
     }
 }
 
@@ -166,12 +174,10 @@ pub fn replay(snapshot: &Snapshot, which: usize, lifetimes: &Lifetimes) -> Repla
 /// Other settings and rules that would explain a trace that contradicts the first.
 fn variants(rules: &Rules, has_settings: bool) -> Vec<Rules> {
     // A later release, and a fork of the allocator for another kind of device.
-    let mut all = vec![
-        Rules { ties: Ties::Segment, ..rules.clone() },
-        Rules { padding: 32, ..rules.clone() },
-    ];
+    let mut all = vec![Rules { ties: Ties::Segment, ..rules.clone() }, rules.of_npu()];
     if !has_settings {
-        all.push(Rules { is_expandable: !rules.is_expandable, ..rules.clone() });
+        let other = Rules { is_expandable: !rules.is_expandable, ..rules.clone() };
+        all.extend([other.of_npu(), other]);
         for divisions in [2, 4, 8, 16] {
             all.push(Rules { divisions: [divisions; 16], ..rules.clone() });
         }

@@ -5,6 +5,8 @@
 
 use std::ops::Deref;
 
+use serde::{Deserialize, Serialize};
+
 use super::growth::Release;
 use super::heap::Domain;
 
@@ -32,7 +34,7 @@ impl Verdict {
 }
 
 /// What is known of a request that failed. All bytes are those at its `oom` event.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
     /// The `oom` event.
     pub event: usize,
@@ -54,6 +56,8 @@ pub struct Facts {
     pub domain_free_bytes: u64,
     /// The largest free block of the domain.
     pub largest_free_bytes: u64,
+    /// The other domain with the most free bytes, and how many.
+    pub other: Option<(Domain, u64)>,
     /// What the device would have had to give; 0 if a free block would have done after all.
     pub needed_bytes: u64,
     /// The most memory that the allocator had, or could have had, until then.

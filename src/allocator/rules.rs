@@ -1,5 +1,6 @@
 //! The rules of PyTorch's caching allocator: rounding, the size of new segments, splitting.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The smallest block, and what sizes are rounded to.
@@ -17,6 +18,9 @@ const MIN_LARGE: u64 = 10 << 20;
 /// What the size of such a segment is rounded to.
 const ROUND_LARGE: u64 = 2 << 20;
 
+/// Requests from here on begin at a multiple of [`Rules::align`].
+const MIN_ALIGNED: u64 = 2 << 20;
+
 /// By how much a block may be larger than a request that must not split it.
 const MAX_UNSPLIT_REST: u64 = 20 << 20;
 
@@ -24,7 +28,7 @@ const MAX_UNSPLIT_REST: u64 = 20 << 20;
 const INTERVALS: usize = 16;
 
 /// Which of several free blocks of the best size the allocator takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Ties {
     /// The one with the lowest address: up to torch 2.11.
     #[default]
@@ -34,7 +38,7 @@ pub enum Ties {
 }
 
 /// The settings of an allocator, and what follows from them.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Rules {
     /// `roundup_power2_divisions`, by the power of two from 1 MiB on; 0 and 1 mean none.
     pub divisions: [u64; INTERVALS],
@@ -48,6 +52,8 @@ pub struct Rules {
     pub large_segment: u64,
     /// Bytes that a fork of the allocator adds to every request.
     pub padding: u64,
+    /// What a fork aligns the addresses of large requests in expandable segments to; 0 for none.
+    pub align: u64,
     /// Which of equal blocks is taken.
     pub ties: Ties,
 }
@@ -61,12 +67,20 @@ impl Default for Rules {
             collect_above: 0.0,
             large_segment: 20 << 20,
             padding: 0,
+            align: 0,
             ties: Ties::Address,
         }
     }
 }
 
 impl Rules {
+    /// Those of the fork for Ascend NPUs: 32 bytes behind every request, and in expandable segments
+    /// requests of 2 MiB and more at multiples of 16 KiB, if the block has room for it.
+    #[must_use]
+    pub fn of_npu(&self) -> Self {
+        Self { padding: 32, align: 16 << 10, ..self.clone() }
+    }
+
     /// Reads the settings that a snapshot contains, by dotted name. What is missing has its default.
     #[must_use]
     pub fn of(settings: &[(String, Value)]) -> Self {
@@ -150,6 +164,18 @@ impl Rules {
         } else {
             block < rounded.saturating_add(MAX_UNSPLIT_REST)
         }
+    }
+
+    /// Where a rounded request begins in the free block that it takes.
+    #[must_use]
+    #[inline]
+    pub fn begins(&self, block: u64, size: u64, rounded: u64) -> u64 {
+        if self.align == 0 || !self.is_expandable || rounded < MIN_ALIGNED {
+            return block;
+        }
+        let at = block.checked_next_multiple_of(self.align).unwrap_or(block);
+        let has_room = (at - block).checked_add(rounded).is_some_and(|needed| needed <= size);
+        if has_room { at } else { block }
     }
 
     /// The size of the block that a rounded request takes from a free one: all of it, or a part.

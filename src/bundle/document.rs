@@ -17,6 +17,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
+use crate::allocator::Replay;
+use crate::bundle::replay::{self, StoredReplay};
 use crate::bundle::restore;
 use crate::digest::{self, FileDigest, Origin};
 use crate::error::{Error, Result};
@@ -72,6 +74,8 @@ pub(super) struct Device<'a> {
     pub check: Check,
     #[serde(borrow)]
     pub columns: Columns<'a>,
+    #[serde(borrow)]
+    pub replay: StoredReplay<'a>,
 }
 
 /// Packed columns in base64: one number an allocation, but `time_us` one an event.
@@ -114,6 +118,7 @@ pub(super) struct Columns<'a> {
 #[derive(Debug)]
 pub(super) struct Read {
     pub devices: Vec<Lifetimes>,
+    pub replays: Vec<Replay>,
     pub times: Vec<Vec<u64>>,
     pub origin: Origin,
     pub warnings: Vec<String>,
@@ -125,9 +130,10 @@ pub(super) struct Read {
 pub(super) fn write(
     snapshot: &Snapshot,
     lifetimes: &[Lifetimes],
+    replays: &[Replay],
     origin: &Origin,
 ) -> Result<Vec<u8>> {
-    let traces = snapshot.traces.iter().zip(lifetimes);
+    let traces = snapshot.traces.iter().zip(lifetimes.iter().zip(replays));
     let document = Document {
         format: FORMAT.into(),
         version: FORMAT_VERSION,
@@ -137,9 +143,9 @@ pub(super) fn write(
         warnings: snapshot.oddities.sentences(),
         stacks: snapshot.stacks.len() as u64,
         devices: traces
-            .map(|(trace, one)| {
+            .map(|(trace, (one, replay))| {
                 let times = trace.rows.clone().map(|row| snapshot.events.time_us(row));
-                device(one, lifetimes.len(), times)
+                device(one, replay, lifetimes.len(), times)
             })
             .collect(),
         elements: None,
@@ -173,6 +179,7 @@ fn is_sealed(bytes: &[u8]) -> bool {
 /// One of so many devices.
 fn device(
     one: &Lifetimes,
+    replay: &Replay,
     devices: usize,
     times: impl Iterator<Item = u64> + Clone,
 ) -> Device<'static> {
@@ -215,6 +222,7 @@ fn device(
             category: column(all.category.iter().map(|&one| u64::from(one)), Form::Plain),
             time_us: column_of_times(times, restore::most_events(devices, all.len(), 0)),
         },
+        replay: replay::store(one, replay),
     }
 }
 
@@ -258,6 +266,7 @@ pub(super) fn read(bytes: &[u8], elements_bytes: u64) -> Result<Read> {
     let stacks = stacks.ok_or_else(|| damaged("it has no stacks"))?;
     let mut result = Read {
         devices: Vec::new(),
+        replays: Vec::new(),
         times: Vec::new(),
         origin: Origin { format: document.source_format, file: document.source },
         warnings: document.warnings,
@@ -269,6 +278,7 @@ pub(super) fn read(bytes: &[u8], elements_bytes: u64) -> Result<Read> {
             return Err(damaged("a device is there twice"));
         }
         let (times, lifetimes) = restore::lifetimes(&stored, stacks)?;
+        result.replays.push(replay::restore(stored.replay, &lifetimes, stacks)?);
         result.devices.push(lifetimes);
         result.times.push(times);
     }

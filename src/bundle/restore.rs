@@ -20,8 +20,8 @@ use crate::lifetimes::{
 use crate::snapshot::MAX_DEVICES;
 use crate::store::pack::{self, unzigzag};
 
-/// Bytes that a row of the table `allocations` takes at least: its length, key, header and ten columns.
-const ROW_BYTES: u64 = 12;
+/// Bytes that a row of the table `allocations` takes at least: its length, key, header and columns.
+const ROW_BYTES: u64 = 13;
 
 /// The most events of one of so many devices: allocations have up to three each, other events are few
 /// or have times, which differ. The writer keeps to it ([`super::document`]).

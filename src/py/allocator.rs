@@ -14,6 +14,8 @@ use super::memory_map::{Colored, PyMemoryMap, measures};
 use crate::allocator::curves::Curve;
 use crate::allocator::domains::{DomainUse, domains};
 use crate::allocator::growth::{Cause, ReleaseCause};
+use crate::allocator::pending::Pending;
+use crate::allocator::pins::{Pin, apart, pins};
 use crate::allocator::state::{BlockAt, SegmentAt, State};
 use crate::allocator::{Domain, Growth, Oom, Release, Replay, Verdict};
 use crate::raster::{LastStyle, MemoryMap, SortBy};
@@ -29,19 +31,31 @@ pub(super) struct PyAllocator {
 }
 
 impl PyAllocator {
-    pub(super) fn new(py: Python<'_>, recording: &Arc<Recording>, which: usize) -> PyResult<Self> {
-        let replayed = py.detach(|| recording.replayed(which))?;
+    pub(super) fn new(py: Python<'_>, recording: &Arc<Recording>, which: usize) -> Self {
+        let replayed = py.detach(|| recording.replayed(which));
         let style = Arc::default();
-        Ok(Self { recording: Arc::clone(recording), which, replayed, style })
+        Self { recording: Arc::clone(recording), which, replayed, style }
     }
 
     /// The requests that failed.
     pub(super) fn ooms<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let one = |oom: &Oom| {
             let is_exact = self.first_contradiction.is_none_or(|first| first > oom.event);
-            Py::new(py, PyOom { oom: oom.clone(), pool: self.pool(oom.domain), is_exact })
+            let elsewhere = oom
+                .other
+                .map(|(domain, bytes)| (self.pool(domain), kind(domain), domain.stream, bytes));
+            let pool = self.pool(oom.domain);
+            Py::new(py, PyOom { oom: oom.clone(), pool, is_exact, elsewhere })
         };
         PyTuple::new(py, self.ooms.iter().map(one).collect::<PyResult<Vec<_>>>()?)
+    }
+
+    fn state_at(&self, py: Python<'_>, event: i64) -> PyResult<State> {
+        let count = self.recording.devices[self.which].totals.len() as i64;
+        if !(-1..count.max(0)).contains(&event) {
+            return Err(PyIndexError::new_err(format!("event {event} of {count}")));
+        }
+        Ok(py.detach(|| self.recording.state(self.which, &self.replayed, event)))
     }
 
     fn pool(&self, domain: Domain) -> Option<(i64, i64)> {
@@ -116,13 +130,38 @@ getters! {
         PyTuple::new(py, self.releases.iter().map(one).collect::<PyResult<Vec<_>>>()?)
     }
 
+    /// The frees that waited for other streams, by the stream of the block.
+    #[getter]
+    fn pending<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let all = py.detach(|| self.recording.pending(self.which, &self.replayed));
+        let all = all.into_iter().map(|one| Py::new(py, PyPending(one)));
+        PyTuple::new(py, all.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// What each stack keeps from going back to the device after an event, the most first.
+    fn pins<'py>(&self, py: Python<'py>, event: i64) -> PyResult<Bound<'py, PyTuple>> {
+        let state = self.state_at(py, event)?;
+        let stacks = &self.recording.devices[self.which].allocations.stack;
+        let all = pins(&state, stacks, &self.rules);
+        let all = all.into_iter().map(|one| Py::new(py, PyPin(one)));
+        PyTuple::new(py, all.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// The allocations that kept free memory in pieces when the allocator grew, by the place of the
+    /// growth: between the fewest bytes of live blocks the request would have fit. Empty if no segment
+    /// was large enough.
+    fn kept_apart(&self, py: Python<'_>, growth: usize) -> PyResult<Vec<u32>> {
+        let count = self.growths.len();
+        let growth = self.growths.get(growth);
+        let growth =
+            growth.ok_or_else(|| PyIndexError::new_err(format!("there are {count} growths")))?;
+        let state = self.state_at(py, growth.event as i64 - 1)?;
+        Ok(apart(&state, growth.domain, growth.rounded_bytes).unwrap_or_default())
+    }
+
     /// The segments and their blocks after an event; -1 is before the first.
     fn state(&self, py: Python<'_>, event: i64) -> PyResult<PyState> {
-        let count = self.recording.devices[self.which].totals.len() as i64;
-        if !(-1..count.max(0)).contains(&event) {
-            return Err(PyIndexError::new_err(format!("event {event} of {count}")));
-        }
-        let state = py.detach(|| self.recording.state(self.which, &self.replayed, event));
+        let state = self.state_at(py, event)?;
         let pools = state.segments.iter().map(|one| self.pool(one.domain)).collect();
         let domains = domains(&state, &self.rules).into_iter();
         let domains = domains.map(|one| PyDomain { pool: self.pool(one.domain), sums: one });
@@ -157,6 +196,8 @@ getters! {
         event: usize,
         /// The `alloc` that follows.
         alloc_event: usize,
+        /// The stack that asked.
+        stack: u32,
         /// The rounded request.
         rounded_bytes: u64,
         /// What came from the device.
@@ -192,7 +233,11 @@ pub(super) struct PyOom {
     oom: Oom,
     pool: Option<(i64, i64)>,
     is_exact: bool,
+    elsewhere: Option<Elsewhere>,
 }
+
+/// The pool, kind, stream and free bytes of a domain.
+type Elsewhere = (Option<(i64, i64)>, &'static str, i64, u64);
 
 derefs!(PyOom, |this| -> Oom { &this.oom });
 
@@ -234,6 +279,8 @@ getters! {
         pool: Option<(i64, i64)> = this.pool,
         /// For which requests: "small" or "large".
         kind: &str = kind(this.domain),
+        /// The pool, kind, stream and free bytes of what had the most free memory for other requests.
+        elsewhere: Option<Elsewhere> = this.elsewhere,
         /// Why it failed: "demand", "fragmentation", "isolation" or "outside".
         verdict: &str = verdict(this.verdict),
         /// How many bytes were missing.
@@ -257,11 +304,47 @@ record! {
         /// The bytes that went back.
         bytes: u64,
         /// Why: "retry" (the device was full), "empty cache" or "other".
-        cause: &str = match this.0.cause {
-            ReleaseCause::Retry => "retry",
-            ReleaseCause::EmptyCache => "empty cache",
-            ReleaseCause::Other => "other",
-        },
+        cause: &str = release_cause(this.0.cause),
+    }
+}
+
+fn release_cause(cause: ReleaseCause) -> &'static str {
+    ReleaseCause::NAMES.iter().find(|(_, one)| *one == cause).map_or("", |(name, _)| name)
+}
+
+record! {
+    /// The frees of one stream's blocks that waited for other streams.
+    PyPending(Pending) as "Pending" |this| {
+        /// The stream that the blocks belong to.
+        stream: i64,
+        /// How many frees waited.
+        frees: u64,
+        /// The bytes of their blocks.
+        bytes: u64,
+        /// The most that waited at one moment.
+        most_bytes: u64,
+        /// The longest wait, in events.
+        longest_events: u64,
+        /// The allocation that waited longest.
+        longest: u32,
+        /// The longest wait in microseconds; 0 without times.
+        longest_us: u64,
+        /// MiB times microseconds; 0 without times.
+        mib_us: u64,
+    }
+}
+
+record! {
+    /// Free memory that the blocks of one stack keep from going back to the device.
+    PyPin(Pin) as "Pin" |this| {
+        /// The stack.
+        stack: u32,
+        /// Its share of that memory; stacks with blocks in one segment have equal shares.
+        pinned_bytes: u64,
+        /// Its blocks in segments with such memory.
+        blocks: u64,
+        /// Their bytes.
+        block_bytes: u64,
     }
 }
 

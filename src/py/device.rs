@@ -92,20 +92,20 @@ getters! {
 
     /// The replay of PyTorch's allocator, made at the first use.
     #[getter]
-    fn allocator(&self, py: Python<'_>) -> PyResult<PyAllocator> {
+    fn allocator(&self, py: Python<'_>) -> PyAllocator {
         PyAllocator::new(py, &self.recording, self.which)
     }
 
     /// Requested, allocated, active and reserved bytes after each event.
     #[getter]
-    fn curves(&self, py: Python<'_>) -> PyResult<PyCurves> {
-        Ok(PyCurves(self.allocator(py)?))
+    fn curves(&self, py: Python<'_>) -> PyCurves {
+        PyCurves(self.allocator(py))
     }
 
     /// The requests that failed, each with the reason.
     #[getter]
     fn ooms<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        self.allocator(py)?.ooms(py)
+        self.allocator(py).ooms(py)
     }
 
     /// Stacks the allocations in an order: all, or those that `where` describes.

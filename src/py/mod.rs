@@ -29,7 +29,9 @@ mod _core {
     use super::{Bound, PyModule, PyModuleMethods, PyResult, PyTuple};
     #[pymodule_export]
     use super::{
-        allocator::{PyAllocator, PyCurves, PyDomain, PyGrowth, PyOom, PyRelease, PyState},
+        allocator::{
+            PyAllocator, PyCurves, PyDomain, PyGrowth, PyOom, PyPending, PyPin, PyRelease, PyState,
+        },
         calls::{CancelledError, SnapshotError, convert, is_bundle, load, null_device, query},
         checkpoint::{PyCheckpoint, PyLedger, read_checkpoint},
         clock::PyClock,

@@ -88,7 +88,10 @@ impl Recording {
 
     fn from_bundle(path: &Path, mut bundle: Bundle) -> Self {
         Self {
-            replays: bundle.devices.iter().map(|_| OnceLock::new()).collect(),
+            replays: std::mem::take(&mut bundle.replays)
+                .into_iter()
+                .map(|replay| Replayed::new(replay).into())
+                .collect(),
             format: format!("bundle of {}", bundle.origin.format),
             devices: std::mem::take(&mut bundle.devices).into_iter().map(Arc::new).collect(),
             warnings: bundle.warnings.clone(),

@@ -1,12 +1,12 @@
-//! The replay of the allocator for each device of a recording, made at the first use.
+//! The replay of the allocator for each device of a recording: made at the first use, or from a bundle.
 
 use std::sync::{Arc, OnceLock};
 
 use super::{Content, Recording};
 use crate::allocator::curves::Curves;
+use crate::allocator::pending::{self, Pending};
 use crate::allocator::state::{State, States};
 use crate::allocator::{self, Replay};
-use crate::error::{Error, Result};
 
 /// A replay, and what follows from it.
 #[derive(Debug)]
@@ -17,27 +17,34 @@ pub struct Replayed {
     states: OnceLock<States>,
 }
 
+impl Replayed {
+    pub(super) fn new(replay: Replay) -> Arc<Self> {
+        Arc::new(Self { replay, curves: OnceLock::new(), states: OnceLock::new() })
+    }
+}
+
 impl Recording {
     /// Replays the allocator for one device.
-    pub fn replayed(&self, which: usize) -> Result<Arc<Replayed>> {
-        if let Some(found) = self.replays[which].get() {
-            return Ok(Arc::clone(found));
-        }
-        let replay = match &self.content {
+    #[must_use]
+    pub fn replayed(&self, which: usize) -> Arc<Replayed> {
+        let replay = || match &self.content {
             Content::Snapshot(snapshot) => allocator::replay(snapshot, which, &self.devices[which]),
-            Content::Bundle(_) => {
-                return Err(Error::bundle("it has no segments; open the original snapshot")
-                    .in_file(&self.path));
-            }
+            // Bundles have theirs from the start.
+            Content::Bundle(_) => Replay::default(),
         };
-        let new = Replayed { replay, curves: OnceLock::new(), states: OnceLock::new() };
-        Ok(Arc::clone(self.replays[which].get_or_init(|| Arc::new(new))))
+        Arc::clone(self.replays[which].get_or_init(|| Replayed::new(replay())))
     }
 
     /// The curves of allocated, active and reserved memory.
     pub fn curves<'a>(&self, which: usize, replayed: &'a Replayed) -> &'a Curves {
         let lifetimes = &self.devices[which];
         replayed.curves.get_or_init(|| Curves::of(lifetimes, &replayed.replay))
+    }
+
+    /// The frees that waited for other streams.
+    #[must_use]
+    pub fn pending(&self, which: usize, replayed: &Replayed) -> Vec<Pending> {
+        pending::pending(&self.devices[which], &replayed.replay, &self.times(which))
     }
 
     /// The segments and blocks after an event.

@@ -245,6 +245,14 @@ unsafe impl VTabCursor for EventsCursor {
             5 => to.set_result(unzigzag(self.get(3)?) as i64),
             6 => to.set_result(Some(self.get(4)? as i64).filter(|&time| time != 0)),
             7 => to.set_result(self.get(5)? as i64),
+            15..=17 => {
+                // Each has what it adds to the one before.
+                let last = usize::try_from(column - 8).unwrap_or(0);
+                let parts = (7..=last).map(|part| self.get(part).map(std::num::Wrapping));
+                let sum = parts.sum::<Result<std::num::Wrapping<u64>>>();
+                to.set_result(sum?.0 as i64)
+            }
+            18 => to.set_result(self.get(10)? as i64),
             _ => {
                 let extras = packed.extras.get(self.get(6)? as usize);
                 let which = usize::try_from(column - 8).unwrap_or(usize::MAX);

@@ -45,7 +45,7 @@ use crate::error::{Error, Result};
 use limits::{InMemory, Limits, Reader};
 
 /// The version of the bundle's format, and so of this database's.
-pub const FORMAT_VERSION: u64 = 3;
+pub const FORMAT_VERSION: u64 = 4;
 
 /// An open `elements.db`. Read-only; can be shared between threads, which then take turns.
 pub struct Store {

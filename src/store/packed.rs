@@ -74,7 +74,8 @@ impl Packed {
         )?;
         let mut devices: Vec<Device> = Vec::new();
         let all = "select device, first_event, events,
-                action, address, size, stream, time_us, stack, extras
+                action, address, size, stream, time_us, stack, extras,
+                requested, allocated, active, reserved
              from event_columns order by rowid";
         let read = reader.each(all, [], |row| add_chunk(&mut devices, row));
         read.map_err(|error| Cow::Owned(error.to_string()))?;

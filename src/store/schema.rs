@@ -27,8 +27,11 @@ create table allocations(
     free_pending integer, -- events from the request to the free; null without a request
     free_stack integer, -- the call stack of the free
     flags integer, -- 1 free lost, 2 in no segment, 4 not in the trace
+    slack integer, -- bytes that its block has beyond the requested ones
     free_event integer generated always as (alloc_event + lifetime) virtual, -- the number of events: never
-    free_requested integer generated always as (alloc_event + lifetime - free_pending) virtual);
+    free_requested integer generated always as (alloc_event + lifetime - free_pending) virtual,
+    block_size integer generated always as (size + slack) virtual -- bytes of its block
+);
 
 -- live allocations at each device's peak
 create view at_peak as
@@ -128,7 +131,8 @@ create table extras(
 -- Inside snapviewer, the table events shows them.
 create table event_columns(
     device integer, first_event integer, events integer, action blob, address blob, size blob,
-    stream blob, time_us blob, stack blob, extras blob);
+    stream blob, time_us blob, stack blob, extras blob, requested blob, allocated blob,
+    active blob, reserved blob);
 ";
 
 /// The table that [`super::events`] shows of the packed events.
@@ -137,7 +141,11 @@ pub(super) const EVENTS: &str = "create table events(
     time_us integer, -- Unix time; null if not recorded
     stack integer, compile_context text, user_metadata text, internal_metadata text,
     category text, pool text, forward_frames text,
-    device_free integer -- of an OOM, instead of an address: bytes free on the device
+    device_free integer, -- of an OOM, instead of an address: bytes free on the device
+    requested integer, -- bytes in use after the event, as requested
+    allocated integer, -- the same with rounding
+    active integer, -- also blocks that wait for another stream
+    reserved integer -- memory from the device
 )";
 
 /// All tables and views that queries see, as SQL with comments.

@@ -9,6 +9,7 @@ use std::sync::mpsc;
 
 use rusqlite::{Connection, ErrorCode, Statement, params};
 
+use crate::allocator::Replay;
 use crate::digest::Origin;
 use crate::error::{Error, Result};
 use crate::lifetimes::{Allocation, BEFORE, Lifetimes, NO_STACK};
@@ -17,16 +18,24 @@ use crate::snapshot::Snapshot;
 use crate::store::columns::PackedChunk;
 use crate::store::{FORMAT_VERSION, figures, schema};
 
+/// What a database is made of.
+pub(crate) struct Contents<'a> {
+    pub snapshot: &'a Snapshot,
+    pub lifetimes: &'a [Lifetimes],
+    /// Of each device's allocator.
+    pub replays: &'a [Replay],
+    pub origin: &'a Origin,
+}
+
 /// Writes a new database. The packed events come from another thread.
 pub(crate) fn write(
     path: &Path,
-    snapshot: &Snapshot,
-    lifetimes: &[Lifetimes],
-    origin: &Origin,
+    contents: &Contents<'_>,
     chunks: &mpsc::Receiver<PackedChunk>,
     progress: &Progress<'_>,
 ) -> Result<()> {
-    let writer = Writer { snapshot, lifetimes, origin, chunks };
+    let &Contents { snapshot, lifetimes, replays, origin } = contents;
+    let writer = Writer { snapshot, lifetimes, replays, origin, chunks };
     writer.write(path, progress).map_err(|failed| match failed {
         Failed::Sql(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull) => {
             Error::io(path, std::io::ErrorKind::StorageFull.into())
@@ -59,6 +68,7 @@ type Wrote<T = ()> = std::result::Result<T, Failed>;
 struct Writer<'a> {
     snapshot: &'a Snapshot,
     lifetimes: &'a [Lifetimes],
+    replays: &'a [Replay],
     origin: &'a Origin,
     chunks: &'a mpsc::Receiver<PackedChunk>,
 }
@@ -218,7 +228,7 @@ impl Writer<'_> {
     fn allocations(&self, db: &Connection, progress: &Progress<'_>) -> Wrote {
         const ROWS: usize = 16;
         let insert = "insert into allocations(device, size, address, stream, stack, alloc_event,
-            lifetime, free_pending, free_stack, flags) values";
+            lifetime, free_pending, free_stack, flags, slack) values";
         let row = format!("({})", ["?"; COLUMNS].join(","));
         let prepare =
             |rows| db.prepare(&format!("{insert} {}", vec![row.as_str(); rows].join(",")));
@@ -227,14 +237,15 @@ impl Writer<'_> {
         // SQLite numbers the rows itself, which is quicker, but would begin with 1.
         db.execute_batch("insert into allocations(idx) values (-1)")?;
         let mut done = 0;
-        for lifetimes in self.lifetimes {
+        for (lifetimes, replay) in self.lifetimes.iter().zip(self.replays) {
             let all = &lifetimes.allocations;
             let mut from = 0;
             while from < all.len() {
                 let count = if all.len() - from < ROWS { 1 } else { ROWS };
                 let statement = if count == 1 { &mut one } else { &mut many };
                 for place in 0..count {
-                    bind(statement, place, lifetimes.device, &all.get(from + place))?;
+                    let block = replay.block_size[from + place];
+                    bind(statement, place, lifetimes.device, &all.get(from + place), block)?;
                 }
                 statement.raw_execute()?;
                 from += count;
@@ -249,11 +260,14 @@ impl Writer<'_> {
     }
 
     fn events(&self, db: &Connection, progress: &Progress<'_>) -> Wrote {
-        let mut add = db.prepare("insert into event_columns values (?,?,?,?,?,?,?,?,?,?)")?;
+        let mut add =
+            db.prepare("insert into event_columns values (?,?,?,?,?,?,?,?,?,?,?,?,?,?)")?;
         let total: usize = self.lifetimes.iter().map(|one| one.totals.len()).sum();
         let mut done = 0;
         for chunk in self.chunks {
-            let [action, address, size, stream, time_us, stack, extras] = &chunk.columns;
+            let [action, address, size, stream, time_us, stack, extras, curves @ ..] =
+                &chunk.columns;
+            let [requested, allocated, active, reserved] = curves;
             add.execute(params![
                 chunk.device,
                 chunk.first_event as i64,
@@ -265,6 +279,10 @@ impl Writer<'_> {
                 time_us,
                 stack,
                 extras,
+                requested,
+                allocated,
+                active,
+                reserved,
             ])?;
             done += chunk.events;
             progress.at(done as u64, total as u64)?;
@@ -274,7 +292,7 @@ impl Writer<'_> {
 }
 
 /// What is bound of an allocation.
-const COLUMNS: usize = 10;
+const COLUMNS: usize = 11;
 
 /// Binds one allocation as the row at this place of the statement.
 fn bind(
@@ -282,6 +300,7 @@ fn bind(
     place: usize,
     device: i32,
     one: &Allocation,
+    block_size: u64,
 ) -> rusqlite::Result<()> {
     let values: [Option<i64>; COLUMNS] = [
         Some(device.into()),
@@ -295,6 +314,7 @@ fn bind(
         (one.free_requested != BEFORE).then(|| one.free_event - one.free_requested),
         (one.free_stack != NO_STACK).then_some(one.free_stack.into()),
         Some(one.flags.into()),
+        Some(block_size.wrapping_sub(one.size) as i64),
     ];
     let first = place * COLUMNS + 1;
     for (offset, value) in values.into_iter().enumerate() {

@@ -132,7 +132,7 @@ def test_everything_is_shown(filled: Pane) -> None:
         "alive\t1 – 5",
         "lifetime\t4 events · 2.00 ms",
         "pending\t2 events · 1.00 ms",
-        "pool\tprivate pool 0, 3",
+        "pool\tprivate pool 3",
         "during\tstep › forward",
         "metadata\tlayer 3",
     ):
@@ -171,7 +171,7 @@ def test_a_size_is_said_in_units_and_to_the_byte(pane: Pane, tmp_path: Path) -> 
         ("0x7f0000000000", "0x7f0000000000"),
         ("4 events", "4"),
         ("2023-11-14 22:13:20.001000", "2023-11-14 22:13:20.001000 UTC"),
-        ("private pool", "private pool 0, 3"),
+        ("private pool", "private pool 3"),
         ("forward", "forward"),
     ],
 )

@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from snapviewer.gui.dock.growth_tab import GrowthTab
+from snapviewer.gui.dock.map_tab import MapTab
 from snapviewer.gui.dock.map_view import MapView
+from snapviewer.gui.growth import color_of_cause
 from snapviewer.gui.plot.marks import columns_of, cursor_column
 from snapviewer.gui.theme import palette_of
 from support.display import click, drag, key, move, screenshot, wheel
@@ -17,7 +20,9 @@ pytestmark = pytest.mark.gui
 def _shown(driver: Driver) -> MapView:
     """The map, once it is there."""
     key("F5")
-    view = driver.window.dock.map
+    tab = driver.window.dock.view("map")
+    assert isinstance(tab, MapTab)
+    view = tab.map
     driver.until(lambda: view.map is not None and view.winfo_ismapped())
     driver.done()
     return view
@@ -193,7 +198,50 @@ def test_the_height_of_the_map_is_remembered(driver: Driver) -> None:
     key("F5", "F5")
     driver.done()
 
-    assert driver.state.settings.map_height == height
+    assert driver.state.settings.dock_height == height
     assert abs(driver.window.dock.winfo_height() - height) <= 1
     key("F5")
     driver.settle()
+
+
+def test_growths_are_listed_marked_and_explained(driver: Driver) -> None:
+    key("F4")
+    tab = driver.window.dock.view("growth")
+    assert isinstance(tab, GrowthTab)
+    strip = driver.window.area.growth
+    driver.until(lambda: tab.caused.count > 0 and bool(strip.marks) and strip.winfo_ismapped())
+    driver.done()
+    replay = driver.state.replayed.replay
+    assert replay is not None
+    assert tab.about.cget("text").startswith(f"{len(replay.growths):,} growth")
+    place = next(p for p, mark in enumerate(strip.marks) if mark.cause == "fragments")
+    mark = strip.marks[place]
+
+    click(strip.winfo_rootx() + mark.x, strip.winfo_rooty() + 4)
+    driver.done()
+
+    assert driver.state.replayed.growth in mark.growths
+    assert tab.sentence.winfo_ismapped()
+    text = tab.sentence.cget("text")
+    growth = replay.growths[driver.state.replayed.growth or 0]
+    assert text.startswith(f"Event {growth.event:,}, {growth.cause}: ")
+    shown = np.asarray(screenshot())[strip.winfo_rooty() + 4, strip.winfo_rootx() :]
+    colors = {tuple(pixel) for pixel in shown[: strip.winfo_width()].tolist()}
+    assert color_of_cause("light", "fragments") in colors, "the strip is on the screen"
+    key("F5")
+    driver.until(lambda: driver.state.is_docked("map"))
+    assert not tab.winfo_ismapped()
+    key("F5")
+    driver.until(lambda: not strip.winfo_ismapped())
+
+
+def test_a_tab_is_chosen_with_the_mouse(driver: Driver) -> None:
+    _shown(driver)
+    button = driver.window.dock._tabs["growth"]
+
+    click(button.winfo_rootx() + 10, button.winfo_rooty() + button.winfo_height() // 2)
+    driver.done()
+
+    assert driver.state.is_docked("growth")
+    assert driver.window.dock.view("growth").winfo_ismapped()
+    assert not driver.window.dock.view("map").winfo_ismapped()

@@ -59,7 +59,7 @@ def test_everything_that_a_file_says_of_an_allocation_is_shown(tmp_path: Path) -
     assert facts.name == "b7f0000000000_1"
     assert (facts.size_bytes, facts.rounded_bytes) == (1000, None)
     assert (facts.address, facts.stream, facts.device) == (BASE, 7, 0)
-    assert (facts.pool, facts.category) == ("private pool 0, 3", "activation")
+    assert (facts.pool, facts.category) == ("private pool 3", "activation")
     assert facts.allocated == When(1, START_US + 1000)
     assert facts.freed == When(5, START_US + 3000)
     assert (facts.lifetime, facts.is_lifetime_whole) == (Length(4, 2000), True)
@@ -154,7 +154,7 @@ b7f0000000000_1
   pending         2 events · 1.00 ms
   address         0x7f0000000000
   stream          7
-  pool            private pool 0, 3
+  pool            private pool 3
   device          0
   category        activation
   compiling       0/1

@@ -108,6 +108,19 @@ def test_a_trace_that_was_cut_anywhere_replays_as_recorded(
             assert _state(device, event) == model.states[at], event
 
 
+@PATIENT
+@given(expandable=st.booleans(), program=programs.PROGRAMS)
+def test_the_fork_for_npus_is_recognized(
+    expandable: bool, program: list[Any], tmp_path: Path
+) -> None:
+    model = programs.run(Settings(expandable=expandable, npu=True), program)
+
+    allocator = _device(tmp_path, model.snapshot()).allocator
+
+    assert allocator.contradictions == {}
+    assert allocator.placements == allocator.as_recorded
+
+
 @pytest.mark.parametrize(
     "options",
     [

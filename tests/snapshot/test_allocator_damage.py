@@ -42,7 +42,7 @@ def _replayed(name: str, folder: Path, traces: list[Any]) -> list[snapviewer.Dev
 def test_a_real_trace_replays_exactly_wherever_it_is_cut(name: str, tmp_path: Path) -> None:
     traces = _plain(name)["device_traces"]
     order = random.Random(name)
-    for _ in range(4):
+    for _ in range(20):
         part = order.random()
 
         cut = [trace[int(len(trace) * part) :] for trace in traces]

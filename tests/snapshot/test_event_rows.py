@@ -335,5 +335,5 @@ def test_what_is_of_another_version_says_so_and_what_to_do(tmp_path: Path) -> No
 
     assert older.startswith("made by the older Snapviewer")
     assert "open the original snapshot, or convert it again with `convert_snap.py" in older
-    assert newer.startswith("made by a newer snapviewer (format 4, this one reads 3)")
+    assert newer.startswith("made by a newer snapviewer (format 5, this one reads 4)")
     assert "update snapviewer, or open the original snapshot" in newer

@@ -105,8 +105,16 @@ def test_what_rounding_takes_is_fragmentation(tmp_path: Path) -> None:
     assert "; 15.0 MiB are lost to the rounding of blocks" in _report(path)
 
 
-@pytest.mark.parametrize("where", [{"stream": 7}, {"pool": GRAPH_POOL}])
-def test_memory_of_another_stream_or_pool_is_isolation(where: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("where", "name"),
+    [
+        ({"stream": 7}, "default pool, large, stream 7"),
+        ({"pool": GRAPH_POOL}, "private pool 1, large, stream 0"),
+    ],
+)
+def test_memory_of_another_stream_or_pool_is_isolation(
+    where: Any, name: str, tmp_path: Path
+) -> None:
     model = _model()
     _in_pieces(model, **where)
     _fail(model, 15 * MIB)
@@ -115,7 +123,8 @@ def test_memory_of_another_stream_or_pool_is_isolation(where: Any, tmp_path: Pat
 
     assert (oom.verdict, oom.short_by_bytes) == ("isolation", 16 * MIB)
     assert _report(path).endswith(
-        "90.0 MiB were cached, but only 0 B of it for the stream and pool that asked"
+        "90.0 MiB were cached, but only 0 B of it for the stream and pool that asked "
+        f"(default pool, large, stream 0); 90.0 MiB in {name}"
     )
 
 
@@ -163,6 +172,32 @@ def test_the_report_and_the_summary_contain_the_reason(tmp_path: Path) -> None:
     assert (said["verdict"], said["short_by_bytes"]) == ("fragmentation", 30 * MIB)
     assert (said["requested_bytes"], said["device_free_bytes"]) == (30 * MIB, 0)
     assert said["sentence"] in info
+
+
+def test_a_state_without_a_trace_is_explained_as_far_as_it_goes(tmp_path: Path) -> None:
+    model = _model()
+    _in_pieces(model)
+    path = tmp_path / "state.json"
+    path.write_text(json.dumps({**model.snapshot(), "device_traces": [[]]}))
+
+    assert _report(path) == (
+        "out of memory: the file contains no trace, so the request is not known; 10.0 MiB of "
+        "100 MiB reserved were in use and 90.0 MiB free, of which 0 B could go back to the device; "
+        "requests above 18.0 MiB (the largest free block, default pool, large, stream 0) needed "
+        "memory from the device"
+    )
+    document = json.loads(program.run("report", path, "--event", "oom", "--json").out)
+    assert (document["ooms"], document["bytes"]) == ([], 10 * MIB)
+    assert document["oom_state"].startswith("the file contains no trace")
+
+
+def test_a_trace_in_which_memory_sufficed_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "fine.json"
+    path.write_text(json.dumps(_model().snapshot()))
+
+    ran = program.run("report", path, "--event", "oom")
+
+    assert (ran.code, ran.err) == (1, "snapviewer: device 0 did not run out of memory\n")
 
 
 @PATIENT

@@ -33,6 +33,7 @@ class Settings:
     expandable: bool = False
     max_split: int | None = None
     divisions: int = 0
+    npu: bool = False
     capacity: int | None = None
 
     def written(self) -> dict[str, Any]:
@@ -132,6 +133,7 @@ class Model:
             self.record_oom(rounded, frames, domain)
             raise OutOfMemoryError
         region, block = found
+        block = self.aligned(region, block, rounded)
         rest = block.size - rounded
         if domain[1] == "small" or self.settings.expandable:
             is_split = rest >= MIN_BLOCK
@@ -172,6 +174,7 @@ class Model:
     def round(self, size: int) -> int:
         """The size of the block that a request needs."""
         divisions = self.settings.divisions
+        size += 32 if self.settings.npu else 0
         if size < MIN_BLOCK:
             return MIN_BLOCK
         if divisions <= 1 or size <= MIN_BLOCK * divisions:
@@ -181,6 +184,15 @@ class Model:
             power *= 2
         step = power // divisions
         return -(-size // step) * step
+
+    def aligned(self, region: Region, block: Block, rounded: int) -> Block:
+        """The fork for NPUs: large requests at multiples of 16 KiB, if there is room before."""
+        offset = -block.address % (16 * KIB)
+        is_aligned = self.settings.npu and self.settings.expandable and rounded >= 2 * MIB
+        if not is_aligned or not offset or offset + rounded > block.size:
+            return block
+        region.cut(block, offset)
+        return region.blocks[region.blocks.index(block) + 1]
 
     def best_fit(self, domain: Domain, rounded: int) -> tuple[Region, Block] | None:
         """The smallest free block that fits, the lowest of equals."""

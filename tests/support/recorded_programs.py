@@ -5,7 +5,10 @@ Each is a function. They are recorded on the null device, so that values are zer
 
 from __future__ import annotations
 
+import ctypes
 import sys
+from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import nn
@@ -241,6 +244,148 @@ def out_of_memory() -> None:
 def two_devices() -> None:
     first, second = torch.ones(1 << 20, device="cuda:0"), torch.ones(1 << 21, device="cuda:1")
     first.to("cuda:1").add_(second[: 1 << 20])
+
+
+def _mib(count: float) -> torch.Tensor:
+    return torch.empty(int(count * 2**20), dtype=torch.uint8, device="cuda")
+
+
+def _too_much(count: float) -> None:
+    try:
+        _mib(count)
+    except torch.OutOfMemoryError:
+        return
+    raise AssertionError("there was enough")
+
+
+def _pieces() -> list[torch.Tensor]:
+    """Fills the device with segments of 20 MiB, of which 2 MiB stay in use."""
+    blocks = []
+    while True:
+        try:
+            blocks.append(_mib(2))
+        except torch.OutOfMemoryError:
+            break
+    return blocks[::10]
+
+
+def oom_demand() -> None:
+    held = [_mib(50) for _ in range(12)]
+    _too_much(600)
+    del held
+
+
+def oom_fragmentation() -> None:
+    held = _pieces()
+    _too_much(30)
+    del held
+
+
+def oom_other_stream() -> None:
+    with torch.cuda.stream(torch.cuda.Stream()):
+        held = _pieces()
+    _too_much(15)
+    del held
+
+
+def oom_memory_pool() -> None:
+    pool = torch.cuda.MemPool()
+    with torch.cuda.use_mem_pool(pool):
+        held = [_mib(100) for _ in range(8)]
+    del held
+    _too_much(400)
+
+
+def oom_outside() -> None:
+    """Something in the process takes memory from the device behind PyTorch's back."""
+    big = _mib(800)
+    del big
+    torch.cuda.empty_cache()
+    pointer = ctypes.c_void_p()
+    assert ctypes.CDLL(None).cudaMalloc(ctypes.byref(pointer), ctypes.c_size_t(600 << 20)) == 0
+    held = _mib(100)
+    _too_much(500)
+    del held
+
+
+class _Gpt(nn.Module):  # type: ignore[misc]
+    """A small transformer of the usual layers."""
+
+    def __init__(self, width: int = 512, layers: int = 6, words: int = 8192) -> None:
+        super().__init__()
+        self.words = nn.Embedding(words, width)
+        layer = partial(nn.TransformerEncoderLayer, width, 8, 4 * width, 0.0, F.gelu)
+        self.layers = nn.ModuleList(layer(batch_first=True) for _ in range(layers))
+        self.head = nn.Linear(width, words, bias=False)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        x = self.words(tokens)
+        for layer in self.layers:
+            x = layer(x)
+        out: torch.Tensor = self.head(x)
+        return out
+
+
+def gpt(between: Callable[[int], object] = lambda _: None) -> None:
+    """Trains with sequences of other lengths each step; `between` runs after each."""
+    model = _Gpt().cuda()
+    optimizer = torch.optim.AdamW(model.parameters(), foreach=False)
+    for step, length in enumerate((256, 512, 384, 640, 200, 512, 700, 256)):
+        tokens = torch.zeros(8, length, dtype=torch.long, device="cuda")
+        loss = F.cross_entropy(model(tokens).flatten(0, 1), tokens.flatten())
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        between(step)
+
+
+def gpt_empty_cache() -> None:
+    gpt(lambda step: torch.cuda.empty_cache() if step == 3 else None)
+
+
+def gpt_streams() -> None:
+    side = torch.cuda.Stream()
+    gpt(partial(_copies, side))
+
+
+def _copies(side: torch.cuda.Stream, step: int) -> None:
+    """Uses memory on another stream, and frees it before that stream is done."""
+    for size in (1 << 18, 3 << 20, 5 << 20):
+        x = torch.empty(size * (1 + step % 3), device="cuda")
+        with torch.cuda.stream(side):
+            y = x * 2
+            x.record_stream(side)
+        del x, y
+
+
+def gpt_pools() -> None:
+    pool = torch.cuda.MemPool()
+    gpt(partial(_pooled, pool))
+
+
+def _pooled(pool: torch.cuda.MemPool, step: int) -> None:
+    with torch.cuda.use_mem_pool(pool):
+        held = [torch.empty(size * (1 + step % 2), device="cuda") for size in (1 << 16, 7 << 20)]
+    del held
+
+
+def gpt_all() -> None:
+    """Streams, pools and `empty_cache` together."""
+    side, pool = torch.cuda.Stream(), torch.cuda.MemPool()
+
+    def between(step: int) -> None:
+        _copies(side, step)
+        _pooled(pool, step)
+        if step in (2, 5):
+            torch.cuda.empty_cache()
+
+    gpt(between)
+
+
+def gpt_fraction() -> None:
+    """Under a limit, without which nothing is collected as garbage."""
+    torch.cuda.set_per_process_memory_fraction(0.08)
+    gpt()
 
 
 if __name__ == "__main__":

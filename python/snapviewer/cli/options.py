@@ -268,6 +268,8 @@ def picked_event(device: Device, event: int | str) -> int:
     if event == "end":
         return count - 1
     if event == "oom":
+        if not device.oom_at and not device.allocator.placements:
+            return count - 1  # a state without a trace: it may be of the moment that memory ran out
         if not device.oom_at:
             raise CommandError(f"device {device.index} did not run out of memory")
         return device.oom_at[0]

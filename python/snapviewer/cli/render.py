@@ -80,6 +80,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             f"--{name}", type=_not_age, choices=get_args(kind), default=default, help=text
         )
+    parser.add_argument(
+        "--lines",
+        action="store_true",
+        help="draw lines of requested, allocated, active and reserved memory",
+    )
     add_theme(parser, default=defaults.theme)
     add_filter(parser)
     parser.add_argument(
@@ -154,6 +159,7 @@ def _chosen_picture(options: argparse.Namespace) -> pictures.PictureOptions:
         filters=tuple(text for text in options.filter if text.strip()),
         dim=options.dim,
         theme=options.theme,
+        lines=options.lines,
         title=options.title,
     )
 

@@ -53,6 +53,7 @@ def _report(options: argparse.Namespace) -> None:
         matching = alive_report.Matching(where, all_bytes)
     how: dict[str, Any] = {"file": str(options.file), "top": options.top, "matching": matching}
     how["prediction"] = prediction_note(snapshot)
+    how["is_oom"] = options.event == "oom"
     answer(
         options,
         text=lambda: alive_report.as_text(device, alive, **how),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
-from snapviewer import Allocator, Curves, Device, MemoryMap
+from snapviewer import Allocator, Curves, Device, Growth, MemoryMap
 from snapviewer import State as Memory
 from snapviewer.report.snapshot.replay import oom_sentence
 
@@ -25,7 +25,6 @@ MapOrder = Literal["address", "size", "waste", "age"]
 MAP_ORDERS: tuple[MapOrder, ...] = ("address", "size", "waste", "age")
 _SEGMENT_ACTIONS = ("segment_alloc", "segment_free", "segment_map", "segment_unmap")
 _MIN_ROW_BYTES = 1 << 16
-NO_REPLAY = "This bundle does not contain the segments: open the original snapshot instead."
 NO_TRACE = "No trace recorded: this is the memory when the snapshot was taken."
 NO_SEGMENTS = "The file does not contain the segments of its allocations."
 
@@ -47,20 +46,27 @@ class Replay:
     curves: Curves
     peak_reserved_bytes: int
     segment_events: npt.NDArray[np.int64]
+    growths: tuple[Growth, ...]
+    growth_events: npt.NDArray[np.int64]
     oom_sentences: dict[int, str]
 
 
 def replay_of(device: Device) -> Replay:
-    """Replay the allocator of a device.
-
-    Raises:
-        SnapshotError: The file does not contain what it takes.
-    """
+    """Replay the allocator of a device."""
     allocator, curves = device.allocator, device.curves
     events = np.concatenate([device.events_of(action) for action in _SEGMENT_ACTIONS])
     sentences = {oom.event: oom_sentence(oom) for oom in device.ooms}
     allocator.state(-1)  # makes what later states begin with
-    return Replay(allocator, curves, curves.peaks["reserved"], np.unique(events), sentences)
+    growths = allocator.growths
+    return Replay(
+        allocator,
+        curves,
+        curves.peaks["reserved"],
+        np.unique(events),
+        growths,
+        np.array([growth.event for growth in growths], dtype=np.int64),
+        sentences,
+    )
 
 
 class Replayed:
@@ -74,6 +80,8 @@ class Replayed:
         self.order: MapOrder = "address"
         self.row_bytes: int | None = None
         """How much a row of the map shows; None fits it to the height."""
+        self.growth: int | None = None
+        """The growth that was clicked, by its place."""
         self._memory: Memory | None = None
         self._map: tuple[object, MemoryMap] | None = None
         state.on(self._device_changed, "device")
@@ -83,22 +91,24 @@ class Replayed:
 
     @property
     def replay(self) -> Replay | None:
-        """The replay of the device that is shown; None while there is none."""
-        return self._replay if self._device is self._state.device else None
+        """The replay of the device that is shown; None while it is not known."""
+        # Another file's cursor may be set before its device is announced.
+        return self._replay if self._state.device is self._device else None
 
     @property
     def is_needed(self) -> bool:
         """Whether something shows it."""
         settings, trace, cursor = self._state.settings, self._state.trace, self._state.cursor
         is_at_oom = trace is not None and cursor in trace.oom_events.tolist()
-        return settings.show_map or settings.show_lines or is_at_oom
+        is_docked = self._state.is_docked("map") or self._state.is_docked("growth")
+        return is_docked or settings.show_lines or is_at_oom
 
     def _device_changed(self) -> None:
         # The same device again if its times have been read.
         if self._state.device is not self._device:
             self._state.jobs.stop("replay")
             self._device, self._replay, self.error = self._state.device, None, ""
-            self._memory = self._map = None
+            self._memory = self._map = self.growth = None
             self._state.changed("replay")
         self._start()
 
@@ -120,9 +130,7 @@ class Replayed:
             state.refit_height()
 
     def _failed(self, error: Exception) -> None:
-        document = self._state.document
-        is_bundle = document is not None and document.bundle is document.snapshot
-        self.error = NO_REPLAY if is_bundle else f"Could not replay the allocator: {error}"
+        self.error = f"Could not replay the allocator: {error}"
         self._state.changed("replay")
 
     # At the cursor
@@ -198,6 +206,19 @@ class Replayed:
         else:
             where = "after" if by > 0 else "before"
             self._state.notify(f"No segment event {where} the cursor.")
+
+    def show_growth(self, place: int) -> None:
+        """Move the cursor to a growth, and select what it was for."""
+        if self.replay is None or self._state.trace is None:
+            return
+        growth = self.replay.growths[place]
+        self.growth = place
+        self._go(growth.event)
+        made = self._state.trace.device.allocations.alloc_event
+        allocation = int(np.searchsorted(made, growth.alloc_event))
+        if allocation < len(made) and int(made[allocation]) == growth.alloc_event:
+            self._state.select(allocation)
+        self._state.changed("growth")
 
     def _go(self, event: int) -> None:
         self._state.set_cursor(event)

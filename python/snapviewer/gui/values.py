@@ -31,13 +31,20 @@ Topic = Literal[
     "notice",  # a message for the user
     "replay",  # the replayed allocator, or why there is none
     "map",  # the scale and order of the memory map
+    "growth",  # the growth that was clicked
     "panes",  # which panes are shown
     "recent",  # recent files
 ]
 FilterMode = Literal["highlight", "only"]
-Pane = Literal["side", "minimap", "lanes", "legend", "map", "lines"]
+Pane = Literal["side", "minimap", "lanes", "legend", "dock", "lines"]
 Tab = Literal["details", "cursor", "sql", "events"]
 TABS: tuple[Tab, ...] = ("details", "cursor", "sql", "events")
+DockTab = Literal["map", "growth"]
+# The title and the key of each tab below the timeline; `dock/dock.py` has their widgets.
+DOCK_TABS: dict[DockTab, tuple[str, str]] = {
+    "map": ("Memory map", "F5"),
+    "growth": ("Growth", "F4"),
+}
 
 Mask = npt.NDArray[np.bool_]
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from snapviewer._core import CATEGORIES, Clock, Device, Frame, Snapshot
 from snapviewer.snapshot.annotations import Span, spans_of
 from snapviewer.snapshot.frames import FrameKind, kind_of, own_frame
+from snapviewer.snapshot.pools import name_of_pool
 
 _NO_FREE_STACK = 2**32 - 1
 _FLAGS = ("free lost", "no block at the end", "not in the trace")
@@ -182,10 +183,7 @@ def _name(device: Device, allocation: int) -> str:
 
 def pool_name(pools: Sequence[tuple[int, int]], index: int) -> str:
     """Return the name of a memory pool, as numbered in `Allocations.pool`."""
-    if index == 0:
-        return "unknown pool"
-    pool = pools[index - 1]
-    return "default pool" if pool == (0, 0) else f"private pool {pool[0]}, {pool[1]}"
+    return name_of_pool(pools[index - 1] if index else None)
 
 
 def _when(event: int, events: int, clock: Clock | None) -> When | None:

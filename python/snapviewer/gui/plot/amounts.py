@@ -1,7 +1,4 @@
-"""Lines of requested, allocated, active and reserved memory, and a box that names their gaps.
-
-A column of a line shows the event that its column of the timeline shows.
-"""
+"""Lines of requested, allocated, active and reserved memory, and a box that names their gaps."""
 
 from __future__ import annotations
 
@@ -16,17 +13,12 @@ import numpy.typing as npt
 from snapviewer.gui.state import State
 from snapviewer.gui.theme import SMALL, hex_of, palette_of, px
 from snapviewer.gui.tips import Tooltip
+from snapviewer.report.picture import amounts as picture
 from snapviewer.report.picture.marks import PixelMark
-from snapviewer.report.theme import THEMES, Color, color_of
 from snapviewer.text.units import format_bytes
 
 from .legend import Legend
 
-# Later lines are drawn over earlier ones.
-_COLORS: dict[str, dict[str, str]] = {
-    "light": {"reserved": "8250df", "active": "bf3989", "allocated": "0969da", "requested": ""},
-    "dark": {"reserved": "ab7df8", "active": "f778ba", "allocated": "4493f8", "requested": ""},
-}
 ABOUT = (
     "Memory at the cursor\n"
     "requested: what the program asked for\n"
@@ -37,12 +29,6 @@ ABOUT = (
     "in pieces: cached memory in segments with blocks in use\n"
     "Hide the lines with R."
 )
-
-
-def color_of_line(theme: str, name: str) -> Color:
-    """Return the colour of a line."""
-    code = _COLORS[theme][name]
-    return color_of(code) if code else THEMES[theme].text
 
 
 def amount_marks(state: State, events: npt.NDArray[np.int64], unit: int) -> Iterator[PixelMark]:
@@ -56,30 +42,9 @@ def amount_marks(state: State, events: npt.NDArray[np.int64], unit: int) -> Iter
     replay = state.replayed.replay
     if replay is None or not state.settings.show_lines or not len(events):
         return
-    amounts = replay.curves.sample(events)
-    for name in _COLORS[state.look.theme]:
-        color = color_of_line(state.look.theme, name)
-        yield from _line(state, amounts[name], color, unit)
-
-
-def _line(
-    state: State, amounts: npt.NDArray[np.uint64], color: Color, unit: int
-) -> Iterator[PixelMark]:
-    """Draw a line of steps: one mark where it stays, one where it goes up or down."""
-    _, height = state.plot_px
-    view = state.view
-    rows = (view.high - amounts.astype(np.float64)) * height / view.height
-    y = np.round(rows).clip(-2 * unit, height + unit).astype(np.int64)
-    starts = np.flatnonzero(np.diff(y, prepend=y[0] - 1))
-    ends = np.append(starts[1:], len(y))
-    before = y[np.maximum(starts - 1, 0)]
-    for x, end, here, last in zip(
-        starts.tolist(), ends.tolist(), y[starts].tolist(), before.tolist(), strict=True
-    ):
-        yield PixelMark(x, here - unit, end - x, unit, color, over=True)
-        if here != last:
-            top = min(here, last) - unit
-            yield PixelMark(x, top, unit, abs(here - last) + unit, color, over=True)
+    theme, height = state.look.theme, state.plot_px[1]
+    span = state.view.low, state.view.high
+    yield from picture.amount_lines(replay.curves, events, span, height, theme=theme, unit=unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +111,7 @@ class AmountsBox(tk.Canvas):
             y = row * line + line // 2 + px(self, 2)
             shade = colors.secondary if one.is_gap else colors.text
             if not one.is_gap:
-                fill = hex_of(color_of_line(state.look.theme, one.name))
+                fill = hex_of(picture.color_of_line(state.look.theme, one.name))
                 self.create_line(pad, y, pad + swatch, y, fill=fill, width=px(self, 2))
             x = left + (px(self, 10) if one.is_gap else 0)
             self.create_text(x, y, text=one.name, fill=shade, font=SMALL, anchor="w")

@@ -10,6 +10,7 @@ from snapviewer.gui.theme import palette_of, px
 
 from .amounts import AmountsBox
 from .axes import ByteAxis, LabelWidth, TimeAxis
+from .growth_strip import GrowthStrip
 from .lanes import Lanes
 from .legend import Legend
 from .marks import Scales
@@ -30,16 +31,17 @@ class Area(ttk.Frame):
         self.plot = Plot(self, state, width_of, self._show_axes)
         self.legend = Legend(self.plot.widget, state, lambda: self.plot.image)
         self.amounts = AmountsBox(self.plot.widget, state, self.legend)
+        self.growth = GrowthStrip(self, state)
         self.lanes = Lanes(self, state)
         self._lanes_label = ttk.Label(self, text="spans", style="PlotSmall.TLabel", anchor="e")
         self._bytes.grid(row=1, column=0, sticky="ns")
         self.plot.widget.grid(row=1, column=1, sticky="nsew")
-        self._time.grid(row=2, column=1, sticky="ew")
-        self.lanes.grid(row=3, column=1, sticky="ew")
-        self._lanes_label.grid(row=3, column=0, sticky="ne", padx=(0, px(self, 8)))
+        self._time.grid(row=3, column=1, sticky="ew")
+        self.lanes.grid(row=4, column=1, sticky="ew")
+        self._lanes_label.grid(row=4, column=0, sticky="ne", padx=(0, px(self, 8)))
         self.columnconfigure(1, weight=1)
         self.rowconfigure(1, weight=1)
-        state.on(self._show_panes, "panes", "document", "device")
+        state.on(self._show_panes, "panes", "document", "device", "replay")
         state.on(self._recolor, "look")
         self._show_panes()
         self._recolor()
@@ -54,6 +56,10 @@ class Area(ttk.Frame):
             self._minimap.grid(row=0, column=1, sticky="ew")
         else:
             self._minimap.grid_forget()
+        if self.growth.is_shown:
+            self.growth.grid(row=2, column=1, sticky="ew")
+        else:
+            self.growth.grid_forget()
         if self.lanes.is_shown:
             self._lanes_label.grid()
         else:

@@ -115,10 +115,10 @@ def columns_of(state: State, events: npt.NDArray[np.int64]) -> npt.NDArray[np.in
     trace = state.trace
     if trace is None or len(events) == 0:
         return np.zeros(0, dtype=np.int64)
-    return np.unique(_columns(state, _near(state, events)))
+    return np.unique(event_columns(state, _near(state, events)))
 
 
-def _columns(state: State, events: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def event_columns(state: State, events: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return the column of each event; all are in view."""
     clock = state.clock
     x = events.astype(np.float64) if clock is None else clock.times[events].astype(np.float64)
@@ -136,7 +136,7 @@ def flag_text(state: State, pointer: Pointer, reach_px: int) -> str:
         (trace.snapshot_events, "snapshot taken"),
     ):
         here = _near(state, events)
-        away = np.abs(_columns(state, here) - pointer.x_px)
+        away = np.abs(event_columns(state, here) - pointer.x_px)
         if len(here) and away.min() <= reach_px:
             more = "\nClick to see why." if what == "out of memory" else ""
             return f"{what} at {event_label(trace, int(here[away.argmin()]))}{more}"
@@ -149,7 +149,7 @@ def flag_at(state: State, pointer: Pointer, reach_px: int) -> int | None:
     if trace is None or pointer.y_px > reach_px:
         return None
     here = _near(state, trace.oom_events)
-    away = np.abs(_columns(state, here) - pointer.x_px)
+    away = np.abs(event_columns(state, here) - pointer.x_px)
     return int(here[away.argmin()]) if len(here) and away.min() <= reach_px else None
 
 

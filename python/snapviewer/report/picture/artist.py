@@ -130,6 +130,17 @@ class Artist:
             painted += marks.oom_lines(size, ooms, scale, theme)
         if (row := scene.peak_row()) is not None:
             painted += marks.peak_line(size, row - scale + 1, scale, theme)
+        if self.options.lines:
+            from .amounts import amount_lines  # with NumPy
+
+            painted += amount_lines(
+                scene.device.curves,
+                image.events,
+                scene.byte_span,
+                plot.height,
+                theme=self.options.theme,
+                unit=2 * scale,
+            )
         pixels = Image.frombuffer("RGBA", size, image.marked_bytes(painted), "raw", "RGBA", 0, 1)
         self.canvas.image.paste(pixels, (plot.left, plot.top))
 
@@ -194,6 +205,18 @@ class Artist:
         x = plot.left + int(share * plot.width) - width // 2
         x = min(max(x, plot.left + 6 * scale), plot.right - width - 6 * scale)
         self._note((x, plot.top + row - 6 * scale), text, theme.peak)
+
+    def line_names(self, scene: Scene) -> None:
+        """Name the lines of memory in the upper left corner of the plot."""
+        from .amounts import NAMES, color_of_line
+
+        scale = self.scale
+        x, base = scene.plot.left + 10 * scale, scene.plot.top + 16 * scale
+        for name in NAMES:
+            color = color_of_line(self.options.theme, name)
+            self._note((x + 18 * scale, base), name, self.theme.text)
+            self.canvas.box(x, base - 5 * scale, 14 * scale, 2 * scale, color)
+            x += 18 * scale + self.label_width(name) + 16 * scale
 
     def _note(self, place: tuple[int, int], text: str, color: Color) -> None:
         """Draw a text in the plot, over the lines there."""

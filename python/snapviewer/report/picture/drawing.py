@@ -122,7 +122,9 @@ def draw(snapshot: Snapshot, device: Device, options: PictureOptions, *, file: s
     )
 
     outer = layout.plot.scaled(options.scale)
-    byte_span = options.byte_span or (0, _above(view.peak_bytes, outer.height, options.scale))
+    highest = device.curves.peaks["reserved"] if options.lines else 0
+    highest = max(highest, view.peak_bytes)
+    byte_span = options.byte_span or (0, _above(highest, outer.height, options.scale))
     y_ticks = byte_ticks(*byte_span, max_ticks=artist.max_byte_ticks(outer.height))
     plot = artist.beside_labels(outer, y_ticks)
     image = view.image(byte_span, (plot.width, plot.height), dim=dim, **how)
@@ -135,6 +137,8 @@ def draw(snapshot: Snapshot, device: Device, options: PictureOptions, *, file: s
     artist.byte_axis(scene, y_ticks)
     artist.other_axis(scene, x_ticks)
     artist.marks(scene)
+    if options.lines:
+        artist.line_names(scene)
     if room is not None and layout.legend is not None:
         artist.legend(legend, layout.legend.scaled(options.scale), room.columns)
     return Picture(artist.canvas.image, title, options.scale, device.index, plot, view, byte_span)

@@ -40,6 +40,7 @@ class PictureOptions:
         dim: Whether allocations that do not match are drawn faintly instead of left out.
         recorded_only: Whether allocations older than the recording are left out.
         theme: Light or dark.
+        lines: Whether to draw lines of requested, allocated, active and reserved memory.
         title: The title instead of the name of the file and the device.
 
     Raises:
@@ -58,6 +59,7 @@ class PictureOptions:
     dim: bool = False
     recorded_only: bool = False
     theme: ThemeName = "light"
+    lines: bool = False
     title: str | None = None
 
     def __post_init__(self) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from snapviewer import Device
 from snapviewer.report.snapshot.info import device_name, note_lines
-from snapviewer.report.snapshot.replay import oom_sentences, ooms_json
+from snapviewer.report.snapshot.replay import oom_sentences, ooms_json, state_sentence
 from snapviewer.snapshot.alive import Alive, Group
 from snapviewer.text.sanitize import replace_unprintable, sanitize
 from snapviewer.text.units import count_of, format_bytes, format_share
@@ -29,8 +29,12 @@ def to_json(
     top: int,
     matching: Matching | None = None,
     prediction: str | None = None,
+    is_oom: bool = False,
 ) -> dict[str, Any]:
-    """Return the document that `report --json` prints; `others` sums up what it leaves out."""
+    """Return the document that `report --json` prints; `others` sums up what it leaves out.
+
+    With `is_oom` it is about a request that failed, also if the file has no trace.
+    """
     shown, others = _split(alive, top)
     return {
         "file": file,
@@ -41,6 +45,7 @@ def to_json(
         "filter": matching.filter if matching else None,
         "all_bytes": matching.all_bytes if matching else alive.total_bytes,
         "bytes": alive.total_bytes,
+        "amounts": device.curves.at(alive.event),
         "allocations": alive.count,
         "lines": [
             {
@@ -54,6 +59,7 @@ def to_json(
         ],
         "others": {"bytes": others[0], "allocations": others[1]},
         "ooms": ooms_json(device),
+        "oom_state": state_sentence(device) if is_oom and not device.oom_at else None,
         "reconciles": device.reconciles,
         "warnings": list(device.warnings),
     }
@@ -67,12 +73,17 @@ def as_text(
     top: int,
     matching: Matching | None = None,
     prediction: str | None = None,
+    is_oom: bool = False,
 ) -> str:
     """Return a table of the lines that hold the most bytes."""
     held = f"{device_name(device)}: {_held(alive, matching)} {_moment(device, alive)}"
     lines = [sanitize(file), *filter(None, [prediction]), "", held]
-    if why := oom_sentences(device).get(alive.event):
+    why = oom_sentences(device).get(alive.event)
+    if why is None and is_oom:
+        why = state_sentence(device)
+    if why is not None:
         lines.append(f"  out of memory: {why}")
+    lines.append(f"  {_amounts(device, alive)}")
     shown, others = _split(alive, top)
     rows = [(group.size_bytes, group.count, group.line) for group in shown]
     if others[1]:
@@ -85,6 +96,13 @@ def as_text(
     ]
     lines += note_lines(device.warnings)
     return "\n".join(lines) + "\n"
+
+
+def _amounts(device: Device, alive: Alive) -> str:
+    """Return how much was allocated, active and reserved."""
+    amounts = device.curves.at(alive.event)
+    names = ("allocated", "active", "reserved")
+    return ", ".join(f"{format_bytes(amounts[name])} {name}" for name in names)
 
 
 def _held(alive: Alive, matching: Matching | None) -> str:

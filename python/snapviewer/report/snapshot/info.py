@@ -11,7 +11,7 @@ from snapviewer.report.snapshot.predicted import prediction_note, prediction_of
 from snapviewer.text.sanitize import MAX_NAME_CHARS, sanitize
 from snapviewer.text.units import count_of, format_bytes
 
-from .replay import oom_sentences, replay_check, replay_json, replayed
+from .replay import oom_sentences, replay_check, replay_json
 
 _USUAL_MAX_ENTRIES = (10_000, 100_000, 1_000_000)
 _MAX_NOTES = 20
@@ -45,7 +45,7 @@ def _device(device: Device) -> dict[str, Any]:
         "is_probably_cut_off": dropped_note(device) is not None,
         "reconciles": device.reconciles,
         "replay": replay_json(device),
-        "curves_peak": device.curves.peaks if replayed(device) else None,
+        "curves_peak": device.curves.peaks,
         "warnings": list(device.warnings),
     }
 
@@ -102,7 +102,9 @@ def _device_lines(device: Device) -> list[str]:
         ]
     else:
         lines.append(f"  alive     {format_bytes(device.final_bytes):>10}   state only, no trace")
-    when = "   at its peak" if events else ""
+    peaks = device.curves.peaks
+    used = f"{format_bytes(peaks['allocated'])} allocated, {format_bytes(peaks['active'])} active"
+    when = f"   at its peak; {used} at theirs" if events else f"   {used}"
     lines.append(f"  reserved  {format_bytes(device.reserved_peak_bytes):>10}{when}")
     if unknown := _peak_bytes_without_stack(device):
         lines.append(
@@ -116,7 +118,7 @@ def _device_lines(device: Device) -> list[str]:
             lines.append(f"    {next(iter(sentences.values()))}")
     if device.reconciles and events:
         lines.append(f"  {trace_check(device)}")
-    if (allocator := replayed(device)) and not allocator.exact:
+    if not device.allocator.exact:
         lines.append(f"  {replay_check(device)}")
     notes = [*device.warnings, *filter(None, [dropped_note(device)])]
     return [*lines, *note_lines(notes, indent="  ")]

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from snapviewer import Allocator, Device, Oom, SnapshotError
+from snapviewer import Device, Oom
 from snapviewer.text.units import format_bytes
 
-
-def replayed(device: Device) -> Allocator | None:
-    """Return the replay of a device; None if the file does not contain its segments."""
-    try:
-        return device.allocator
-    except SnapshotError:
-        return None
+from .domains import domain_name, place_name
 
 
-def replay_json(device: Device) -> dict[str, Any] | None:
+def replay_json(device: Device) -> dict[str, Any]:
     """Return how far the allocator's rules explain the trace."""
-    allocator = replayed(device)
-    if allocator is None:
-        return None
+    allocator = device.allocator
     return {
         "placements": allocator.placements,
         "as_recorded": allocator.as_recorded,
@@ -48,12 +40,10 @@ def replay_check(device: Device) -> str:
     )
 
 
-def ooms_json(device: Device) -> list[dict[str, Any]] | None:
-    """Return why each failed request failed; None if the file does not contain the segments."""
+def ooms_json(device: Device) -> list[dict[str, Any]]:
+    """Return why each failed request failed."""
     if not device.oom_events:
         return []
-    if replayed(device) is None:
-        return None
     return [
         {
             "event": oom.event,
@@ -74,9 +64,27 @@ def ooms_json(device: Device) -> list[dict[str, Any]] | None:
 
 def oom_sentences(device: Device) -> dict[int, str]:
     """Return why each failed request failed, in words, by its event."""
-    if not device.oom_events or replayed(device) is None:
+    if not device.oom_events:
         return {}
     return {oom.event: oom_sentence(oom) for oom in device.ooms}
+
+
+def state_sentence(device: Device) -> str:
+    """Return what a state without a trace shows about a request that failed, with the numbers."""
+    state = device.allocator.state(int(device.events) - 1)
+    if not state.domains:
+        return "the file contains no trace and no segments"
+    reserved = sum(domain.reserved_bytes for domain in state.domains)
+    free = sum(domain.free_bytes for domain in state.domains)
+    releasable = sum(domain.releasable_bytes for domain in state.domains)
+    largest = max(state.domains, key=lambda domain: domain.largest_free_bytes)
+    return (
+        "the file contains no trace, so the request is not known; "
+        f"{format_bytes(reserved - free)} of {format_bytes(reserved)} reserved were in use and "
+        f"{format_bytes(free)} free, of which {format_bytes(releasable)} could go back to the "
+        f"device; requests above {format_bytes(largest.largest_free_bytes)} (the largest free "
+        f"block, {domain_name(largest)}) needed memory from the device"
+    )
 
 
 def oom_sentence(oom: Oom) -> str:
@@ -116,7 +124,17 @@ def _isolation(oom: Oom) -> str:
     return (
         f"{_missing(oom)}; {format_bytes(oom.free_bytes)} were cached, but only "
         f"{format_bytes(oom.domain_free_bytes)} of it for the stream and pool that asked"
+        f"{_elsewhere(oom)}"
     )
+
+
+def _elsewhere(oom: Oom) -> str:
+    """Return where most of the free memory was."""
+    if oom.elsewhere is None:
+        return ""
+    pool, kind, stream, free = oom.elsewhere
+    asked = place_name(oom.pool, oom.kind, oom.stream)
+    return f" ({asked}); {format_bytes(free)} in {place_name(pool, kind, stream)}"
 
 
 def _outside(oom: Oom) -> str:

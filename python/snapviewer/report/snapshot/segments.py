@@ -6,8 +6,9 @@ from typing import Any
 
 from snapviewer import Device, Domain, State
 from snapviewer.text.table import format_table
-from snapviewer.text.units import count_of, format_bytes, format_share
+from snapviewer.text.units import count_of, format_bytes, format_duration, format_share
 
+from .domains import domain_name
 from .info import device_name, moment_of
 from .replay import replay_check, replay_json
 
@@ -66,6 +67,17 @@ def to_json(device: Device, state: State) -> dict[str, Any]:
         "event": state.event,
         **{f"{name}_bytes": size for name, size in amounts.items()},
         "replay": replay_json(device),
+        "pending": [
+            {
+                "stream": one.stream,
+                "frees": one.frees,
+                "bytes": one.bytes,
+                "most_bytes": one.most_bytes,
+                "longest_events": one.longest_events,
+                "longest_us": one.longest_us or None,
+            }
+            for one in device.allocator.pending
+        ],
         "segments": segments,
     }
 
@@ -99,6 +111,8 @@ def as_text(device: Device, state: State, *, file: str) -> str:
             f"({format_share(pinned, max(reserved, 1))} of what is reserved) is in segments with "
             "live blocks: only requests that fit into the gaps can use it.",
         ]
+    if waited := pending_lines(device):
+        lines += ["", *waited]
     lines += ["", f"  {replay_check(device)}"]
     if len(state.unplaced):
         lines.append(f"  {count_of(len(state.unplaced), 'live allocation')} without a block")
@@ -117,13 +131,20 @@ def _row(domain: Domain) -> tuple[str, ...]:
     return (domain_name(domain), f"{domain.segments:,}", *(format_bytes(size) for size in sizes))
 
 
-def domain_name(domain: Domain, joiner: str = ", ") -> str:
-    """Return a domain's pool, kind and stream."""
-    pool = domain.pool
-    if pool is None:
-        name = "unknown pool"
-    elif pool == (0, 0):
-        name = "default pool"
-    else:
-        name = f"pool {pool[0]}.{pool[1]}"
-    return joiner.join((name, domain.kind, f"stream {domain.stream:,}"))
+def pending_lines(device: Device) -> list[str]:
+    """Return how much memory waited for other streams, and how long."""
+    found = []
+    for one in device.allocator.pending:
+        blocks = f"{count_of(one.frees, 'block')}, {format_bytes(one.bytes)}"
+        if not device.events:
+            found.append(f"  freed on stream {one.stream:,}, waiting for another stream: {blocks}")
+            continue
+        longest = count_of(one.longest_events, "event")
+        if one.longest_us:
+            longest += f", {format_duration(one.longest_us)}"
+        found.append(
+            f"  freed on stream {one.stream:,} while another stream could use it: "
+            f"{blocks}; at most "
+            f"{format_bytes(one.most_bytes)} at once; waited up to {longest}"
+        )
+    return found
