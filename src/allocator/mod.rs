@@ -17,6 +17,8 @@
 //!
 //! About 100 ns an event; 8 bytes an allocation.
 
+pub mod addresses;
+pub mod conf;
 pub mod curves;
 pub mod domains;
 pub mod extents;
@@ -25,8 +27,10 @@ pub mod growth;
 pub mod heap;
 pub mod oom;
 pub mod rules;
+pub mod simulate;
 mod start;
 pub mod state;
+pub mod whatif;
 
 use serde::{Deserialize, Serialize};
 

@@ -17,9 +17,6 @@ const MIN_LARGE: u64 = 10 << 20;
 /// What the size of such a segment is rounded to.
 const ROUND_LARGE: u64 = 2 << 20;
 
-/// By how much a block may be larger than a request that must not split it.
-const MAX_UNSPLIT_REST: u64 = 20 << 20;
-
 /// Divisions of powers of two are set for 1 MiB, 2 MiB, … 32 GiB.
 const INTERVALS: usize = 16;
 
@@ -40,6 +37,9 @@ pub struct Rules {
     pub divisions: [u64; INTERVALS],
     /// `max_split_size`: blocks from here on are not split.
     pub max_split: u64,
+    /// `max_non_split_rounding`: by how much a block may be larger than a request that must not split
+    /// it.
+    pub max_unsplit_rest: u64,
     /// `expandable_segments`.
     pub is_expandable: bool,
     /// `garbage_collection_threshold`; 0 means never.
@@ -57,6 +57,7 @@ impl Default for Rules {
         Self {
             divisions: [0; INTERVALS],
             max_split: u64::MAX,
+            max_unsplit_rest: 20 << 20,
             is_expandable: false,
             collect_above: 0.0,
             large_segment: 20 << 20,
@@ -148,7 +149,7 @@ impl Rules {
         if rounded < self.max_split {
             block < self.max_split
         } else {
-            block < rounded.saturating_add(MAX_UNSPLIT_REST)
+            block < rounded.saturating_add(self.max_unsplit_rest)
         }
     }
 
