@@ -31,7 +31,7 @@ def main(arguments: Sequence[str]) -> int:
             failed += 1
             continue
         total_bytes += results["total_size_bytes"]
-        tell_more(results)
+        print_more(results)
     if len(files) > 1:
         analyzed = len(files) - failed
         print(f"{analyzed} files, {format_size(total_bytes)} in all; {failed} failed")
@@ -45,7 +45,7 @@ def files_of(argument: str) -> list[str]:
     return sorted(glob.glob(argument, recursive=True)) or [argument]
 
 
-def tell_more(results: dict[str, object]) -> None:
+def print_more(results: dict[str, object]) -> None:
     """Use the results: the largest variable, and whether a known pipeline wrote the file."""
     variables = results["variables"]
     assert isinstance(variables, dict)

@@ -4,23 +4,12 @@ mod common;
 
 use std::time::Duration;
 
+use common::stored;
 use snapviewer::bundle;
 use snapviewer::error::Error;
-use snapviewer::progress::Progress;
 use snapviewer::store::{Cell, Chosen, Query, Store, Table};
 
 const ENDLESS: &str = "with recursive n(i) as (select 1 union all select i + 1 from n)";
-
-/// A store, and the directory that keeps it.
-fn stored(snapshot: &serde_json::Value) -> (Store, tempfile::TempDir) {
-    let (snapshot, lifetimes) = common::read(snapshot);
-    let directory = tempfile::tempdir().unwrap();
-    let output = directory.path().join("out");
-    bundle::write(&snapshot, &lifetimes, &common::origin(), &output, false, &Progress::none())
-        .unwrap();
-    let store = bundle::open(&output, &Progress::none()).unwrap().store().unwrap();
-    (store, directory)
-}
 
 fn table(name: &str, list: impl IntoIterator<Item = i64>) -> Chosen {
     Chosen::new(name, list.into_iter().collect()).unwrap()
@@ -41,7 +30,7 @@ fn refusal(store: &Store, tables: &[Chosen], sql: &str) -> String {
 
 #[test]
 fn a_table_has_the_chosen_allocations_and_their_callstacks() {
-    let (store, _directory) = stored(&common::rich());
+    let (_, store, _directory) = stored(&common::rich());
     let chosen = [table("picked", [4, 0, 2, 2, 99, -1, i64::MAX, i64::MIN])];
     let columns = "a.*, (select callstack from allocs b where b.idx = a.idx) as callstack";
     let plain = format!("select {columns} from allocations a where a.idx in (0, 2, 4) order by 1");
@@ -56,7 +45,7 @@ fn a_table_has_the_chosen_allocations_and_their_callstacks() {
 #[test]
 fn any_condition_on_a_table_gives_what_the_allocations_would() {
     // So many that they are asked for by a function; fewer are written into the view.
-    let (store, _directory) = stored(&common::long(20_000));
+    let (_, store, _directory) = stored(&common::long(20_000));
     let even: Vec<i64> = (0..10_000).filter(|idx| idx % 2 == 0).collect();
     let chosen = [table("picked", even), table("few", [7, 8, 9]), table("none", [])];
     let plain = "(select * from allocations where idx % 2 = 0)";
@@ -96,7 +85,7 @@ fn any_condition_on_a_table_gives_what_the_allocations_would() {
 
 #[test]
 fn a_call_stack_that_nobody_asks_for_is_not_made() {
-    let (store, _directory) = stored(&common::long(1_000));
+    let (_, store, _directory) = stored(&common::long(1_000));
     let chosen = [table("picked", 0..500), table("many", 0..5_000)];
     let steps = |sql: &str| format!("{:?}", ask(&store, &chosen, &format!("explain {sql}")).rows);
 
@@ -111,7 +100,7 @@ fn a_call_stack_that_nobody_asks_for_is_not_made() {
 
 #[test]
 fn tables_are_gone_after_the_query_however_it_ends() {
-    let (store, _directory) = stored(&common::rich());
+    let (_, store, _directory) = stored(&common::rich());
     let chosen = [table("picked", [1, 2]), table("other", [3])];
     let names = "select name from sqlite_temp_schema order by name";
     let before = ask(&store, &[], names);
@@ -136,7 +125,7 @@ fn tables_are_gone_after_the_query_however_it_ends() {
 
 #[test]
 fn queries_with_tables_still_only_read() {
-    let (store, directory) = stored(&common::rich());
+    let (_, store, directory) = stored(&common::rich());
     let file = directory.path().join("out").join(bundle::ELEMENTS);
     let before = std::fs::read(&file).unwrap();
     let chosen = [table("picked", [1, 2])];
@@ -165,7 +154,7 @@ fn queries_with_tables_still_only_read() {
 
 #[test]
 fn a_name_that_is_taken_or_none_is_refused() {
-    let (store, _directory) = stored(&common::rich());
+    let (_, store, _directory) = stored(&common::rich());
 
     for name in ["allocations", "ALLOCS", "events", "callstacks", "json_each", "pragma_table_info"]
     {
@@ -185,7 +174,7 @@ fn a_name_that_is_taken_or_none_is_refused() {
 
 #[test]
 fn a_query_that_waits_for_another_can_be_cancelled() {
-    let (store, _directory) = stored(&common::rich());
+    let (_, store, _directory) = stored(&common::rich());
     let endless = format!("{ENDLESS} select max(i) from n");
     let is_over = std::sync::atomic::AtomicBool::new(false);
     let relaxed = std::sync::atomic::Ordering::Relaxed;

@@ -146,15 +146,15 @@ fn model(steps: &[Step], blocks: Option<&[Block]>) -> (Vec<Life>, Check) {
     (always, check)
 }
 
+/// The bytes that are alive at a moment.
+fn bytes_at(lives: &[Life], moment: i64) -> u64 {
+    let alive = lives.iter().filter(|life| life.from < moment && moment <= life.to);
+    alive.map(|life| life.size).sum()
+}
+
 /// Fills in the bytes of a check.
 fn add_up(check: &mut Check, lives: &[Life], steps: &[Step]) {
-    let total = |moment: i64| -> u64 {
-        lives
-            .iter()
-            .filter(|life| life.from < moment && moment <= life.to)
-            .map(|life| life.size)
-            .sum()
-    };
+    let total = |moment| bytes_at(lives, moment);
     check.initial_bytes = total(0);
     check.final_bytes = total(steps.len() as i64);
     check.peak_bytes = (0..=steps.len() as i64).map(total).max().unwrap();
@@ -209,14 +209,8 @@ fn compare(steps: &[Step], blocks: Option<&[Block]>) {
         .collect();
     assert_eq!(as_lives, lives);
     assert_eq!(found.check, check);
-    let total = |moment: i64| -> u64 {
-        lives
-            .iter()
-            .filter(|life| life.from < moment && moment <= life.to)
-            .map(|life| life.size)
-            .sum()
-    };
-    let totals: Vec<u64> = (1..=steps.len() as i64).map(total).collect();
+    let totals: Vec<u64> =
+        (1..=steps.len() as i64).map(|moment| bytes_at(&lives, moment)).collect();
     assert_eq!(found.totals, totals);
     let peak = totals.iter().position(|&total| total == check.peak_bytes);
     assert_eq!(found.peak_event, peak.map_or(BEFORE, |event| event as i64));
@@ -253,7 +247,7 @@ proptest! {
 }
 
 #[test]
-fn the_check_is_told_in_sentences() {
+fn the_check_is_described_in_sentences() {
     let fine = Check {
         has_segments: true,
         expected_final_bytes: 5,

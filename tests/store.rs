@@ -5,22 +5,11 @@ mod common;
 use std::process::Command;
 use std::time::Duration;
 
+use common::stored;
 use snapviewer::bundle;
 use snapviewer::error::Error;
-use snapviewer::progress::Progress;
-use snapviewer::snapshot::{Action, Snapshot};
+use snapviewer::snapshot::Action;
 use snapviewer::store::{Cell, Query, Store, Table};
-
-/// A snapshot, its store, and the directory that keeps it.
-fn stored(snapshot: &serde_json::Value) -> (Snapshot, Store, tempfile::TempDir) {
-    let (snapshot, lifetimes) = common::read(snapshot);
-    let directory = tempfile::tempdir().unwrap();
-    let output = directory.path().join("out");
-    bundle::write(&snapshot, &lifetimes, &common::origin(), &output, false, &Progress::none())
-        .unwrap();
-    let store = bundle::open(&output, &Progress::none()).unwrap().store().unwrap();
-    (snapshot, store, directory)
-}
 
 fn ask(store: &Store, sql: &str) -> Table {
     store.query(&Query::new(sql), &|| false).unwrap()
@@ -343,7 +332,7 @@ const WORST: &[&str] = &[
 ];
 
 #[test]
-fn the_worst_calls_end_when_they_are_told_to() {
+fn the_worst_calls_end_when_they_are_asked_to() {
     let (_, store, _directory) = stored(&common::rich());
     let tables = (1..60).map(|number| {
         let before = number - 1;

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from snapviewer.counts import EventCount
+from snapviewer.snapshot.event_count import EventCount
 
 __all__ = [
     "ACTIONS",

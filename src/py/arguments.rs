@@ -7,8 +7,8 @@ use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError, PyValueError}
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::raster::Viewport;
-use crate::recording::Subset;
+use crate::raster::{ColorBy, Theme, Viewport};
+use crate::recording::{Look, Subset};
 
 /// One of some named choices.
 pub(super) fn choice<T: Copy>(names: &[(&str, T)], what: &str, name: &str) -> PyResult<T> {
@@ -47,6 +47,19 @@ pub(super) fn allocation(given: &Bound<'_, PyAny>, count: usize) -> PyResult<u32
         place if (0..count as i64).contains(&place) => Ok(place as u32),
         _ => Err(PyIndexError::new_err(format!("allocation {given} of {count}"))),
     }
+}
+
+/// The colours that a caller means, and the allocation to mark among `count`.
+pub(super) fn look(
+    (color, theme): (&str, &str),
+    dim: Option<&Bound<'_, PyAny>>,
+    selected: Option<&Bound<'_, PyAny>>,
+    count: usize,
+) -> PyResult<(Look, Option<u32>)> {
+    let selected = selected.map(|which| allocation(which, count)).transpose()?;
+    let by = choice(ColorBy::NAMES, "color", color)?;
+    let theme = choice(Theme::NAMES, "theme", theme)?;
+    Ok((Look { by, theme, kept: subset(dim, count)? }, selected))
 }
 
 /// The part of the world that a caller means.

@@ -81,7 +81,7 @@ getters! {
     /// How many events its trace has.
     #[getter]
     fn events<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        py.import("snapviewer.counts")?.getattr("EventCount")?.call1((self.totals.len(),))
+        py.import("snapviewer.snapshot.event_count")?.getattr("EventCount")?.call1((self.totals.len(),))
     }
 
     /// Live requested bytes after each event.

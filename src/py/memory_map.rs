@@ -5,12 +5,12 @@ use std::sync::Arc;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::arguments::{self, choice, pixels, subset};
+use super::arguments::{self, look, pixels};
 use super::getters::{derefs, getters};
 use super::image::PyImage;
 use crate::allocator::state::{BlockAt, BlockState, State};
 use crate::raster::{
-    ColorBy, LastStyle, MapRow, Measures, MemoryMap, PooledPicture, Shown, Style, Theme, Viewport,
+    LastStyle, MapRow, Measures, MemoryMap, PooledPicture, Shown, Style, Viewport,
 };
 use crate::recording::{Look, Recording};
 
@@ -107,12 +107,7 @@ impl PyMemoryMap {
         let size = (self.width, pixels(height)?);
         let Viewport { height, .. } = Viewport::new((0.0, 1.0), 0..1, size)?;
         let count = self.allocations();
-        let selected = selected.map(|which| arguments::allocation(which, count)).transpose()?;
-        let look = Look {
-            by: choice(ColorBy::NAMES, "color", color)?,
-            theme: choice(Theme::NAMES, "theme", theme)?,
-            kept: subset(dim, count)?,
-        };
+        let (look, selected) = look((color, theme), dim, selected, count)?;
         let previous = previous.and_then(PyImage::give_up);
         py.detach(|| {
             let Colored { recording, which, style } = &self.colored;

@@ -9,7 +9,7 @@ use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use super::arguments::{self, byte, choice, index, pixels, subset, view};
+use super::arguments::{self, byte, choice, index, look, pixels, view};
 use super::clock::PyClock;
 use super::columns::lend;
 use super::getters::{derefs, getters};
@@ -252,12 +252,7 @@ getters! {
         let bytes = byte(&bytes.0)?..byte(&bytes.1)?;
         let view = view(events, time, bytes, (pixels(&size.0)?, pixels(&size.1)?))?;
         let count = self.lives().allocations.len();
-        let selected = selected.map(|which| arguments::allocation(which, count)).transpose()?;
-        let look = Look {
-            by: choice(ColorBy::NAMES, "color", color)?,
-            theme: choice(Theme::NAMES, "theme", theme)?,
-            kept: subset(dim, count)?,
-        };
+        let (look, selected) = look((color, theme), dim, selected, count)?;
         let previous = previous.and_then(PyImage::give_up);
         py.detach(|| {
             let style = self.style.get(look, |look| self.recording.style(self.which, look))?;

@@ -1,4 +1,4 @@
-//! What SQLite may use on a stranger's file: memory, steps, and bytes of the program's own reads.
+//! What SQLite may use on an untrusted file: memory, steps, and bytes of the program's own reads.
 //!
 //! The pages of a database can name each other in any way: a small file can have rows without end, or
 //! a thousand long texts on the same pages. An honest file has each byte once, so our reads stop when

@@ -4,7 +4,7 @@
 //! users' queries, which see the packed events ([`packed`]) as a table ([`events`]) and may add
 //! tables ([`chosen`]). Nothing else in the program knows SQL.
 //!
-//! A file may come from a stranger. Its tables must be exactly ours ([`schema::check`]), and nothing that
+//! A file is untrusted. Its tables must be exactly ours ([`schema::check`]), and nothing that
 //! is read from it, by us ([`limits`]) or by a query ([`functions`]), takes more than it should.
 //!
 //! # Cost

@@ -180,7 +180,7 @@ fn entries(db: &Connection) -> Result<Vec<Entry>> {
 }
 
 /// Refuses a file whose tables and views are not exactly ours, before anything is read from them: a
-/// view, a trigger or a generated column of a stranger would run when we read.
+/// view, a trigger or a generated column of an untrusted file would run when we read.
 pub(super) fn check(db: &Connection) -> Result<()> {
     static OURS: OnceLock<Vec<Entry>> = OnceLock::new();
     let ours = match OURS.get() {

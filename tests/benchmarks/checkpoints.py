@@ -1,6 +1,6 @@
 """The checkpoint benchmarks: structure of a file larger than memory, statistics at memory's speed.
 
-Both are measured in processes of their own, so that what a process needs can be told apart from
+Both are measured in processes of their own, so that what a process needs can be distinguished from
 what was there before, and beside torch doing the same.
 """
 

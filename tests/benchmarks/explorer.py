@@ -90,9 +90,9 @@ def _files(folder: Path) -> None:
 
 def _row(name: str, seconds: float, baseline: float, limit: float | None) -> None:
     ratio = seconds / baseline
-    told = "" if limit is None else f" (limit {limit:g})"
+    shown = "" if limit is None else f" (limit {limit:g})"
     verdict = "   OVER" if limit is not None and ratio > limit else ""
-    print(f"  {name:25}{seconds * 1e3:8.0f} ms   {ratio:5.1f}×{told}{verdict}", flush=True)
+    print(f"  {name:25}{seconds * 1e3:8.0f} ms   {ratio:5.1f}×{shown}{verdict}", flush=True)
 
 
 if __name__ == "__main__":

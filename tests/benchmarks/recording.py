@@ -1,12 +1,12 @@
 """The recording benchmark: whether modules' times are right, and how much longer a run takes.
 
-The right times are those that modules tell who wait, and look at the clock themselves: forward in
+The right times are those of modules that wait and read the clock themselves: forward in
 runs that are not recorded, backward where they are. The rest is how much longer a run of two
 networks takes when its modules are recorded, in percent and for each call of a module. Recorded
 times do not contain that, only the run does.
 
 Plain and recorded runs take turns, and the fastest are compared, with one thread. Other programs
-do more to the clock than is measured here, so all is told by the time of the processor, too.
+do more to the clock than is measured here, so processor time is given, too.
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ def _row(stats: ForwardStats, path: str, there: Taken, back: Taken) -> float:
         (timing.backward, backward),
     )
     ratios = [spread.min_s * 1e9 / min(by_hand) for spread, by_hand in pairs]
-    told = "{:8.4f}{:8.4f}{:14.4f}{:10.4f}".format(*ratios)
-    print(f"  {path or '(model)':8}{WAITS_MS[path]:6.1f} ms{told}")
+    shown = "{:8.4f}{:8.4f}{:14.4f}{:10.4f}".format(*ratios)
+    print(f"  {path or '(model)':8}{WAITS_MS[path]:6.1f} ms{shown}")
     return max(abs(one - 1) for one in ratios) * 100
 
 

@@ -1,4 +1,4 @@
-"""Checkpoints that torch wrote are told as torch itself would tell them."""
+"""Checkpoints that torch wrote are read as torch reads them."""
 
 from __future__ import annotations
 
@@ -114,17 +114,17 @@ def _assert_ledger(checkpoint: _core.Checkpoint, path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_tensor_is_told_as_torch_tells_it(name: str, tmp_path: Path) -> None:
+def test_every_tensor_is_described_as_torch_does(name: str, tmp_path: Path) -> None:
     path = tmp_path / "x.pth"
     value = _saved(name, path)
     expected = list(_expected(value))
 
     checkpoint = _core.read_checkpoint(path)
 
-    assert [_told(tensor) for tensor in checkpoint.tensors] == expected
+    assert [_described(tensor) for tensor in checkpoint.tensors] == expected
 
 
-def test_elements_on_another_device_are_told_with_it(
+def test_elements_on_another_device_are_listed_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "x.pth"
@@ -158,14 +158,14 @@ def test_a_file_of_many_storages_keeps_their_order(tmp_path: Path) -> None:
 
 
 def _expected(value: Any) -> Iterator[dict[str, Any]]:
-    """What must be told of each tensor, storage and array in a value."""
+    """What is expected of each tensor, storage and array in a value."""
     for name, leaf in checkpoint_oracle.leaves(value):
         if isinstance(leaf, np.ndarray):
             yield {"name": name, "kind": "ndarray", "shape": leaf.shape}
         elif not isinstance(leaf, torch.Tensor):
             yield {"name": name, "kind": "storage"}
         else:
-            told = {
+            entry = {
                 "name": name,
                 "kind": _kind(leaf),
                 "shape": None if leaf.is_nested else tuple(leaf.shape),
@@ -173,26 +173,26 @@ def _expected(value: Any) -> Iterator[dict[str, Any]]:
                 "requires_grad": leaf.requires_grad,
                 "device": str(leaf.device),
             }
-            if told["kind"] in ("tensor", "parameter"):
-                told["stride"] = leaf.stride()
-                told["offset"] = leaf.storage_offset()
-                told["logical_bytes"] = leaf.numel() * leaf.element_size()
-                told["stored_bytes"] = leaf.untyped_storage().nbytes()
-            yield told
+            if entry["kind"] in ("tensor", "parameter"):
+                entry["stride"] = leaf.stride()
+                entry["offset"] = leaf.storage_offset()
+                entry["logical_bytes"] = leaf.numel() * leaf.element_size()
+                entry["stored_bytes"] = leaf.untyped_storage().nbytes()
+            yield entry
 
 
-def _told(tensor: _core.Tensor) -> dict[str, Any]:
+def _described(tensor: _core.Tensor) -> dict[str, Any]:
     """The same of what was read."""
-    told: dict[str, Any] = {"name": tensor.name, "kind": tensor.kind}
+    entry: dict[str, Any] = {"name": tensor.name, "kind": tensor.kind}
     if tensor.kind == "storage":
-        return told
-    told["shape"] = None if tensor.kind == "nested" else tensor.shape
+        return entry
+    entry["shape"] = None if tensor.kind == "nested" else tensor.shape
     if tensor.kind == "ndarray":
-        return told
+        return entry
     names = ["dtype", "requires_grad", "device"]
     if tensor.kind in ("tensor", "parameter"):
         names += ["stride", "offset", "logical_bytes", "stored_bytes"]
-    return told | {name: getattr(tensor, name) for name in names}
+    return entry | {name: getattr(tensor, name) for name in names}
 
 
 def _kind(tensor: Any) -> str:
@@ -216,7 +216,7 @@ def _kind(tensor: Any) -> str:
     "key", ["int", "large", "negative", "float", "nan", "none", "yes", "text", "bytes"]
 )
 @pytest.mark.parametrize("protocol", [2, 4])
-def test_plain_values_are_told_as_python_prints_them(
+def test_plain_values_are_shown_as_python_prints_them(
     key: str, protocol: int, tmp_path: Path
 ) -> None:
     path = tmp_path / "x.pth"
@@ -227,7 +227,7 @@ def test_plain_values_are_told_as_python_prints_them(
     assert (found.type, found.preview) == (type(value).__name__, repr(value))
 
 
-def test_values_of_other_kinds_are_told_by_their_types(tmp_path: Path) -> None:
+def test_values_of_other_kinds_are_shown_as_their_types(tmp_path: Path) -> None:
     path = tmp_path / "x.pth"
     value = _saved("values", path)
 
@@ -255,10 +255,10 @@ def test_a_circle_ends_where_it_began(tmp_path: Path) -> None:
 
 def _tree(value: _core.Value, depth: int = 6) -> Any:
     """A value to some depth, as plain data."""
-    told = (value.type, value.preview, value.count, value.tensor)
+    entry = (value.type, value.preview, value.count, value.tensor)
     if not value.is_container or depth == 0:
-        return told
-    return (*told, [(label, _tree(inner, depth - 1)) for label, inner in value.items()])
+        return entry
+    return (*entry, [(label, _tree(inner, depth - 1)) for label, inner in value.items()])
 
 
 # What a file would import

@@ -1,4 +1,4 @@
-"""Any checkpoint is told as it was written: every tensor, and every byte by what it is for."""
+"""Any checkpoint is read as it was written: every tensor, and every byte by what it is for."""
 
 from __future__ import annotations
 
@@ -118,12 +118,12 @@ def test_a_checkpoint_in_any_format_is_reported_as_it_was_written(
     path = tmp_path_factory.mktemp("tree") / "x.pth"
     WRITERS[name](path, value)
 
-    _assert_told(_core.read_checkpoint(path), value, path)
+    _assert_described(_core.read_checkpoint(path), value, path)
 
 
 @given(tree=trees(any_type=True))
 @settings(PATIENT)
-def test_a_checkpoint_that_was_zipped_again_is_told_the_same(
+def test_a_checkpoint_that_was_zipped_again_reads_the_same(
     tree: tuple[Any, list[S]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("tree")
@@ -134,13 +134,15 @@ def test_a_checkpoint_that_was_zipped_again_is_told_the_same(
     one, other = _core.read_checkpoint(plain), _core.read_checkpoint(packed)
 
     assert _parts(other) == os.path.getsize(packed)
-    assert [_told(tensor) for tensor in one.tensors] == [_told(tensor) for tensor in other.tensors]
+    assert [_described(tensor) for tensor in one.tensors] == [
+        _described(tensor) for tensor in other.tensors
+    ]
     reached = [storage.reached_bytes for storage in one.storages]
     assert [storage.reached_bytes for storage in other.storages] == reached
     assert other.wasted_bytes == one.wasted_bytes
 
 
-def _assert_told(checkpoint: _core.Checkpoint, value: Any, path: Path) -> None:
+def _assert_described(checkpoint: _core.Checkpoint, value: Any, path: Path) -> None:
     expected = list(_tensors(value))
     used: dict[str, S] = {}
     for _, tensor in expected:
@@ -149,7 +151,7 @@ def _assert_told(checkpoint: _core.Checkpoint, value: Any, path: Path) -> None:
     saved = checkpoint_oracle.written([tensor for _, tensor in expected], list(used.values()))
 
     assert _parts(checkpoint) == checkpoint.file_bytes == os.path.getsize(path)
-    assert [_told(tensor) for tensor in checkpoint.tensors] == [
+    assert [_described(tensor) for tensor in checkpoint.tensors] == [
         _written(name, tensor) for name, tensor in expected
     ]
     assert checkpoint.ledger.tensors == checkpoint.unique_bytes == saved.reached_bytes()
@@ -171,7 +173,7 @@ def _parts(checkpoint: _core.Checkpoint) -> int:
     return sum((ledger.tensors, ledger.unreferenced, ledger.pickle, ledger.padding, ledger.archive))
 
 
-def _told(tensor: _core.Tensor) -> tuple[Any, ...]:
+def _described(tensor: _core.Tensor) -> tuple[Any, ...]:
     place = (tensor.shape, tensor.stride, tensor.offset)
     return (tensor.name, tensor.kind, tensor.dtype, *place, tensor.requires_grad, tensor.storage)
 

@@ -1,4 +1,4 @@
-"""Checkpoints of other libraries and in torch's other formats are told as their writers would."""
+"""Checkpoints of other libraries and in torch's other formats: all tensors of their writers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _adds_up(checkpoint: _core.Checkpoint, *paths: Path) -> bool:
     return sum(parts) == checkpoint.file_bytes == sum(map(os.path.getsize, paths))
 
 
-def _told(checkpoint: _core.Checkpoint) -> dict[str, tuple[str, tuple[int, ...]]]:
+def _described(checkpoint: _core.Checkpoint) -> dict[str, tuple[str, tuple[int, ...]]]:
     return {tensor.name: (tensor.dtype, tensor.shape) for tensor in checkpoint.tensors}
 
 
@@ -39,15 +39,15 @@ def _expected(state: Any) -> dict[str, tuple[str, tuple[int, ...]]]:
     }
 
 
-def _kinds(told: dict[str, tuple[str, tuple[int, ...]]]) -> Counter[tuple[str, tuple[int, ...]]]:
-    return Counter(told.values())
+def _kinds(shown: dict[str, tuple[str, tuple[int, ...]]]) -> Counter[tuple[str, tuple[int, ...]]]:
+    return Counter(shown.values())
 
 
 # safetensors
 
 
 @pytest.mark.parametrize("dtype", checkpoint_cases.NUMERIC)
-def test_a_safetensors_file_of_any_type_is_told(dtype: str, tmp_path: Path) -> None:
+def test_a_safetensors_file_of_any_type_is_read(dtype: str, tmp_path: Path) -> None:
     safetensors = pytest.importorskip("safetensors.torch")
     path = tmp_path / "x.safetensors"
     made = checkpoint_cases.grid().to(getattr(torch, dtype))
@@ -61,7 +61,7 @@ def test_a_safetensors_file_of_any_type_is_told(dtype: str, tmp_path: Path) -> N
 
     assert checkpoint.format == "safetensors"
     assert checkpoint.metadata == {"format": "pt"}
-    assert _told(checkpoint) == _expected(state)
+    assert _described(checkpoint) == _expected(state)
     assert _adds_up(checkpoint, path)
     logical = sum(tensor.numel() * tensor.element_size() for tensor in state.values())
     assert checkpoint.ledger.tensors == checkpoint.logical_bytes == logical
@@ -89,7 +89,7 @@ def _tiny(name: str) -> Any:
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2", "llama"])
-def test_a_transformers_model_in_shards_is_told_as_one(name: str, tmp_path: Path) -> None:
+def test_a_transformers_model_in_shards_is_read_as_one(name: str, tmp_path: Path) -> None:
     model = _tiny(name)
     model.save_pretrained(tmp_path, max_shard_size="40KB")
     index = tmp_path / "model.safetensors.index.json"
@@ -103,19 +103,19 @@ def test_a_transformers_model_in_shards_is_told_as_one(name: str, tmp_path: Path
     state = dict(model.state_dict())
     if name == "gpt2":
         del state["lm_head.weight"]  # the embedding, which is saved once
-    assert _told(checkpoint) == _expected(state)
+    assert _described(checkpoint) == _expected(state)
     assert {tensor.file for tensor in checkpoint.tensors} == set(shards)
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2", "llama"])
-def test_a_transformers_state_dict_is_told(name: str, tmp_path: Path) -> None:
+def test_a_transformers_state_dict_is_read(name: str, tmp_path: Path) -> None:
     path = tmp_path / "pytorch_model.bin"
     state = _tiny(name).state_dict()
     torch.save(state, path)
 
     checkpoint = _core.read_checkpoint(path)
 
-    assert _told(checkpoint) == _expected(state)
+    assert _described(checkpoint) == _expected(state)
     assert _adds_up(checkpoint, path)
     assert checkpoint.ledger.tensors == checkpoint_oracle.saved(path).reached_bytes()
     assert checkpoint.wasted_bytes == 0
@@ -123,7 +123,7 @@ def test_a_transformers_state_dict_is_told(name: str, tmp_path: Path) -> None:
     assert len(tied) == (1 if name == "gpt2" else 0)
 
 
-def test_torch_shards_are_told_as_one(tmp_path: Path) -> None:
+def test_torch_shards_are_read_as_one(tmp_path: Path) -> None:
     state = _tiny("bert").state_dict()
     names = list(state)
     halves = {"one.bin": names[:20], "two.bin": names[20:]}
@@ -136,11 +136,11 @@ def test_torch_shards_are_told_as_one(tmp_path: Path) -> None:
     checkpoint = _core.read_checkpoint(index)
 
     assert checkpoint.format == "torch sharded"
-    assert _told(checkpoint) == _expected(state)
+    assert _described(checkpoint) == _expected(state)
     assert _adds_up(checkpoint, index, *(tmp_path / file for file in halves))
 
 
-def test_a_torchvision_model_is_told(tmp_path: Path) -> None:
+def test_a_torchvision_model_is_read(tmp_path: Path) -> None:
     models = pytest.importorskip("torchvision").models
     path = tmp_path / "model.pth"
     state = models.mobilenet_v3_small(weights=None).state_dict()
@@ -148,7 +148,7 @@ def test_a_torchvision_model_is_told(tmp_path: Path) -> None:
 
     checkpoint = _core.read_checkpoint(path)
 
-    assert _told(checkpoint) == _expected(state)
+    assert _described(checkpoint) == _expected(state)
     assert _adds_up(checkpoint, path)
 
 
@@ -168,7 +168,7 @@ def _traced() -> Any:
 
 
 @pytest.mark.parametrize("make", [_scripted, _traced])
-def test_a_torchscript_archive_is_told(make: Any, tmp_path: Path) -> None:
+def test_a_torchscript_archive_is_read(make: Any, tmp_path: Path) -> None:
     path = tmp_path / "x.pt"
     model = make()
     model.save(str(path))
@@ -177,10 +177,10 @@ def test_a_torchscript_archive_is_told(make: Any, tmp_path: Path) -> None:
 
     assert checkpoint.format == "torchscript"
     assert _adds_up(checkpoint, path)
-    assert _kinds(_expected(model.state_dict())) <= _kinds(_told(checkpoint))
+    assert _kinds(_expected(model.state_dict())) <= _kinds(_described(checkpoint))
 
 
-def test_an_exported_program_is_told(tmp_path: Path) -> None:
+def test_an_exported_program_is_read(tmp_path: Path) -> None:
     path = tmp_path / "x.pt2"
     net = checkpoint_cases.trained()[0].eval()
     program = torch.export.export(net, (torch.ones(2, 4),))
@@ -190,11 +190,11 @@ def test_an_exported_program_is_told(tmp_path: Path) -> None:
 
     assert checkpoint.format == "pt2"
     assert _adds_up(checkpoint, path)
-    assert _kinds(_expected(program.state_dict)) <= _kinds(_told(checkpoint))
+    assert _kinds(_expected(program.state_dict)) <= _kinds(_described(checkpoint))
     assert set(program.state_dict) <= {tensor.name for tensor in checkpoint.tensors}
 
 
-def test_a_sparse_file_larger_than_memory_is_told(tmp_path: Path) -> None:
+def test_a_sparse_file_larger_than_memory_is_read(tmp_path: Path) -> None:
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     path = tmp_path / "x.pth"

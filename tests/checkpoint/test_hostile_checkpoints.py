@@ -28,7 +28,7 @@ FORMATS = tuple(hostile_archives.small_files())
 @pytest.mark.parametrize(
     "cases", [hostile_checkpoints.cases, hostile_archives.cases, hostile_streams.cases]
 )
-def test_a_bad_checkpoint_is_refused_with_one_sentence_or_told(
+def test_a_bad_checkpoint_is_refused_with_one_sentence_or_read(
     cases: Callable[[], tuple[Case, ...]], tmp_path: Path
 ) -> None:
     files, work = tmp_path / "files", tmp_path / "work"
@@ -96,7 +96,7 @@ def test_a_file_cut_anywhere_is_refused(name: str, tmp_path: Path) -> None:
 
 @given(st.data())
 @settings(PATIENT)
-def test_damage_anywhere_is_refused_or_told(
+def test_damage_anywhere_is_refused_or_read(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     content = bytearray(data.draw(st.sampled_from(list(hostile_archives.small_files().values()))))
@@ -113,7 +113,7 @@ def test_damage_anywhere_is_refused_or_told(
 @example(b"")
 @example(b"PK\5\6" + b"\0" * 18)
 @settings(PATIENT)
-def test_any_bytes_as_a_pickle_are_refused_or_told(
+def test_any_bytes_as_a_pickle_are_refused_or_read(
     tmp_path_factory: pytest.TempPathFactory, content: bytes
 ) -> None:
     path = tmp_path_factory.mktemp("bytes") / "x"
@@ -175,7 +175,7 @@ def test_an_index_that_is_none_is_refused(weight_map: object, tmp_path: Path) ->
         _core.read_checkpoint(_index(tmp_path, weight_map))
 
 
-def test_an_index_and_its_shards_that_disagree_are_told_with_a_warning(tmp_path: Path) -> None:
+def test_an_index_and_its_shards_that_disagree_get_a_warning(tmp_path: Path) -> None:
     index = _index(tmp_path, {"b": "one.safetensors"})
 
     checkpoint = _core.read_checkpoint(index)
@@ -187,7 +187,7 @@ def test_an_index_and_its_shards_that_disagree_are_told_with_a_warning(tmp_path:
 # Not files at all
 
 
-def test_what_is_no_file_is_told_by_its_kind(tmp_path: Path) -> None:
+def test_what_is_no_file_is_named_by_its_kind(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         _core.read_checkpoint(tmp_path / "nowhere.pth")
     with pytest.raises((IsADirectoryError, _core.SnapshotError)):
@@ -199,7 +199,7 @@ def test_what_is_no_file_is_told_by_its_kind(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["reduce", "hidden-pickle"])
 @pytest.mark.parametrize("option", ["--json", "--stats"])
-def test_the_program_tells_what_would_run(name: str, option: str, tmp_path: Path) -> None:
+def test_the_program_lists_what_would_run(name: str, option: str, tmp_path: Path) -> None:
     path = tmp_path / "x.pth"
     path.write_bytes(CODE[name].content)
 

@@ -80,7 +80,7 @@ def nest(levels: int) -> object:
 
 
 def levels_of(results: dict[str, Any]) -> int:
-    """How many levels are told of."""
+    """The number of levels shown."""
     found, contents = 0, results["variables"]
     while contents:
         found += 1
@@ -149,7 +149,7 @@ def test_a_file_of_one_value_has_one_variable(save: Save) -> None:
 
 
 @pytest.mark.promise("P09")
-def test_a_tensor_tells_shape_type_device_and_size(save: Save) -> None:
+def test_a_tensor_has_shape_type_device_and_size(save: Save) -> None:
     info = analyzed(save({"x": T("float32", (3, 224, 224), requires_grad=True)}))["variables"]["x"]
 
     assert info["type"] == "torch.Tensor"
@@ -169,7 +169,7 @@ def test_a_tensor_tells_shape_type_device_and_size(save: Save) -> None:
         (None, "NoneType", "None"),
     ],
 )
-def test_a_plain_value_tells_type_size_and_preview(
+def test_a_plain_value_has_type_size_and_preview(
     save: Save, value: object, kind: str, preview: str
 ) -> None:
     info = analyzed(save({"x": value}))["variables"]["x"]
@@ -215,7 +215,7 @@ def test_a_scalar_of_numpy_has_its_type_and_value(
 @pytest.mark.parametrize(
     ("value", "kind"), [({"a": 1, "b": 2}, "dict"), ([1, 2], "list"), ((1, 2), "tuple")]
 )
-def test_a_collection_tells_how_many_items_it_has(save: Save, value: object, kind: str) -> None:
+def test_a_collection_has_the_number_of_its_items(save: Save, value: object, kind: str) -> None:
     info = analyzed(save({"x": value}))["variables"]["x"]
 
     assert (info["type"], info["num_items"]) == (kind, 2)
@@ -233,7 +233,7 @@ def test_nested_collections_are_reached_through_contents(save: Save) -> None:
 
 @pytest.mark.promise("P12")
 @pytest.mark.parametrize("max_depth", [1, 3, 5, 10])
-def test_max_depth_is_how_many_levels_are_told_of(save: Save, max_depth: int) -> None:
+def test_max_depth_is_the_number_of_levels_shown(save: Save, max_depth: int) -> None:
     results = analyzed(save(nest(12)), max_depth)
 
     assert levels_of(results) == max_depth
@@ -244,7 +244,7 @@ def test_max_depth_is_how_many_levels_are_told_of(save: Save, max_depth: int) ->
     assert "1 item not shown" in table_of(results)
 
 
-def test_a_file_that_nests_far_deeper_than_python_can_is_told_of(save: Save) -> None:
+def test_a_file_that_nests_far_deeper_than_python_can_is_read(save: Save) -> None:
     path = save({"x": 1})
     path.write_bytes(deep_lists(5000))
 
@@ -261,10 +261,10 @@ def test_quiet_prints_nothing_and_verbose_prints_the_table(
     results = analyze_pth_file(sample, verbose=False)
     silence = capsys.readouterr()
     analyze_pth_file(sample)
-    told = capsys.readouterr()
+    printed = capsys.readouterr()
 
-    assert (silence.out, silence.err, told.err) == ("", "", "")
-    assert told.out == table_of(results)
+    assert (silence.out, silence.err, printed.err) == ("", "", "")
+    assert printed.out == table_of(results)
 
 
 @pytest.mark.promise("P15")
@@ -308,7 +308,7 @@ def quiet(path: str) -> dict[str, Any]:
 
 
 @pytest.mark.promise("P17")
-def test_a_file_from_a_gpu_opens_anywhere_and_tells_its_device(save: Save) -> None:
+def test_a_file_from_a_gpu_opens_anywhere_and_keeps_its_device(save: Save) -> None:
     info = analyzed(save({"x": T("float16", (8,), device="cuda:3")}))["variables"]["x"]
 
     assert (info["device"], info["size_bytes"]) == ("cuda:3", 16)
@@ -482,8 +482,8 @@ def test_no_file_makes_more_entries_than_the_limit(
 
     info = analyzed(path)["variables"]
 
-    told = sum(1 + len(item.get("contents", ())) for item in info["x"]["contents"].values())
-    assert told <= 100
+    listed = sum(1 + len(item.get("contents", ())) for item in info["x"]["contents"].values())
+    assert listed <= 100
     assert (info["last"]["num_items"], info["last"]["hidden_items"]) == (2, 2)
 
 
@@ -738,7 +738,7 @@ def test_the_example_expands_wildcards_and_goes_on_after_a_failure(
 
 
 @pytest.mark.promise("P27")
-def test_a_file_larger_than_memory_is_told_of(save: Save) -> None:
+def test_a_file_larger_than_memory_is_analyzed(save: Save) -> None:
     path = save({"x": T("uint8", (10,))}, "huge.safetensors")
     header = b'{"x":{"dtype":"F32","shape":[34359738368],"data_offsets":[0,137438953472]}}'
     path.write_bytes(len(header).to_bytes(8, "little") + header)

@@ -137,7 +137,7 @@ def test_the_advice_adds_up_to_what_is_wasted(model: Path, here: Here) -> None:
     ]
 
 
-def test_the_words_tell_what_matters(model: Path, here: Here) -> None:
+def test_the_text_contains_what_matters(model: Path, here: Here) -> None:
     ran = here("pth", model)
 
     assert (ran.code, ran.err) == (0, "")
@@ -156,8 +156,8 @@ def test_what_the_tensors_come_to_is_said_without_guessing_why(tmp_path: Path, h
     write_pth(tied, {name: T("float32", (10,), storage=storage) for name in "xy"})
 
     assert "\n1 tensor, 10 elements: 40 B\n" in here("pth", plain).out
-    told = "\n2 tensors, 20 elements: 80 B, stored in 40 B\n"
-    assert told in here("pth", tied).out
+    shown = "\n2 tensors, 20 elements: 80 B, stored in 40 B\n"
+    assert shown in here("pth", tied).out
 
 
 def test_an_expanded_tensor_says_how_little_of_it_is_stored(tmp_path: Path, here: Here) -> None:
@@ -177,7 +177,7 @@ def test_an_expanded_tensor_says_how_little_of_it_is_stored(tmp_path: Path, here
     assert rows["plain"].endswith("12 B")
 
 
-def test_plain_values_are_told_where_there_are_any(tmp_path: Path, here: Here) -> None:
+def test_plain_values_are_listed_if_there_are_any(tmp_path: Path, here: Here) -> None:
     path, bare = tmp_path / "train.pth", tmp_path / "bare.pth"
     groups = [{"lr": 0.25, "betas": (0.9, 0.99)}]
     optimizer = {"state": {0: {"step": 7, "m": T("int8", (1,))}}, "param_groups": groups}
@@ -213,7 +213,7 @@ def test_many_plain_values_are_counted(tmp_path: Path, here: Here) -> None:
     assert len(parsed(here("pth", path, "--json").out)["values"]) == 17
 
 
-def test_values_beside_the_tensors_of_many_samples_are_told(tmp_path: Path, here: Here) -> None:
+def test_values_beside_the_tensors_of_many_samples_are_listed(tmp_path: Path, here: Here) -> None:
     path = tmp_path / "samples.pth"
     latent = T("int8", (1,))
     write_pth(path, [{"latent": latent, "prompt": f"cat {i}"} for i in range(300)])
@@ -224,14 +224,14 @@ def test_values_beside_the_tensors_of_many_samples_are_told(tmp_path: Path, here
     assert values["[299].prompt"] == "'cat 299'"
 
 
-def test_a_file_of_one_plain_value_tells_it(tmp_path: Path, here: Here) -> None:
+def test_a_file_of_one_plain_value_shows_it(tmp_path: Path, here: Here) -> None:
     path = tmp_path / "int.pth"
     write_pth(path, 42)
 
     assert parsed(here("pth", path, "--json").out)["values"] == {"root": "42"}
 
 
-def test_a_value_that_holds_itself_is_told_of_once(tmp_path: Path, here: Here) -> None:
+def test_a_value_that_holds_itself_is_shown_once(tmp_path: Path, here: Here) -> None:
     path = tmp_path / "cycle.pth"
     loop: dict[str, Any] = {"x": 1}
     loop["self"] = loop
@@ -387,13 +387,13 @@ def test_no_line_is_wider_than_the_terminal(tmp_path: Path, width: int) -> None:
     failed = FailedFile(file, "the reason is " + "very " * 60 + "long")
     many = many_report.as_text([line], [failed], width=width)
 
-    for told in (one, many):
-        assert max(map(len, told.splitlines())) <= width
-        assert "and_a_function_0" in told
+    for shown in (one, many):
+        assert max(map(len, shown.splitlines())) <= width
+        assert "and_a_function_0" in shown
 
 
 @pytest.mark.parametrize("width", [80, 160])
-def test_names_beside_statistics_can_be_told_apart(tmp_path: Path, width: int) -> None:
+def test_names_beside_statistics_can_be_distinguished(tmp_path: Path, width: int) -> None:
     path = tmp_path / "long.pth"
     name = "model.encoder.layers.{}.attention.output.weight"
     numbers = floats(-1.2345e-5, 1.2345e-5, -1.5e-6, 0)
@@ -422,7 +422,7 @@ def test_statistics_of_what_is_stored_in_part_say_so(tmp_path: Path, here: Here)
     assert "of sparse" not in here("pth", path).out
 
 
-def test_safetensors_tell_their_metadata(tmp_path: Path, here: Here) -> None:
+def test_safetensors_show_their_metadata(tmp_path: Path, here: Here) -> None:
     path = tmp_path / "x.safetensors"
     write_safetensors(path, {"x": T("float32", (2,))}, {"format": "pt"})
 
@@ -581,6 +581,8 @@ def test_numbers_in_names_are_numbers(tmp_path: Path) -> None:
         ("state[0].exp", 2, "state[0]"),
         ("..a", 1, "."),
         ("..a", 2, "..a"),
+        ("..a[b", 2, "..a"),
+        ("a.b[0", 3, "a.b[0"),
         ("[", 1, "["),
         ("", 3, ""),
     ],

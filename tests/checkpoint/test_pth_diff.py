@@ -90,7 +90,7 @@ def test_a_checkpoint_is_equal_to_itself_written_anew(tmp_path: Path) -> None:
     assert diff(*paths).is_equal
 
 
-def test_what_cannot_be_compared_is_told_with_the_reason(tmp_path: Path) -> None:
+def test_what_cannot_be_compared_is_reported_with_the_reason(tmp_path: Path) -> None:
     path = tmp_path / "meta.pth"
     write_pth(path, {"x": vector(1)})
 
@@ -111,7 +111,7 @@ def test_what_cannot_be_compared_is_told_with_the_reason(tmp_path: Path) -> None
     assert "not compared: x: it has no elements" in report.as_text(found, before="a", after="b")
 
 
-def test_a_diff_stops_when_told_to(two: tuple[Path, Path]) -> None:
+def test_a_diff_stops_when_asked_to(two: tuple[Path, Path]) -> None:
     cancel = threading.Event()
     cancel.set()
 
@@ -126,7 +126,7 @@ _files = st.dictionaries(
 
 @settings(PATIENT)
 @given(_files, _files)
-def test_every_tensor_of_both_files_is_told_of_once(
+def test_every_tensor_of_both_files_is_listed_once(
     tmp_path_factory: pytest.TempPathFactory,
     before: dict[str, list[int]],
     after: dict[str, list[int]],
@@ -172,7 +172,7 @@ def broken(tmp_path: Path) -> tuple[Path, Path]:
     return before, after
 
 
-def test_what_became_nan_or_inf_is_told_first(broken: tuple[Path, Path]) -> None:
+def test_what_became_nan_or_inf_comes_first(broken: tuple[Path, Path]) -> None:
     found = diff(*broken)
 
     out = report.as_text(found, before="a", after="b", width=80)
@@ -270,7 +270,7 @@ def test_values_are_equal_if_the_trees_are(
 # The command
 
 
-def test_the_command_tells_what_changed(two: tuple[Path, Path]) -> None:
+def test_the_command_shows_what_changed(two: tuple[Path, Path]) -> None:
     ran = run("pth", two[0], "--diff", two[1])
 
     assert (ran.code, ran.err) == (0, "")
@@ -280,7 +280,7 @@ def test_the_command_tells_what_changed(two: tuple[Path, Path]) -> None:
     assert ["moved", "50.0", "%", "4", "1.75", "100", "%"] in map(str.split, ran.out.splitlines())
 
 
-def test_the_command_tells_what_changed_as_json(two: tuple[Path, Path]) -> None:
+def test_the_command_shows_what_changed_as_json(two: tuple[Path, Path]) -> None:
     ran = run("pth", two[0], "--diff", two[1], "--json")
 
     document = json.loads(ran.out)

@@ -15,7 +15,6 @@ from snapviewer.checkpoint.summary import (
     elements_of,
     groups_of,
     order_of,
-    prefix_of,
     summary_of,
 )
 
@@ -110,17 +109,3 @@ def test_groups_by_the_beginnings_of_names_are_in_the_order_of_the_file() -> Non
         TensorGroup("head[0]", 1, 1, 4),
         TensorGroup("layers.02", 1, 0, 0),
     )
-
-
-@pytest.mark.parametrize(
-    ("name", "depth", "expected"),
-    [
-        ("a.b[0].c", 1, "a"),
-        ("a.b[0].c", 3, "a.b[0]"),
-        ("a.b[0].c", 9, "a.b[0].c"),
-        ("..a[b", 2, "..a"),
-        ("a.b[0", 3, "a.b[0"),
-    ],
-)
-def test_a_prefix_is_the_first_parts(name: str, depth: int, expected: str) -> None:
-    assert prefix_of(name, depth) == expected

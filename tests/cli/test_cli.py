@@ -229,7 +229,7 @@ def test_a_demo_is_the_same_bytes_for_the_same_seed(tmp_path: Path) -> None:
     assert one != other
 
 
-def test_a_demo_tells_in_json_what_it_made(tmp_path: Path) -> None:
+def test_a_demo_describes_in_json_what_it_made(tmp_path: Path) -> None:
     path = tmp_path / "demo.pickle"
     options = ("--leak", "--compiled", "--expandable", "--private-pools", "--ring", "--host")
 

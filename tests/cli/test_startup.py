@@ -10,7 +10,7 @@ import pytest
 
 from support.pth_writer import T, write_pth
 
-# Runs a command, and tells on stderr what was imported meanwhile.
+# Runs a command, and prints to stderr what was imported meanwhile.
 _IMPORTED = """
 import sys
 before = set(sys.modules)

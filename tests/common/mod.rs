@@ -3,10 +3,13 @@
 #![allow(dead_code, missing_docs)] // Each test file uses some of it.
 
 use serde_json::{Value, json};
+use snapviewer::bundle;
 use snapviewer::digest::{FileDigest, Origin};
 use snapviewer::lifetimes::{self, Lifetimes};
 use snapviewer::progress::Progress;
 use snapviewer::snapshot::Snapshot;
+use snapviewer::store::Store;
+use tempfile::TempDir;
 
 /// Reads a snapshot from JSON.
 pub fn read(snapshot: &Value) -> (Snapshot, Vec<Lifetimes>) {
@@ -16,6 +19,16 @@ pub fn read(snapshot: &Value) -> (Snapshot, Vec<Lifetimes>) {
 /// What bundles of these are said to be made of.
 pub fn origin() -> Origin {
     Origin { format: "json".to_owned(), file: FileDigest::of(b"{}") }
+}
+
+/// A snapshot, its store, and the directory that keeps it.
+pub fn stored(snapshot: &Value) -> (Snapshot, Store, TempDir) {
+    let (snapshot, lifetimes) = read(snapshot);
+    let directory = tempfile::tempdir().unwrap();
+    let output = directory.path().join("out");
+    bundle::write(&snapshot, &lifetimes, &origin(), &output, false, &Progress::none()).unwrap();
+    let store = bundle::open(&output, &Progress::none()).unwrap().store().unwrap();
+    (snapshot, store, directory)
 }
 
 /// Ends an `allocations.json` with its digest, as the program does.

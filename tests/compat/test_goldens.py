@@ -215,7 +215,7 @@ def test_commands_print_what_they_printed_and_write_nothing(name: str, folder: P
 def test_convert_snap_writes_the_bundle_that_it_wrote(folder: Path) -> None:
     golden_inputs.write_snapshot(folder / "snap.pickle")
 
-    told = transcript(
+    shown = transcript(
         "python convert_snap.py -i snap.pickle -o snap.zip",
         "python convert_snap.py -i snap.pickle -o ./large",
         "python convert_snap.py --input snap.pickle --output second.zip --device 1",
@@ -223,7 +223,7 @@ def test_convert_snap_writes_the_bundle_that_it_wrote(folder: Path) -> None:
 
     compare(
         {
-            "convert_snap.txt": re.sub(r"[\d.]+ KiB", "N KiB", told),
+            "convert_snap.txt": re.sub(r"[\d.]+ KiB", "N KiB", shown),
             "convert_snap_bundles.txt": bundles("snap.zip", "large", "second.zip"),
             "convert_snap_allocations.json": json_text(described("snap.zip")),
         }
@@ -336,7 +336,7 @@ def test_analyze_memory_prints_and_writes_what_it_did(folder: Path) -> None:
     events_sample.write_log(folder / "rich.json", events_sample.rich_log())
 
     script = "python tests/scripts/analyze_memory.py"
-    told = transcript(
+    shown = transcript(
         f"{script} --log profiler_logs/baseline/memory_events.json --output baseline_analysis.md",
         f"{script} --log profiler_logs/baseline/memory_events.json --debug",
         f"{script} --log rich.json --output rich.md --debug",
@@ -345,7 +345,7 @@ def test_analyze_memory_prints_and_writes_what_it_did(folder: Path) -> None:
     baseline = Path("baseline_analysis.md").read_text(encoding="utf-8")
     compare(
         {
-            "analyze_memory.txt": told,
+            "analyze_memory.txt": shown,
             "analyze_memory_report.md": baseline,
             "analyze_memory_rich_report.md": Path("rich.md").read_text(encoding="utf-8"),
         }
@@ -435,7 +435,7 @@ def test_the_explorer_shows_times_as_it_did(folder: Path) -> None:
 
 
 def summaries(model: Any, name: str) -> dict[str, str]:
-    """Return all that is told of a model under the promised names."""
+    """Return all outputs about a model under the promised names."""
     numbers = {
         "analyze_memory_usage": explorer.analyze_memory_usage(model),
         "get_parameter_statistics": explorer.get_parameter_statistics(model),

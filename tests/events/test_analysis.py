@@ -81,7 +81,7 @@ def test_the_parts_add_up_to_the_measured_peak_whatever_the_log_says(logged: lis
 
 @settings(PATIENT, max_examples=EXAMPLES // 3)
 @given(LOGS)
-def test_whatever_the_log_says_is_told_in_both_languages(logged: list[Entry]) -> None:
+def test_every_log_is_reported_in_both_languages(logged: list[Entry]) -> None:
     reports = markdown_of(logged, "zh"), markdown_of(logged, "en")
 
     assert all("nan" not in report and "inf " not in report for report in reports)
@@ -340,7 +340,7 @@ def test_unknown_events_are_kept_each_name_once() -> None:
     assert "`my checkpoint`" in markdown_of([*SAMPLE, *unknown])
 
 
-def test_a_failure_is_told_first() -> None:
+def test_a_failure_comes_first() -> None:
     logged = [*SAMPLE[:-1], {"event": "oom"}]
 
     assert [failure.event for failure in analysis_of(logged).failures] == ["oom"]

@@ -146,10 +146,10 @@ def test_the_command_speaks_the_language_of_the_locale(
     for name, value in locale.items():
         monkeypatch.setenv(name, value)
 
-    told = [here("log.json"), here("log.json", "--json"), here("no.json")]
+    shown = [here("log.json"), here("log.json", "--json"), here("no.json")]
     chosen = here("log.json", "--lang", "en" if language == "zh" else "zh")
 
-    assert all(bool(CHINESE.search(ran.out + ran.err)) == (language == "zh") for ran in told)
+    assert all(bool(CHINESE.search(ran.out + ran.err)) == (language == "zh") for ran in shown)
     assert bool(CHINESE.search(chosen.out)) == (language == "en")
 
 
@@ -208,10 +208,10 @@ def test_in_english_no_letter_is_chinese(here: Here, logged: list[Entry]) -> Non
     one = here.script("log.json", "--lang", "en", "-o", "-", "--baseline", other)
     many = here.script("log.json", other, "--lang", "en", "-o", "-")
     page = here.script("log.json", "--lang", "en", "-o", "-", "--format", "html")
-    told = here("log.json")
+    shown = here("log.json")
     record = here("log.json", "--json")
 
-    for ran in (one, many, page, told, record):
+    for ran in (one, many, page, shown, record):
         assert ran.code == 0
         assert CHINESE.findall(ran.out) == []
 

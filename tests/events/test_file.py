@@ -155,7 +155,7 @@ def test_a_path_that_cannot_be_written_is_an_error_at_once(tmp_path: Path) -> No
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
-def test_a_full_disk_is_told_once_and_does_not_end_the_run(
+def test_a_full_disk_is_reported_once_and_does_not_end_the_run(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with EventRecorder("/dev/full", memory=FakeMemory()) as recorder:

@@ -45,7 +45,7 @@ def test_components_that_were_not_there_together_are_not_to_be_released() -> Non
     assert all(item.saved_bytes <= 11.4 * GIB for item in analysis.advice)
 
 
-def test_parts_that_overlap_are_told_in_a_sentence_that_can_be_read() -> None:
+def test_parts_that_overlap_are_explained_in_plain_words() -> None:
     report = markdown_of([*loaded(t5=10, dit=5), *peaks(10, 11)], "zh")
 
     assert "各部分之和比 `model_loaded` 的实测值（10.0 GiB）多出 **5.00 GiB**" in report
@@ -115,7 +115,7 @@ def test_few_noisy_steps_are_no_leak(levels: tuple[int, ...]) -> None:
     assert "the memory leak" not in report
 
 
-def test_values_that_could_be_changes_are_told_what_they_would_mean() -> None:
+def test_values_that_could_be_changes_get_both_meanings() -> None:
     report = markdown_of(steps([4 * MIB] * 20), "en")
 
     assert "memory grows by about 4.00 MiB per step: use --steps increments" in report
@@ -157,7 +157,7 @@ def test_memory_that_fell_once_and_stays_is_stable() -> None:
     assert analysis_of(steps([900 * MIB, *[300 * MIB] * 39])).rating.growth == "stable"
 
 
-def test_how_a_run_failed_is_told_with_its_reason() -> None:
+def test_how_a_run_failed_is_reported_with_its_reason() -> None:
     failed = {"event": "oom", "error_type": "OutOfMemoryError", "message": "tried 2 GiB"}
 
     report = markdown_of([*SAMPLE[:-1], failed], "en")
@@ -266,7 +266,7 @@ def test_a_failure_before_a_good_end_is_not_the_end() -> None:
     assert "The run failed" not in report
 
 
-def test_events_that_the_recorder_lost_are_told() -> None:
+def test_events_that_the_recorder_lost_are_reported() -> None:
     end = {"event": "inference_end", "peak_memory": GIB, "lost_events": 3}
 
     assert "could not write 3 events (a full disk?)" in markdown_of([*SAMPLE[:-1], end], "en")
@@ -291,7 +291,7 @@ def test_that_the_only_component_is_the_largest_is_not_a_finding() -> None:
     assert len(findings) == 1
 
 
-def test_runs_that_release_what_they_took_are_told_so() -> None:
+def test_runs_that_release_what_they_took_are_said_to() -> None:
     runs = [step for _ in range(5) for step in steps([100 * MIB * number for number in range(6)])]
 
     assert "memory grows only within a run" in markdown_of(runs, "en")

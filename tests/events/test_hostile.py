@@ -260,7 +260,7 @@ def test_what_is_no_file_is_refused_in_the_words_of_the_system(tmp_path: Path) -
     assert _refusal("") == "no such file: "
 
 
-def test_a_missing_file_is_told_in_chinese_too(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_in_chinese_too(tmp_path: Path) -> None:
     with pytest.raises(LogError) as caught:
         read_log(tmp_path / "none.json")
 
@@ -283,7 +283,7 @@ def test_a_file_without_permission_is_refused(tmp_path: Path) -> None:
     assert _refusal(path).endswith("Permission denied")
 
 
-def test_a_name_of_bytes_that_are_no_text_can_be_read_and_told(tmp_path: Path) -> None:
+def test_a_name_of_bytes_that_are_no_text_can_be_read_and_shown(tmp_path: Path) -> None:
     path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff\x1b.json"))
     assert _refusal(path).endswith("/\udcff?.json")
     path.write_text(EVENT)

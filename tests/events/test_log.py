@@ -223,7 +223,7 @@ REFUSALS = {
 @pytest.mark.parametrize(
     ("text", "reasons"), [(text, reasons) for reasons, texts in REFUSALS.items() for text in texts]
 )
-def test_the_reason_of_a_refusal_is_told_in_both_languages(
+def test_the_reason_of_a_refusal_is_reported_in_both_languages(
     tmp_path: Path, text: str, reasons: tuple[str, str]
 ) -> None:
     path = _written(tmp_path / "log.json", text)
@@ -309,7 +309,7 @@ BAD = [True, "12", "", [1], {}, math.nan, math.inf, -math.inf, 2**63, -(2**63), 
 
 @pytest.mark.parametrize("value", BAD, ids=str)
 @pytest.mark.parametrize("field", ["peak_memory", "incremental_memory_mb", "duration", "timestamp"])
-def test_a_value_that_cannot_be_is_told_and_left_out(field: str, value: object) -> None:
+def test_a_value_that_cannot_be_is_reported_and_left_out(field: str, value: object) -> None:
     event, odd = _event(**{field: value})
 
     assert event == Event("x", None, None, None, None, None, None, None, ())
@@ -384,14 +384,14 @@ def test_the_first_oddities_are_kept_and_all_are_counted(tmp_path: Path) -> None
 
 def test_progress_ends_at_the_size_of_the_file(tmp_path: Path) -> None:
     path = _written(tmp_path / "log", json.dumps([{"event": "a" * 200}] * 5000))
-    told: list[tuple[int, int]] = []
+    reports: list[tuple[int, int]] = []
 
-    read_log(path, progress=lambda done, total: told.append((done, total)))
+    read_log(path, progress=lambda done, total: reports.append((done, total)))
 
     size = path.stat().st_size
-    assert len(told) > 2
-    assert told == sorted(told)
-    assert told[-1] == (size, size)
+    assert len(reports) > 2
+    assert reports == sorted(reports)
+    assert reports[-1] == (size, size)
 
 
 def test_what_progress_raises_is_not_hidden(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def test_a_device_that_is_not_there_is_refused(
         memory_source("auto", device)
 
 
-def test_a_driver_that_does_not_tell_how_full_a_device_is_is_no_obstacle() -> None:
+def test_a_driver_that_hides_how_full_a_device_is_is_no_obstacle() -> None:
     def refuse(index: int) -> None:
         raise RuntimeError("operation not supported")
 
@@ -136,7 +136,7 @@ def test_a_kind_of_memory_that_is_none_is_refused() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-def test_psutil_tells_the_same_of_a_process_as_the_system_does() -> None:
+def test_psutil_and_the_system_report_the_same_of_a_process() -> None:
     psutil = pytest.importorskip("psutil")
 
     own, other = memories.read_proc(), memories.psutil_reader(psutil)()
@@ -192,7 +192,7 @@ def test_the_peak_of_a_process_begins_anew() -> None:
 
 
 @pytest.mark.parametrize("status", [b"", b"Name:\tx\n", b"VmRSS:\tmuch kB\n"])
-def test_a_system_that_does_not_tell_is_not_believed(status: bytes) -> None:
+def test_a_system_that_reports_nothing_is_not_believed(status: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - either sentence will do
         memories.reading_of_status(status)
 

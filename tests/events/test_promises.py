@@ -275,7 +275,7 @@ def test_generate_pdf_report_returns_a_pdf(tmp_path: Path) -> None:
 
 
 @pytest.mark.promise("E15")
-def test_debug_tells_what_was_read(tmp_path: Path) -> None:
+def test_debug_shows_what_was_read(tmp_path: Path) -> None:
     log = write_log(tmp_path / "log.json")
 
     ran = script("--log", log, "--debug", directory=tmp_path)
@@ -457,7 +457,7 @@ def test_the_script_needs_the_standard_library_only_and_no_directory(tmp_path: P
 
 
 @pytest.mark.promise("E28")
-def test_we_state_the_python_that_we_need_and_an_older_one_is_told(tmp_path: Path) -> None:
+def test_we_state_the_python_that_we_need_and_an_older_one_is_refused(tmp_path: Path) -> None:
     code = "import runpy, sys; sys.version_info = (3, 9); runpy.run_path(sys.argv[1])"
 
     ran = run(SCRIPT, program=(*BARE, "-c", code), directory=tmp_path)

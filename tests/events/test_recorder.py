@@ -82,7 +82,7 @@ def test_a_stage_may_leave_less_than_it_found(log: Path) -> None:
     assert end["incremental_memory"] == -60
 
 
-def test_an_event_says_what_it_is_told_besides_what_is_measured(log: Path) -> None:
+def test_an_event_has_the_given_fields_beside_the_measured_ones(log: Path) -> None:
     with EventRecorder(log, memory=FakeMemory(level=7)) as recorder:
         recorder.event("kv_cache", incremental_memory=123, batch=4, event="x", timestamp=0)
 
@@ -445,7 +445,7 @@ class NonsenseMemory(FakeMemory):
         Reading(level_bytes=float("nan"), peak_bytes=0),  # type: ignore[arg-type]
     ],
 )
-def test_a_source_that_answers_nonsense_is_told_once_and_does_not_end_the_run(
+def test_a_source_that_answers_nonsense_is_reported_once_and_does_not_end_the_run(
     log: Path, caplog: pytest.LogCaptureFixture, answer: object
 ) -> None:
     memory = NonsenseMemory()
@@ -467,7 +467,7 @@ def test_something_that_is_no_source_does_not_end_the_run(log: Path) -> None:
     assert names_of(log) == ["init", "step_0", "inference_end"]
 
 
-def test_a_source_may_tell_sizes_as_other_numbers(log: Path) -> None:
+def test_a_source_may_return_sizes_as_other_numbers(log: Path) -> None:
     with EventRecorder(log, memory=FakeMemory(level=2.5e9)):  # type: ignore[arg-type]
         pass
 
@@ -496,7 +496,7 @@ def test_logging_that_raises_does_not_end_the_run(log: Path) -> None:
 # Wrong use
 
 
-def test_an_event_before_the_recording_is_a_mistake_and_one_after_it_is_told(
+def test_an_event_before_the_recording_is_a_mistake_and_one_after_it_is_reported(
     log: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     recorder = EventRecorder(log, memory=FakeMemory())
@@ -534,10 +534,10 @@ VALUES = st.one_of(
 
 
 @given(name=st.text(), fields=st.dictionaries(st.text(), VALUES, max_size=5))
-def test_an_event_is_one_line_of_json_whatever_it_is_told(
+def test_an_event_is_one_line_of_json_whatever_its_fields(
     tmp_path_factory: pytest.TempPathFactory, name: str, fields: dict[str, Any]
 ) -> None:
-    path = tmp_path_factory.getbasetemp() / "told.jsonl"
+    path = tmp_path_factory.getbasetemp() / "given.jsonl"
 
     with EventRecorder(path, memory=FakeMemory(), is_synced=False) as recorder:
         recorder.event(name, **fields)
@@ -555,13 +555,13 @@ def test_a_value_whose_own_code_fails_does_not_end_the_run(log: Path, which: str
     value = make()
 
     with EventRecorder(log, memory=FakeMemory(), model_name=value) as recorder:
-        recorder.event("told", value=value)
+        recorder.event("given", value=value)
         recorder.event(value)
         with recorder.stage(value):
             recorder.step(value=value)
 
-    first, told, named, start, step, _, _ = events_of(log)
-    assert first["model_name"] == told["value"] == step["value"] == kept
+    first, shown, named, start, step, _, _ = events_of(log)
+    assert first["model_name"] == shown["value"] == step["value"] == kept
     assert named["event"] == event_name(kept)
     assert start["event"].endswith("_start")
 
@@ -610,11 +610,11 @@ def test_a_line_is_never_longer_than_the_reader_takes(log: Path, text: str) -> N
 
 def test_the_longest_text_alone_is_kept(log: Path) -> None:
     with EventRecorder(log, memory=FakeMemory()) as recorder:
-        recorder.event("told", note="😀" * 4000)
+        recorder.event("given", note="😀" * 4000)
 
-    told = events_of(log)[1]
-    assert told["note"] == "😀" * 4000
-    assert "dropped_fields" not in told
+    shown = events_of(log)[1]
+    assert shown["note"] == "😀" * 4000
+    assert "dropped_fields" not in shown
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def test_the_command_runs_with_the_standard_library_alone(tmp_path: Path) -> Non
     log = write_log(tmp_path / "log.json")
     outputs = [word for suffix in ("md", "html", "txt", "json") for word in ("-o", f"a.{suffix}")]
 
-    told = run_alone(
+    shown = run_alone(
         """
 import os
 from snapviewer.cli import main
@@ -80,7 +80,7 @@ print(main(["events", *sys.argv[3:]]))
         *outputs,
     )
 
-    assert told.endswith("\n0\n")
+    assert shown.endswith("\n0\n")
     assert len(list(tmp_path.glob("a.*"))) == 4
 
 

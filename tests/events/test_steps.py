@@ -213,7 +213,7 @@ def test_values_that_jump_about_zero_are_increments() -> None:
     assert steps.growth.verdict == "unsteady"
 
 
-def test_two_steps_are_too_few_to_tell_and_are_what_recorders_mean() -> None:
+def test_two_steps_are_too_few_to_judge_and_are_what_recorders_mean() -> None:
     steps = examined([5, -5])
 
     assert (steps.meaning, steps.reason) == ("levels", "too-few")

@@ -318,7 +318,7 @@ def test_letters_that_match_are_highlighted() -> None:
 
 
 @pytest.mark.promise("X22")
-def test_a_broken_regex_is_told_and_leaves_what_was_found() -> None:
+def test_a_broken_regex_is_reported_and_leaves_what_was_found() -> None:
     async def script(driver: Driver) -> None:
         await driver.press("slash", "ctrl+r")
         await driver.type("fc|conv")
@@ -336,7 +336,7 @@ def test_a_broken_regex_is_told_and_leaves_what_was_found() -> None:
     assert app.settings.is_regex
 
 
-def test_what_is_nowhere_is_told_and_nothing_is_lost() -> None:
+def test_a_search_without_matches_says_so_and_loses_nothing() -> None:
     async def script(driver: Driver) -> None:
         await driver.type("/zzz")
         assert "no match" in text_of(driver.app.query_one("#found", Static))
@@ -375,7 +375,7 @@ def test_tab_switches_panels_and_the_last_is_remembered() -> None:
 
 
 @pytest.mark.promise("X21")
-def test_the_panel_tells_of_the_module_under_the_cursor_or_of_the_one_that_is_kept() -> None:
+def test_the_panel_shows_the_module_under_the_cursor_or_the_pinned_one() -> None:
     async def script(driver: Driver) -> None:
         await driver.press("down")
         assert "9,408" in driver.panel
@@ -411,7 +411,7 @@ def test_what_a_slow_panel_says_of_a_module_left_behind_is_dropped(
         if item.path == "conv1":
             first_began.set()
             first_may_end.wait(10)
-        return Text(f"told of {item.path}")
+        return Text(f"details of {item.path}")
 
     monkeypatch.setattr(panels, "PANELS", dict.fromkeys(PANELS, content))
 
@@ -420,11 +420,11 @@ def test_what_a_slow_panel_says_of_a_module_left_behind_is_dropped(
         await asyncio.to_thread(first_began.wait, 10)
         await driver.pilot.press("down")
         await driver.settle()
-        assert driver.panel == "told of bn1"
+        assert driver.panel == "details of bn1"
         first_may_end.set()
         await asyncio.sleep(0.05)
         await driver.settle()
-        assert driver.panel == "told of bn1"
+        assert driver.panel == "details of bn1"
 
     drive(trees.resnet(), script)
 
@@ -586,7 +586,7 @@ def test_dark_and_light_are_ours_and_remembered() -> None:
     assert backgrounds == ["#16181D", "#FFFFFF", "#FFFFFF"]
 
 
-def test_without_colours_all_is_still_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_colours_all_is_still_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
 
     async def script(driver: Driver) -> None:
@@ -617,7 +617,7 @@ def test_a_callers_choices_come_first() -> None:
     drive(trees.resnet(), look, config=ExplorerConfig(compact_view=True))
 
 
-# Names of strangers.
+# Untrusted names.
 
 
 def test_marks_names_and_wide_letters_are_shown_as_they_are() -> None:
@@ -727,7 +727,7 @@ def test_a_second_reading_takes_the_place_of_the_first() -> None:
     drive(first, script)
 
 
-def test_what_cannot_be_read_is_told_on_the_screen_and_to_the_caller(
+def test_what_cannot_be_read_is_reported_on_the_screen_and_to_the_caller(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def read(_progress: object, _cancel: threading.Event) -> ExploredModel:
@@ -872,14 +872,14 @@ def test_an_export_has_the_order_of_the_rows_and_of_a_comparison_what_differs(
     assert differs == as_text(comparison)
 
 
-def test_an_export_that_cannot_be_written_is_told(
+def test_an_export_that_cannot_be_written_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "gone"
     folder.mkdir()
     monkeypatch.chdir(folder)
-    told: list[str] = []
-    monkeypatch.setattr(ExplorerApp, "notify", lambda _app, text, **_: told.append(text))
+    reports: list[str] = []
+    monkeypatch.setattr(ExplorerApp, "notify", lambda _app, text, **_: reports.append(text))
 
     async def script(driver: Driver) -> None:
         folder.rmdir()
@@ -887,15 +887,15 @@ def test_an_export_that_cannot_be_written_is_told(
 
     drive(trees.resnet(), script)
 
-    assert len(told) == 1
+    assert len(reports) == 1
 
 
 def test_help_has_every_key_and_every_key_does_something() -> None:
     async def script(driver: Driver) -> None:
         await driver.press("question_mark")
         assert isinstance(driver.app.screen, HelpScreen)
-        told = " ".join(text_of(one) for one in driver.app.screen.query(Static))
-        text = re.sub(r"\s+", " ", told)
+        reports = " ".join(text_of(one) for one in driver.app.screen.query(Static))
+        text = re.sub(r"\s+", " ", reports)
         for keys in GROUPS.values():
             for key in keys:
                 assert re.search(rf"{re.escape(key.shown)} {re.escape(key.words)}", text)

@@ -20,7 +20,7 @@ from support import explorer_trees as trees
 
 
 @pytest.mark.promise("X17")
-def test_every_module_is_told_of_and_others_get_their_turns() -> None:
+def test_every_module_is_analyzed_and_others_get_their_turns() -> None:
     reports: list[tuple[int, int]] = []
     turns: list[int] = []
 

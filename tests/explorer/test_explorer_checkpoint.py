@@ -66,7 +66,7 @@ def test_a_state_dict_is_a_tree_with_guessed_types(tmp_path: Path) -> None:
     assert node_at(tree.root, "bn").is_type_guessed
     assert not node_at(tree.root, "head").is_type_guessed
     assert tree.root.sums.buffers == 9
-    assert tree.root.sums.trainable == 124, "a state dict does not tell what is frozen"
+    assert tree.root.sums.trainable == 124, "a state dict does not say what is frozen"
     assert any("guessed" in note for note in tree.notes)
 
 
@@ -261,7 +261,7 @@ def test_names_that_occur_twice_are_kept_apart(tmp_path: Path) -> None:
     assert tree.root.sums.parameters == 9
 
 
-def test_reading_tells_how_far_it_is_and_can_be_stopped(tmp_path: Path) -> None:
+def test_reading_reports_its_progress_and_can_be_stopped(tmp_path: Path) -> None:
     write_pth(tmp_path / "a.pth", {"a": weight(1)})
     checkpoint = snapviewer.read_checkpoint(tmp_path / "a.pth")
     reports: list[tuple[int, int]] = []
@@ -348,7 +348,7 @@ def test_a_scripted_file_has_what_the_model_learns(live: tuple[Path, Tree]) -> N
     sums = tree_of(path / "script.pt").root.sums
 
     assert sums.trainable == tree.root.sums.trainable
-    # It does not tell what is frozen from what is a buffer.
+    # It does not distinguish what is frozen from what is a buffer.
     kept = tree.root.sums.parameters + tree.root.sums.buffers
     assert sums.parameters + sums.buffers == kept
 
@@ -386,7 +386,7 @@ def test_a_file_with_types_has_those_of_the_model(live: tuple[Path, Tree], file:
 
 @pytest.mark.torch
 @pytest.mark.filterwarnings("ignore")
-def test_a_whole_module_tells_what_is_frozen_and_what_is_shared(live: tuple[Path, Tree]) -> None:
+def test_a_whole_module_has_what_is_frozen_and_what_is_shared(live: tuple[Path, Tree]) -> None:
     path, tree = live
 
     root = tree_of(path / "whole.pth").root

@@ -1,4 +1,4 @@
-"""Two trees side by side: everything is told of once, and only what differs is marked."""
+"""Two trees side by side: everything is listed once, and only what differs is marked."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ names = st.lists(st.sampled_from("abcd"), max_size=5)
 
 
 @given(names, names)
-def test_every_module_of_both_is_told_of_once(old: Sequence[str], new: Sequence[str]) -> None:
+def test_every_module_of_both_is_listed_once(old: Sequence[str], new: Sequence[str]) -> None:
     comparison = compare_trees(
         tree(*(module(name) for name in old)), tree(*(module(name) for name in new))
     )

@@ -93,7 +93,7 @@ def test_an_export_of_a_model_with_a_long_wide_name_has_a_name_that_fits(tmp_pat
     assert len(path.name.encode()) < 120
 
 
-def test_an_export_that_fails_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_export_that_fails_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> str:
         raise RecursionError("too deep")
 
@@ -102,8 +102,8 @@ def test_an_export_that_fails_is_told_of(monkeypatch: pytest.MonkeyPatch) -> Non
     async def script(driver: Driver) -> None:
         driver.app._export_as("json")
         await driver.settle()
-        (told,) = driver.app._notifications
-        assert (told.title, told.message) == ("Not written", "too deep")
+        (notice,) = driver.app._notifications
+        assert (notice.title, notice.message) == ("Not written", "too deep")
 
     drive(_tree(), script)
 
@@ -235,7 +235,7 @@ def test_what_raises_when_it_is_asked_for_modules_is_no_model() -> None:
         tree_of_module(Raising())
 
 
-def test_a_model_that_does_not_tell_its_class_is_told_of() -> None:
+def test_a_model_that_hides_its_class_is_reported() -> None:
     class Silent(_Held):
         def __getattribute__(self, name: str) -> Any:
             raise RuntimeError("no")

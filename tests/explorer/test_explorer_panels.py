@@ -1,4 +1,4 @@
-"""Panels tell what is known of a module, in as many cells as there are."""
+"""Panels show what is known of a module, in as many cells as there are."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_the_overlays_columns_stand_below_each_other_in_cells(network: ExploredM
 
 
 @pytest.mark.promise("X28")
-def test_times_are_told_with_spread_calls_and_shares(network: ExploredModel) -> None:
+def test_times_are_shown_with_spread_calls_and_shares(network: ExploredModel) -> None:
     content = shown(performance, network, "layer1.0")
 
     assert "calls        3 calls in 3 runs" in content
@@ -163,7 +163,7 @@ def test_a_list_of_modules_that_is_never_called_is_looked_through() -> None:
 
 
 @pytest.mark.promise("X29")
-def test_what_calls_allocate_is_told_or_that_nothing_counts_it(network: ExploredModel) -> None:
+def test_memory_of_calls_is_shown_or_that_it_was_not_counted(network: ExploredModel) -> None:
     counted = recorded(replace(CONV, allocated_bytes=2_000_000))
 
     without = shown(performance, network, "layer1.0.conv1")
@@ -176,7 +176,7 @@ def test_what_calls_allocate_is_told_or_that_nothing_counts_it(network: Explored
     assert "allocated    not counted" in without
 
 
-def test_parameters_of_several_sizes_are_told_apart_and_tied_ones_once() -> None:
+def test_parameters_of_several_sizes_are_distinguished_and_tied_ones_once() -> None:
     tree = tied()
 
     content = shown(performance, ExploredModel(tree))
@@ -233,7 +233,7 @@ def test_narrow_tables_leave_out_columns_and_keep_their_numbers(network: Explore
     assert "float32  cpu" not in content
 
 
-def test_tied_tensors_are_told_of_on_both_sides() -> None:
+def test_tied_tensors_are_shown_on_both_sides() -> None:
     explored = ExploredModel(tied())
 
     first = shown(details, explored, "embed")
@@ -247,7 +247,7 @@ def test_tied_tensors_are_told_of_on_both_sides() -> None:
     assert "tied         tied to embed.weight" in single
 
 
-def test_frozen_parameters_are_told_of() -> None:
+def test_frozen_parameters_are_shown() -> None:
     explored = ExploredModel(tied())
 
     part = shown(details, explored, "adapter")
@@ -380,7 +380,7 @@ def test_a_module_is_compared_with_its_counterpart() -> None:
     assert "V compares values" in part
 
 
-def test_what_is_only_in_the_other_model_is_told_as_it_is_there() -> None:
+def test_what_is_only_in_the_other_model_is_shown_as_it_is_there() -> None:
     gone = linear("gone", 2, 2)
     explored = ExploredModel(resnet(), other=Tree("b", "", module("", "Net", children=[gone])))
 
@@ -391,7 +391,7 @@ def test_what_is_only_in_the_other_model_is_told_as_it_is_there() -> None:
     assert "added" in shown(comparison, explored, gone, width=60)
 
 
-def test_values_that_differ_are_told_of_a_module() -> None:
+def test_values_that_differ_are_shown_for_a_module() -> None:
     trees = [Tree(name, "", module("", "Net", children=[linear("fc", 3, 4)])) for name in "ab"]
     explored = ExploredModel(trees[0], other=trees[1], value_changes={"fc.bias": "all values"})
 
@@ -402,7 +402,7 @@ def test_values_that_differ_are_told_of_a_module() -> None:
     assert "Values\nbias: all values" in content
 
 
-def test_a_module_of_both_trees_is_told_as_it_is_here() -> None:
+def test_a_module_of_both_trees_is_shown_as_it_is_here() -> None:
     here, both = linear("fc", 3, 4), replace(linear("fc", 3, 4), type_name="Both")
     explored = ExploredModel(Tree("a", "", module("", "Net", children=[here])))
 

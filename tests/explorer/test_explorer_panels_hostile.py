@@ -128,7 +128,7 @@ def test_a_module_that_raises_whatever_it_is_asked_is_shown(
         assert lines_of(content(explored, item, 60), 60)
 
 
-def test_what_was_raised_is_told_where_the_answer_would_be() -> None:
+def test_what_was_raised_is_shown_where_the_answer_would_be() -> None:
     explored = load_model(hostile(RuntimeError("[red]no[/red]")))
 
     about = text_of(details.content(explored, explored.tree.root, 100))
@@ -175,7 +175,7 @@ def test_settings_that_are_no_plain_text_are_shown(answer: Any) -> None:
     assert ("not a text" in text) == (answer is not None and not isinstance(answer, str))
 
 
-def test_a_forward_that_wraps_itself_is_told_of() -> None:
+def test_a_forward_that_wraps_itself_is_reported() -> None:
     class Wrapped(nn.Module):  # type: ignore[misc]
         def forward(self, x: Any) -> Any:
             return x

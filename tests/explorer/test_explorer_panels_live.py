@@ -1,4 +1,4 @@
-"""Panels of live modules tell what torch tells, and those of files what the files say."""
+"""Panels of live modules show what torch knows, and those of files what is in the files."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def net() -> ExploredModel:
     return load_model(Net())
 
 
-def told(
+def shown(
     content: Callable[[ExploredModel, Any, int], Any],
     explored: ExploredModel,
     path: str,
@@ -70,9 +70,9 @@ def told(
 
 
 @pytest.mark.promise("X26")
-def test_the_type_is_told_with_its_inheritance_and_its_module(net: ExploredModel) -> None:
-    conv = told(details.content, net, "conv")
-    root = told(details.content, net, "")
+def test_the_type_is_shown_with_its_inheritance_and_its_module(net: ExploredModel) -> None:
+    conv = shown(details.content, net, "conv")
+    root = shown(details.content, net, "")
 
     for line in (
         "class        Conv2d",
@@ -92,7 +92,7 @@ def test_sums_are_those_of_torch_and_tied_weights_count_once(net: ExploredModel)
     size = sum(each.numel() * each.element_size() for each in module.parameters())
     size += sum(each.numel() * each.element_size() for each in module.buffers())
 
-    content = told(details.content, net, "")
+    content = shown(details.content, net, "")
 
     assert f"total        {count:,}" in content
     assert f"memory       {size} B" in content
@@ -102,12 +102,12 @@ def test_sums_are_those_of_torch_and_tied_weights_count_once(net: ExploredModel)
 def test_mode_and_hooks_are_those_of_now() -> None:
     module = Net()
     explored = load_model(module)
-    before = told(details.content, explored, "conv")
+    before = shown(details.content, explored, "conv")
     module.eval()
     module.conv.register_forward_hook(lambda *_: None)
     module.conv.register_full_backward_hook(lambda *_: None)
 
-    after = told(details.content, explored, "conv")
+    after = shown(details.content, explored, "conv")
 
     assert "mode         training" in before
     assert "hooks        none" in before
@@ -132,7 +132,7 @@ def test_mode_and_hooks_are_those_of_now() -> None:
     ],
     ids=["plain", "channels last", "transposed", "view", "expanded", "meta", "sparse", "scalar"],
 )
-def test_a_tensor_tells_how_it_lies_in_memory(tensor: Any, words: tuple[str, ...]) -> None:
+def test_a_tensor_shows_its_layout_in_memory(tensor: Any, words: tuple[str, ...]) -> None:
     module = nn.Module()
     module.register_buffer("x", tensor)
     explored = load_model(module)
@@ -143,7 +143,7 @@ def test_a_tensor_tells_how_it_lies_in_memory(tensor: Any, words: tuple[str, ...
         assert word in content
 
 
-def test_a_parameter_tells_whether_it_has_a_gradient() -> None:
+def test_a_parameter_shows_whether_it_has_a_gradient() -> None:
     module = nn.Linear(2, 2)
     explored = load_model(module)
     weight = explored.tree.root.tensors[0]
@@ -157,7 +157,7 @@ def test_a_parameter_tells_whether_it_has_a_gradient() -> None:
 
 
 def test_the_code_begins_with_forward_and_says_where_it_is(net: ExploredModel) -> None:
-    content = told(source.content, net, "")
+    content = shown(source.content, net, "")
 
     forward, _, whole = content.partition("class Net")
     assert re.search(r"forward\n\S*test_explorer_panels_live\.py:\d+\n", forward)
@@ -169,19 +169,19 @@ def test_a_class_without_a_file_says_that_python_does_not_find_it() -> None:
     namespace: dict[str, Any] = {"nn": nn}
     exec("class Made(nn.Module):\n    def forward(self, x): return x", namespace)
 
-    content = told(source.content, load_model(namespace["Made"]()), "", 60)
+    content = shown(source.content, load_model(namespace["Made"]()), "", 60)
 
     assert "No source code of" in content
 
 
-def test_a_scripted_module_tells_its_torchscript(tmp_path: Path) -> None:
+def test_a_scripted_module_shows_its_torchscript(tmp_path: Path) -> None:
     scripted = torch.jit.script(nn.Sequential(nn.Linear(2, 3), nn.ReLU()))
     scripted.save(tmp_path / "m.pt")
     kept = read_checkpoint(tmp_path / "m.pt")
     saved = ExploredModel(tree_of_checkpoint(kept), checkpoint=kept)
 
-    live = told(source.content, load_model(scripted), "0")
-    linear, root = told(source.content, saved, "0"), told(source.content, saved, "")
+    live = shown(source.content, load_model(scripted), "0")
+    linear, root = shown(source.content, saved, "0"), shown(source.content, saved, "")
 
     assert "return torch.linear(input, weight, bias)" in live
     assert "return torch.linear(input, weight, bias)" in linear
@@ -194,12 +194,12 @@ def test_a_checkpoint_without_code_says_so(tmp_path: Path) -> None:
     kept = read_checkpoint(tmp_path / "m.pth")
     explored = ExploredModel(tree_of_checkpoint(kept), checkpoint=kept)
 
-    content = told(source.content, explored, "conv")
+    content = shown(source.content, explored, "conv")
 
     assert "The file contains tensors but no code." in content
 
 
-def test_a_tensor_of_a_file_tells_where_it_is(tmp_path: Path) -> None:
+def test_a_tensor_of_a_file_shows_where_it_is(tmp_path: Path) -> None:
     whole = torch.arange(100.0)
     torch.save({"a": {"weight": whole[10:20]}, "b": {"weight": whole}}, tmp_path / "m.pth")
     kept = read_checkpoint(tmp_path / "m.pth")
@@ -216,7 +216,7 @@ def test_a_tensor_of_a_file_tells_where_it_is(tmp_path: Path) -> None:
 
 
 def test_attributes_are_listed_as_kept_and_no_property_is_asked(net: ExploredModel) -> None:
-    content = told(attributes.content, net, "")
+    content = shown(attributes.content, net, "")
 
     assert re.search(r"rate +float +0\.5", content)
     assert re.search(r"conv +Conv2d +Conv2d\(…\)", content)
@@ -225,8 +225,8 @@ def test_attributes_are_listed_as_kept_and_no_property_is_asked(net: ExploredMod
     assert "empty: _backward_hooks" in content
 
 
-def test_tensors_among_attributes_are_told_by_their_shape(net: ExploredModel) -> None:
-    content = told(attributes.content, net, "norm")
+def test_tensors_among_attributes_are_shown_by_their_shape(net: ExploredModel) -> None:
+    content = shown(attributes.content, net, "norm")
 
     assert re.search(r"weight +Parameter +4 float32 cpu", content)
     assert re.search(r"num_batches_tracked +Tensor +scalar int64 cpu", content)
@@ -237,7 +237,7 @@ def test_the_plain_values_of_a_file_are_at_its_root(tmp_path: Path) -> None:
     kept = read_checkpoint(tmp_path / "m.pth")
     explored = ExploredModel(tree_of_checkpoint(kept), checkpoint=kept)
 
-    content = told(attributes.content, explored, "")
+    content = shown(attributes.content, explored, "")
 
     assert re.search(r"epoch +int +7", content)
     assert re.search(r"note +str +'\[b\]'", content)
@@ -248,7 +248,7 @@ def test_the_attributes_of_a_scripted_module_are_those_of_the_file(tmp_path: Pat
     kept = read_checkpoint(tmp_path / "m.pt")
     explored = ExploredModel(tree_of_checkpoint(kept), checkpoint=kept)
 
-    linear = told(attributes.content, explored, "0")
+    linear = shown(attributes.content, explored, "0")
     weight = text_of(attributes.content(explored, explored.index.nodes["0"].tensors[0], 80))
 
     assert re.search(r"training +bool +False", linear)

@@ -180,7 +180,7 @@ def test_fake_and_sparse_tensors_say_why() -> None:
     assert "layout sparse_coo" in of_sparse.tensors[0].reason
 
 
-def test_what_a_file_cannot_tell_of_says_why(tmp_path: Path) -> None:
+def test_what_a_file_does_not_contain_says_why(tmp_path: Path) -> None:
     explored = saved({"a": torch.zeros(3), "b": torch.zeros(3, device="meta")}, tmp_path / "m.pth")
 
     measurement = measure(explored, explored.tree.root)
@@ -193,15 +193,15 @@ def test_what_a_file_cannot_tell_of_says_why(tmp_path: Path) -> None:
     assert f"b     {unknown.reason}" in text
 
 
-def test_measuring_tells_its_progress_in_bytes(net: Any) -> None:
+def test_measuring_reports_its_progress_in_bytes(net: Any) -> None:
     explored = live(net)
-    told: list[tuple[int, int]] = []
+    reports: list[tuple[int, int]] = []
 
-    measure(explored, explored.tree.root, progress=lambda *done: told.append(done))
+    measure(explored, explored.tree.root, progress=lambda *done: reports.append(done))
 
     total = sum(each.numel() * each.element_size() for each in (*net.parameters(), *net.buffers()))
-    assert told[-1] == (total, total)
-    assert told == sorted(told)
+    assert reports[-1] == (total, total)
+    assert reports == sorted(reports)
 
 
 def test_measuring_can_be_cancelled(net: Any) -> None:

@@ -203,7 +203,7 @@ def test_strange_values_do_not_end_a_run() -> None:
         assert get_forward_stats(model).runs == 1
 
 
-def test_what_cannot_be_described_is_told_and_timed() -> None:
+def test_what_cannot_be_described_is_reported_and_timed() -> None:
     class Bad(dict[str, Any]):
         def items(self) -> Any:
             raise RuntimeError("[hands] off\x1b")
@@ -220,7 +220,7 @@ def flow_of(stats: ForwardStats) -> list[str]:
     return [f"{step.depth} {step.path}: {' '.join(step.sources)}" for step in stats.flow]
 
 
-def test_the_flow_tells_whose_outputs_go_where() -> None:
+def test_the_flow_shows_whose_outputs_go_where() -> None:
     model = nn.Sequential(nn.Conv2d(1, 2, 3), Block(2), nn.Flatten(), nn.Linear(8, 2))
 
     with torch.no_grad():
@@ -255,7 +255,7 @@ def test_a_view_of_an_output_has_its_source_and_a_new_tensor_has_none() -> None:
     assert [step.sources for step in stats.flow if step.path == "b"] == [("a",), (), ()]
 
 
-def test_with_gradients_the_graph_tells_what_functions_computed_a_tensor_from() -> None:
+def test_with_gradients_the_graph_shows_what_functions_computed_a_tensor_from() -> None:
     model = nn.Sequential(nn.Conv2d(1, 2, 3), Block(2), nn.Identity())
     x = torch.zeros(1, 1, 4, 4)
 
@@ -383,7 +383,7 @@ def test_a_module_that_equals_all_others_has_its_own_stats() -> None:
     assert get_forward_stats(second) == ForwardStats(notes=("nothing was recorded of this model",))
 
 
-def test_a_submodule_has_the_stats_that_it_would_tell_itself() -> None:
+def test_a_submodule_has_the_stats_that_it_would_report_itself() -> None:
     model = nn.Sequential(Block(2), Block(2))
     stats = recorded(model, torch.zeros(1, 2, 4, 4))
 
@@ -484,24 +484,24 @@ def test_a_model_is_traced_as_if_nobody_recorded() -> None:
     assert str(symbolic.graph) == str(torch.fx.symbolic_trace(model).graph)
 
 
-def test_modes_and_tensors_of_the_user_are_not_told_what_is_looked_at() -> None:
-    told: list[Any] = []
+def test_modes_and_tensors_of_the_user_do_not_see_the_recorder() -> None:
+    reports: list[Any] = []
 
-    class Told(TorchFunctionMode):
+    class Reports(TorchFunctionMode):
         def __torch_function__(
             self, function: Any, _: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
-            told.append(function)
+            reports.append(function)
             return function(*args, **(kwargs or {}))
 
     model, x = nn.Flatten(0), torch.zeros(2, 2)
-    with Told():
+    with Reports():
         model(x)
-        plain = list(told)
-        told.clear()
+        plain = list(reports)
+        reports.clear()
         recorded(model, x)
 
-    assert told == plain
+    assert reports == plain
 
 
 def test_the_fast_path_of_transformers_is_taken_as_without_recording() -> None:
@@ -513,7 +513,7 @@ def test_the_fast_path_of_transformers_is_taken_as_without_recording() -> None:
     assert list(stats.timings) == [""], "one operation does it all, and calls no module"
 
 
-def test_a_generator_is_told_of() -> None:
+def test_a_generator_is_reported() -> None:
     stats = recorded(Does(lambda _: (n for n in range(3))))
 
     note = "the model returns a generator or coroutine, whose later work is not timed"

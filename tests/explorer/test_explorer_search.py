@@ -137,7 +137,7 @@ def test_a_regex_with_capitals_minds_case() -> None:
 
 
 @pytest.mark.parametrize("text", ["(", "[a", "*", "a{9999999999999}", "(?P<n>a)(?P<n>b)"])
-def test_what_is_no_regex_is_told_in_words(text: str) -> None:
+def test_what_is_no_regex_is_reported_in_words(text: str) -> None:
     found = search(TEXTS, Query(text, is_regex=True))
 
     assert found.error.startswith("not a regex: ")

@@ -75,7 +75,7 @@ def test_the_text_is_the_tree_of_the_promise() -> None:
     )
 
 
-def test_what_is_not_seen_is_told_of_and_the_rest_is_in_the_chosen_order() -> None:
+def test_what_is_hidden_is_noted_and_the_rest_is_in_the_chosen_order() -> None:
     text = as_text(seeds_tree(), TreeSelection(max_depth=1, hide_below=1000, sort="params"))
 
     assert text.splitlines()[3:] == [
@@ -111,7 +111,7 @@ def tied_tree() -> Tree:
     return Tree("[b]Net[/b]<script>", "a\x1b[2J.pth", root, ("odd <b>&\x1b",))
 
 
-def test_what_is_tied_and_what_is_odd_is_told() -> None:
+def test_what_is_tied_and_what_is_odd_is_noted() -> None:
     text = as_text(tied_tree())
 
     assert "head: Linear(2→5) [0 params] (weight tied to wte.weight)" in text
@@ -140,7 +140,7 @@ def test_the_document_has_every_module_after_its_parent() -> None:
     ]
 
 
-def test_the_document_tells_all_of_a_tensor() -> None:
+def test_the_document_has_every_field_of_a_tensor() -> None:
     found = document.to_json(tied_tree())["modules"][2]["tensors"]
 
     assert found == [
@@ -271,7 +271,7 @@ def test_modules_that_differ_inside_are_drawn_apart() -> None:
     assert [len(child.members) for child in box.children[0].children] == [2, 1]
 
 
-def test_a_diagram_of_many_modules_stays_small_and_tells_what_it_leaves_out() -> None:
+def test_a_diagram_of_many_modules_stays_small_and_says_what_it_leaves_out() -> None:
     children = [counted(f"m{n}", "Linear", f"{n}→1", n) for n in range(5000)]
     svg = as_svg(Tree("Big", "", counted("", "Big", "", 10**6, *children)))
 
@@ -338,7 +338,7 @@ def test_layers_of_a_kind_have_a_colour(type_name: str, kind: str) -> None:
     assert kind_of(type_name)[0] == kind
 
 
-def test_what_is_frozen_is_told_where_it_is() -> None:
+def test_what_is_frozen_is_marked_where_it_is() -> None:
     frozen = replace(tensor("base.weight", 2, 2), is_trainable=False)
     parts = [module("base", "Linear", tensors=[frozen]), linear("head", 2, 2)]
 

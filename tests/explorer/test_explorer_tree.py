@@ -154,7 +154,7 @@ def test_sums_are_those_of_torch_in_gpt2() -> None:
 
 
 @pytest.mark.torch
-def test_tied_weights_shared_modules_and_buffers_are_told_apart() -> None:
+def test_tied_weights_shared_modules_and_buffers_are_distinguished() -> None:
     model = models.Net()
 
     agree_with_torch(model)
@@ -181,7 +181,7 @@ def test_two_parameters_over_the_same_memory_are_tied() -> None:
 
 
 @pytest.mark.torch
-def test_a_module_that_holds_itself_ends_the_walk_and_is_told_of() -> None:
+def test_a_module_that_holds_itself_ends_the_walk_and_is_reported() -> None:
     model = nn.Sequential(nn.Linear(2, 2))
     model[0].add_module("up", model)
 
@@ -194,7 +194,7 @@ def test_a_module_that_holds_itself_ends_the_walk_and_is_told_of() -> None:
 
 
 @pytest.mark.torch
-def test_modules_used_without_end_are_closed_and_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_modules_used_without_end_are_closed_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "MAX_REPEATED", 50)
     inner: Any = nn.Linear(2, 2)
     for _ in range(60):  # 2^60 ways lead to the layer
@@ -312,7 +312,7 @@ def test_what_holds_no_module_is_refused_in_words() -> None:
 
 
 @pytest.mark.torch
-def test_the_walk_tells_how_far_it_is_and_can_be_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_walk_reports_its_progress_and_can_be_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "_BETWEEN_REPORTS", 4)
     model = nn.Sequential(*(nn.ReLU() for _ in range(10)))
     reports: list[tuple[int, int]] = []

@@ -78,7 +78,7 @@ class Pane:
     def copied(self) -> str:
         return str(self.root.clipboard_get())
 
-    def told(self) -> str:
+    def notice(self) -> str:
         return self.state.notice.text if self.state.notice else ""
 
     def menu(self, words: str) -> dict[str, Callable[[], object]]:
@@ -103,7 +103,7 @@ def pane(display: str) -> Iterator[Pane]:
 
 
 @pytest.fixture
-def told(pane: Pane, tmp_path: Path) -> Pane:
+def filled(pane: Pane, tmp_path: Path) -> Pane:
     """A pane that shows the allocation of which everything is known."""
     pane.open(detailed_snapshot(), tmp_path)
     pane.select(1, BASE)
@@ -119,8 +119,8 @@ def test_without_a_selection_it_says_what_to_do(pane: Pane, tmp_path: Path) -> N
 
 
 @pytest.mark.promise("S07")
-def test_everything_is_shown(told: Pane) -> None:
-    lines = told.shown().splitlines()
+def test_everything_is_shown(filled: Pane) -> None:
+    lines = filled.shown().splitlines()
 
     assert lines[:4] == [
         "b7f0000000000_1",
@@ -175,21 +175,21 @@ def test_a_size_is_said_in_units_and_to_the_byte(pane: Pane, tmp_path: Path) -> 
         ("forward", "forward"),
     ],
 )
-def test_a_click_on_a_value_copies_it_and_says_so(told: Pane, words: str, copied: str) -> None:
-    told.click(words)
+def test_a_click_on_a_value_copies_it_and_says_so(filled: Pane, words: str, copied: str) -> None:
+    filled.click(words)
 
-    assert told.copied() == copied
-    assert told.told() == f"Copied {copied}"
+    assert filled.copied() == copied
+    assert filled.notice() == f"Copied {copied}"
 
 
-def test_beside_a_value_nothing_is_clicked(told: Pane) -> None:
-    _, y = told.at("0x7f0000000000")
+def test_beside_a_value_nothing_is_clicked(filled: Pane) -> None:
+    _, y = filled.at("0x7f0000000000")
 
-    told.text.event_generate("<ButtonPress-1>", x=400, y=y)
-    told.text.event_generate("<ButtonRelease-1>", x=400, y=y)
-    told.click("address")
+    filled.text.event_generate("<ButtonPress-1>", x=400, y=y)
+    filled.text.event_generate("<ButtonRelease-1>", x=400, y=y)
+    filled.click("address")
 
-    assert told.state.notice is None
+    assert filled.state.notice is None
 
 
 def test_characters_beyond_the_usual_are_where_they_are(pane: Pane, tmp_path: Path) -> None:
@@ -206,97 +206,97 @@ def test_characters_beyond_the_usual_are_where_they_are(pane: Pane, tmp_path: Pa
     assert pane.copied() == "forward"
 
 
-def test_a_selected_text_is_not_a_click_and_can_be_copied(told: Pane) -> None:
-    (x, y), (x_end, y_end) = told.at("b7f0000"), told.at("model.py:77")
+def test_a_selected_text_is_not_a_click_and_can_be_copied(filled: Pane) -> None:
+    (x, y), (x_end, y_end) = filled.at("b7f0000"), filled.at("model.py:77")
 
-    told.text.event_generate("<ButtonPress-1>", x=x, y=y)
-    told.text.event_generate("<B1-Motion>", x=x_end, y=y_end)
-    told.text.event_generate("<ButtonRelease-1>", x=x_end, y=y_end)
-    told.text.event_generate("<<Copy>>")
+    filled.text.event_generate("<ButtonPress-1>", x=x, y=y)
+    filled.text.event_generate("<B1-Motion>", x=x_end, y=y_end)
+    filled.text.event_generate("<ButtonRelease-1>", x=x_end, y=y_end)
+    filled.text.event_generate("<<Copy>>")
 
-    assert told.state.notice is None
-    assert "1,000 B\nmodel" in told.copied()
-    assert set(told.menu("stream")) == {"Copy selection", "Copy details"}
+    assert filled.state.notice is None
+    assert "1,000 B\nmodel" in filled.copied()
+    assert set(filled.menu("stream")) == {"Copy selection", "Copy details"}
 
 
-def test_all_details_are_copied_by_a_link_or_the_menu(told: Pane) -> None:
-    facts = told.state.allocation_details
+def test_all_details_are_copied_by_a_link_or_the_menu(filled: Pane) -> None:
+    facts = filled.state.allocation_details
     assert facts is not None
 
-    told.click("copy")
-    by_link = told.copied()
-    told.root.clipboard_clear()
-    told.menu("stream")["Copy details"]()
+    filled.click("copy")
+    by_link = filled.copied()
+    filled.root.clipboard_clear()
+    filled.menu("stream")["Copy details"]()
 
-    assert by_link == told.copied() == as_text(facts)
+    assert by_link == filled.copied() == as_text(facts)
 
 
-def test_links_step_through_what_the_same_stack_made(told: Pane) -> None:
-    first = told.state.selection
+def test_links_step_through_what_the_same_stack_made(filled: Pane) -> None:
+    first = filled.state.selection
 
-    told.click("next")
-    second = told.state.selection
-    told.click("previous")
-    third = told.state.selection
+    filled.click("next")
+    second = filled.state.selection
+    filled.click("previous")
+    third = filled.state.selection
 
     assert second != first
     assert third == first
-    assert "b7f0000000000_1" in told.shown()
+    assert "b7f0000000000_1" in filled.shown()
 
 
-def test_a_link_that_is_clicked_fast_is_clicked_as_often(told: Pane) -> None:
+def test_a_link_that_is_clicked_fast_is_clicked_as_often(filled: Pane) -> None:
     steps: list[int] = []
-    told.state.step_same_stack = steps.append  # type: ignore[assignment,method-assign]
+    filled.state.step_same_stack = steps.append  # type: ignore[assignment,method-assign]
 
-    told.click("next")
+    filled.click("next")
     for _ in range(3):
-        told.click("next")
+        filled.click("next")
 
     assert steps == [1] * 4
 
 
-def test_a_link_shows_only_what_the_same_stack_made(told: Pane) -> None:
-    told.click("show\u00a0only")
+def test_a_link_shows_only_what_the_same_stack_made(filled: Pane) -> None:
+    filled.click("show\u00a0only")
 
-    assert (told.state.filter.text, told.state.filter.mode) == ("model.py:77", "only")
-
-
-def test_a_link_zooms_to_the_selection(told: Pane) -> None:
-    told.click("zoom\u00a0to")
-
-    assert told.state.view != told.state.world.whole()
+    assert (filled.state.filter.text, filled.state.filter.mode) == ("model.py:77", "only")
 
 
-def test_what_is_folded_unfolds_by_a_click(told: Pane) -> None:
-    told.click("2 frames of torch")
-    assert "at::native::linear\nmodule.py:17 _call_impl\nmodel.py:77" in told.shown()
+def test_a_link_zooms_to_the_selection(filled: Pane) -> None:
+    filled.click("zoom\u00a0to")
 
-    told.click("fold")
-    assert "at::native::linear" not in told.shown()
-
-    told.click("show all frames")
-    assert "at::native::linear" in told.shown()
-
-    told.click("2 frames")
-    assert "model.py:70 f\nmodel.py:71 g" in told.shown()
-
-    told.click("1 frame")
-    assert told.shown().endswith("Freed by\ntrain.py:31 clear\n")
+    assert filled.state.view != filled.state.world.whole()
 
 
-def test_what_was_unfolded_stays_so_for_the_same_stack_only(told: Pane) -> None:
-    told.click("2 frames of torch")
+def test_what_is_folded_unfolds_by_a_click(filled: Pane) -> None:
+    filled.click("2 frames of torch")
+    assert "at::native::linear\nmodule.py:17 _call_impl\nmodel.py:77" in filled.shown()
 
-    told.click("next")
-    of_the_same = told.shown()
-    told.select(4, BASE + 2 * 4096)
-    told.select(1, BASE)
+    filled.click("fold")
+    assert "at::native::linear" not in filled.shown()
+
+    filled.click("show all frames")
+    assert "at::native::linear" in filled.shown()
+
+    filled.click("2 frames")
+    assert "model.py:70 f\nmodel.py:71 g" in filled.shown()
+
+    filled.click("1 frame")
+    assert filled.shown().endswith("Freed by\ntrain.py:31 clear\n")
+
+
+def test_what_was_unfolded_stays_so_for_the_same_stack_only(filled: Pane) -> None:
+    filled.click("2 frames of torch")
+
+    filled.click("next")
+    of_the_same = filled.shown()
+    filled.select(4, BASE + 2 * 4096)
+    filled.select(1, BASE)
 
     assert "module.py:17" in of_the_same
-    assert "module.py:17" not in told.shown()
+    assert "module.py:17" not in filled.shown()
 
 
-def test_a_frame_is_opened_in_the_editor(told: Pane, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_frame_is_opened_in_the_editor(filled: Pane, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[tuple[str, int]] = []
 
     def note(filename: str, line: int) -> Path:
@@ -305,73 +305,75 @@ def test_a_frame_is_opened_in_the_editor(told: Pane, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(module, "open_in_editor", note)
 
-    told.click("model.py:77")
+    filled.click("model.py:77")
     assert opened == []
 
-    told.double_click("utils.py:5")
-    told.click("train.py:9", modifiers="Control-")
-    told.menu("model.py:77")["Open in editor"]()
+    filled.double_click("utils.py:5")
+    filled.click("train.py:9", modifiers="Control-")
+    filled.menu("model.py:77")["Open in editor"]()
 
     assert opened == [
         (FORWARD[3]["filename"], 5),
         (FORWARD[4]["filename"], 9),
         (FORWARD[2]["filename"], 77),
     ]
-    assert told.told() == "Opening model.py, line 77 …"
-    assert told.text.tag_ranges("sel") == ()
+    assert filled.notice() == "Opening model.py, line 77 …"
+    assert filled.text.tag_ranges("sel") == ()
 
 
-def test_why_a_frame_is_not_opened_is_told(told: Pane, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_why_a_frame_is_not_opened_is_reported(
+    filled: Pane, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(filename: str, line: int) -> Path:
         raise EditorError(f"{filename} is not here.")
 
     monkeypatch.setattr(module, "open_in_editor", refuse)
 
-    told.double_click("utils.py:5")
+    filled.double_click("utils.py:5")
 
-    assert told.state.notice is not None
-    assert told.state.notice.is_error
-    assert told.told() == "/x/site-packages/transformers/utils.py is not here."
-
-
-def test_a_frame_is_copied_in_full(told: Pane) -> None:
-    told.menu("model.py:77")["Copy attention (/home/a/model.py:77)"]()
-
-    assert told.copied() == "attention (/home/a/model.py:77)"
+    assert filled.state.notice is not None
+    assert filled.state.notice.is_error
+    assert filled.notice() == "/x/site-packages/transformers/utils.py is not here."
 
 
-def test_a_tip_tells_where_a_frame_is(told: Pane) -> None:
-    x, y = told.at("utils.py:5")
+def test_a_frame_is_copied_in_full(filled: Pane) -> None:
+    filled.menu("model.py:77")["Copy attention (/home/a/model.py:77)"]()
 
-    told.text.event_generate("<Motion>", x=x, y=y)
-    tip = told.details._tip.text
-    told.text.event_generate("<Leave>")
+    assert filled.copied() == "attention (/home/a/model.py:77)"
+
+
+def test_a_tip_shows_where_a_frame_is(filled: Pane) -> None:
+    x, y = filled.at("utils.py:5")
+
+    filled.text.event_generate("<Motion>", x=x, y=y)
+    tip = filled.details._tip.text
+    filled.text.event_generate("<Leave>")
 
     assert tip.startswith("generate (/x/site-packages/transformers/utils.py:5)")
-    assert told.details._tip.text == ""
+    assert filled.details._tip.text == ""
 
 
-def test_until_the_new_details_are_there_the_old_page_stays_for_a_moment(told: Pane) -> None:
-    told.jobs.held.add("details")
+def test_until_the_new_details_are_there_the_old_page_stays_for_a_moment(filled: Pane) -> None:
+    filled.jobs.held.add("details")
 
-    told.select(2, BASE + 4096)
-    at_first = told.shown()
-    waiting = told.details._waiting
+    filled.select(2, BASE + 4096)
+    at_first = filled.shown()
+    waiting = filled.details._waiting
     assert waiting is not None
-    told.details.after_cancel(waiting)
-    told.details._show_wait()
-    later = told.shown()
-    told.jobs.release("details")
+    filled.details.after_cancel(waiting)
+    filled.details._show_wait()
+    later = filled.shown()
+    filled.jobs.release("details")
 
     assert at_first.startswith("b7f0000000000_1")
     assert later.splitlines() == ["1,001 B", "reading details …"]
-    assert told.shown().startswith("b7f0000001000_0")
+    assert filled.shown().startswith("b7f0000001000_0")
 
 
-def test_another_file_empties_it(told: Pane, tmp_path: Path) -> None:
-    told.open(detailed_snapshot(), tmp_path)
+def test_another_file_empties_it(filled: Pane, tmp_path: Path) -> None:
+    filled.open(detailed_snapshot(), tmp_path)
 
-    assert told.shown().startswith(EMPTY)
+    assert filled.shown().startswith(EMPTY)
 
 
 def test_an_allocation_without_a_stack_says_so(pane: Pane, tmp_path: Path) -> None:
@@ -413,7 +415,7 @@ def test_what_is_read_stays_in_its_place_when_something_unfolds(pane: Pane, tmp_
     assert pane.text.get("@0,0 linestart", "@0,0 lineend") == top
 
 
-def test_names_of_strangers_do_not_break_the_page(pane: Pane, tmp_path: Path) -> None:
+def test_untrusted_names_do_not_break_the_page(pane: Pane, tmp_path: Path) -> None:
     plain = detailed_snapshot()
     name = "evil\n{\\}[exit]$x\x07" + "x" * 100_000
     plain["device_traces"][0][1] |= {
@@ -429,7 +431,7 @@ def test_names_of_strangers_do_not_break_the_page(pane: Pane, tmp_path: Path) ->
     assert max(map(len, lines)) < 500
 
 
-def test_colours_follow_the_theme(told: Pane) -> None:
-    told.state.set_look(theme="dark")
+def test_colours_follow_the_theme(filled: Pane) -> None:
+    filled.state.set_look(theme="dark")
 
-    assert told.text.tag_cget("link", "foreground") == palette_of("dark").accent
+    assert filled.text.tag_cget("link", "foreground") == palette_of("dark").accent

@@ -68,7 +68,7 @@ def test_an_editor_that_needs_a_terminal_gets_one(
     assert command == ["/bin/x-terminal-emulator", "-e", "nvim", "+77", str(source)]
 
 
-def test_without_any_terminal_it_is_told_what_to_set(
+def test_without_any_terminal_it_says_what_to_set(
     source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "which", lambda _: None)
@@ -172,7 +172,7 @@ def test_a_name_that_looks_like_an_option_is_a_file(
     "name",
     ["", "??", "<string>", "<frozen runpy>", "//host/x.py", "\\\\host\\x.py", "a\0b.py", "a\nb.py"],
 )
-def test_what_is_no_file_is_told(name: str) -> None:
+def test_what_is_no_file_is_reported(name: str) -> None:
     with pytest.raises(EditorError, match="has no source file"):
         _command(name, SNAPVIEWER_EDITOR="code")
 
@@ -180,11 +180,11 @@ def test_what_is_no_file_is_told(name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["/nowhere/model.py", "C:\\nowhere\\model.py", "x/" * 5000 + "a.py"]
 )
-def test_a_file_of_another_machine_is_told_and_what_to_set(name: str) -> None:
-    with pytest.raises(EditorError, match="SNAPVIEWER_SOURCE") as told:
+def test_a_file_of_another_machine_gets_a_hint_what_to_set(name: str) -> None:
+    with pytest.raises(EditorError, match="SNAPVIEWER_SOURCE") as raised:
         _command(name, SNAPVIEWER_EDITOR="code", SNAPVIEWER_SOURCE="/nowhere/else")
 
-    assert len(str(told.value)) < 250
+    assert len(str(raised.value)) < 250
 
 
 def test_a_directory_or_a_pipe_is_no_file(tmp_path: Path) -> None:
@@ -217,14 +217,14 @@ def test_code_of_another_machine_is_found_where_it_is_here(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "words"),
     [
         ("'unfinished", "SNAPVIEWER_EDITOR is not valid"),
         ("/nowhere/at/all", "Could not start .*. Set SNAPVIEWER_EDITOR"),
     ],
 )
-def test_a_setting_that_does_not_work_is_told(text: str, told: str, source: Path) -> None:
-    with pytest.raises(EditorError, match=told):
+def test_a_setting_that_does_not_work_is_reported(text: str, words: str, source: Path) -> None:
+    with pytest.raises(EditorError, match=words):
         open_in_editor(str(source), 1, environ={"SNAPVIEWER_EDITOR": text})
 
 

@@ -238,7 +238,7 @@ def test_the_name_on_a_box_has_its_tip_and_zooms_too(strip: Strip, tmp_path: Pat
 
 
 @pytest.mark.gui
-def test_a_tip_tells_name_and_duration(strip: Strip, tmp_path: Path) -> None:
+def test_a_tip_shows_name_and_duration(strip: Strip, tmp_path: Path) -> None:
     strip.open(_plain([*ONE, ("open", "START", 800)]), tmp_path)
     tips = []
 
@@ -270,7 +270,7 @@ def test_between_spans_there_is_nothing_to_click(strip: Strip, tmp_path: Path) -
 
 
 @pytest.mark.gui
-def test_of_many_lanes_it_is_told_how_many_are_not_shown(strip: Strip, tmp_path: Path) -> None:
+def test_of_many_lanes_the_number_not_shown_is_given(strip: Strip, tmp_path: Path) -> None:
     strip.open(_plain(_nested(9)), tmp_path)
 
     assert {box.lane for box in strip.lanes._boxes.values()} == set(range(MAX_LANES))
@@ -278,7 +278,7 @@ def test_of_many_lanes_it_is_told_how_many_are_not_shown(strip: Strip, tmp_path:
 
 
 @pytest.mark.gui
-def test_very_many_are_told_as_a_number(strip: Strip, tmp_path: Path) -> None:
+def test_very_many_are_shown_as_a_number(strip: Strip, tmp_path: Path) -> None:
     marks = [(f"{n}", stage, n // 50) for n in range(50_000) for stage in ("START", "END")]
     strip.open(_plain(marks), tmp_path)
     strip.state.set_look(axis="time")

@@ -57,8 +57,8 @@ def _released(state: State, name: str) -> None:
 
 def test_a_query_is_answered_and_remembered(small: Path) -> None:
     state = _opened(small)
-    told: list[bool] = []
-    state.on(lambda: told.append(state.queries.is_running), "query")
+    reports: list[bool] = []
+    state.on(lambda: reports.append(state.queries.is_running), "query")
 
     state.queries.run("  select size, 'x' as name from allocations order by size\n")
 
@@ -70,7 +70,7 @@ def test_a_query_is_answered_and_remembered(small: Path) -> None:
     assert queries.answer.seconds > 0
     assert queries.text == "select size, 'x' as name from allocations order by size"
     assert queries.history == [queries.text] == state.settings.queries
-    assert told == [True, False]
+    assert reports == [True, False]
 
 
 def test_what_is_asked_again_is_remembered_once_and_on_top(small: Path) -> None:
@@ -92,7 +92,7 @@ def test_nothing_is_asked_without_words_or_without_a_file(small: Path) -> None:
     assert (closed.queries.answer, closed.queries.is_running) == (None, False)
 
 
-def test_an_error_is_told_in_words_and_takes_the_answer_with_it(small: Path) -> None:
+def test_an_error_is_shown_in_words_and_replaces_the_answer(small: Path) -> None:
     state = _opened(small)
     state.queries.run("select 1")
 
@@ -103,7 +103,7 @@ def test_an_error_is_told_in_words_and_takes_the_answer_with_it(small: Path) -> 
     assert not state.queries.is_running
 
 
-def test_too_many_rows_are_cut_off_and_that_is_told(
+def test_too_many_rows_are_cut_off_and_that_is_said(
     small: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queries_module, "MAX_ROWS", 2)

@@ -242,7 +242,7 @@ def test_a_closed_screen_refuses_pictures(
         screen.show(_whole(timeline))
 
 
-def test_a_window_that_is_gone_is_told(timeline: Timeline, root: tkinter.Tk) -> None:
+def test_a_window_that_is_gone_is_reported(timeline: Timeline, root: tkinter.Tk) -> None:
     window = _window(root)
     ident = window.winfo_id()
     screen = Screen(ident)
@@ -276,19 +276,19 @@ def test_a_picture_that_was_given_up_is_not_shown(timeline: Timeline, screen: Sc
         ("", "no X11 display"),
     ],
 )
-def test_a_display_that_cannot_share_memory_is_told(name: str, reason: str) -> None:
+def test_a_display_that_cannot_share_memory_is_reported(name: str, reason: str) -> None:
     with pytest.raises(OSError, match=reason):
         Screen(1, name)
 
 
-def test_no_display_at_all_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_display_at_all_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DISPLAY", raising=False)
 
     with pytest.raises(OSError, match="no X11 display"):
         Screen(1)
 
 
-def test_what_is_not_a_window_is_told(display: str) -> None:
+def test_what_is_not_a_window_is_reported(display: str) -> None:
     for number in (0, 1, 2**32 - 1, 2**40):
         with pytest.raises(OSError, match="window"):
             Screen(number, display)
@@ -319,7 +319,7 @@ def _elsewhere(display: str) -> Iterator[int]:
             process.kill()
 
 
-def test_a_server_without_shared_memory_is_told() -> None:
+def test_a_server_without_shared_memory_is_reported() -> None:
     with (
         xvfb("-extension", "MIT-SHM") as display,
         _elsewhere(display) as window,
@@ -329,7 +329,7 @@ def test_a_server_without_shared_memory_is_told() -> None:
 
 
 @pytest.mark.parametrize("depth", [8, 16])
-def test_a_server_with_other_pixels_is_told(depth: int) -> None:
+def test_a_server_with_other_pixels_is_reported(depth: int) -> None:
     with (
         xvfb(depth=depth) as display,
         _elsewhere(display) as window,
@@ -338,7 +338,7 @@ def test_a_server_with_other_pixels_is_told(depth: int) -> None:
         Screen(window, display)
 
 
-def test_a_server_that_ends_is_told(timeline: Timeline) -> None:
+def test_a_server_that_ends_is_reported(timeline: Timeline) -> None:
     with xvfb() as display, _elsewhere(display) as window:
         screen = Screen(window, display)
         screen.show(_whole(timeline))

@@ -62,7 +62,7 @@ def made(
 
 
 def heard(state: State, *topics: Topic) -> Counter[Topic]:
-    """Count how often each topic is told of from now on."""
+    """Count how often each topic is published from now on."""
     counter: Counter[Topic] = Counter()
     for topic in topics:
         state.on(lambda topic=topic: counter.update([topic]), topic)  # type: ignore[misc]
@@ -89,7 +89,7 @@ def test_a_file_opens_whole_with_its_largest_device_and_the_cursor_at_the_peak(
     assert state.notice is None
 
 
-def test_a_file_that_is_no_snapshot_is_told_of_and_what_was_open_stays(
+def test_a_file_that_is_no_snapshot_is_reported_and_what_was_open_stays(
     training: Path, tmp_path: Path
 ) -> None:
     state = made(training)
@@ -105,7 +105,7 @@ def test_a_file_that_is_no_snapshot_is_told_of_and_what_was_open_stays(
     assert state.settings.recent == [str(training)]
 
 
-def test_a_missing_file_is_told_of(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     state = made(tmp_path / "missing.pickle")
 
     assert state.document is None
@@ -296,7 +296,7 @@ def test_another_axis_shows_the_same_events(training: Path) -> None:
     state.set_look(axis="time")
     first, last = state.visible_events()
 
-    # Events of one microsecond cannot be told apart on a clock.
+    # Events of one microsecond look the same on a clock.
     assert first == pytest.approx(1000, abs=20)
     assert last == pytest.approx(2000, abs=20)
     state.set_look(axis="event")
@@ -349,7 +349,7 @@ def test_panning_may_lead_into_the_background_and_back(training: Path) -> None:
 # Selecting
 
 
-def test_selecting_tells_what_is_known_of_it(training: Path) -> None:
+def test_selecting_shows_what_is_known_of_it(training: Path) -> None:
     state = made(training)
     counter = heard(state, "selection", "details")
 
@@ -533,7 +533,7 @@ def test_the_newest_filter_wins(training: Path) -> None:
     assert state.filter.matches.count == expected
 
 
-def test_a_filter_that_is_not_understood_is_told_of_and_changes_nothing(training: Path) -> None:
+def test_a_filter_that_is_not_understood_is_reported_and_changes_nothing(training: Path) -> None:
     state = made(training)
     before = state.timeline
 
@@ -692,18 +692,18 @@ def test_a_file_that_changed_since_answers_no_queries(training: Path, tmp_path: 
 
 def test_a_listener_that_fails_does_not_keep_others_from_hearing(training: Path) -> None:
     state = made(training)
-    told: list[str] = []
+    reports: list[str] = []
 
     def fail() -> None:
         raise LookupError
 
     state.on(fail, "notice")
-    state.on(lambda: told.append("heard"), "notice")
+    state.on(lambda: reports.append("heard"), "notice")
 
     with pytest.raises(LookupError):
         state.notify("something")
 
-    assert told == ["heard"]
+    assert reports == ["heard"]
 
 
 def test_times_that_no_axis_can_show_are_not_offered(tmp_path: Path) -> None:
@@ -721,7 +721,7 @@ def test_times_that_no_axis_can_show_are_not_offered(tmp_path: Path) -> None:
     assert state.trace.axes() == ("event",)
 
 
-def test_settings_of_strangers_do_no_harm(tmp_path: Path) -> None:
+def test_untrusted_settings_do_no_harm(tmp_path: Path) -> None:
     path = tmp_path / "window.json"
     recent = ["\ud800x", "a\0b", "x" * 100_000, *(str(number) for number in range(1000))]
     path.write_text(json.dumps({"recent": recent, "queries": ["\ud800"], "width": 10**30}))

@@ -157,10 +157,10 @@ class _Many:
 
     def __init__(self, root: tk.Toplevel, count: int) -> None:
         self.asked: list[tuple[int, int]] = []
-        self.told: list[int] = []
+        self.reports: list[int] = []
         self.opened: list[int] = []
         columns = (Column("Number", "5,000,000", is_number=True), Column("Text", "x", grows=True))
-        hooks = RowHooks(on_select=self.told.append, on_open=self.opened.append)
+        hooks = RowHooks(on_select=self.reports.append, on_open=self.opened.append)
         self.table = VirtualTable(root, columns, self._rows, hooks)
         _packed(self.table, root)
         self.table.set_count(count)
@@ -209,7 +209,7 @@ def test_keys_go_through_a_table(many: _Many) -> None:
         ("ctrl+Home", 0),
     ]:
         key(name)
-        _becomes(many.table, lambda: many.told[-1:], [expected])
+        _becomes(many.table, lambda: many.reports[-1:], [expected])
         _settled(many.table)
         assert _shown(table) == [expected]
 
@@ -220,12 +220,12 @@ def test_keys_go_through_a_table(many: _Many) -> None:
 def test_a_held_key_goes_on_to_where_it_is_released(many: _Many) -> None:
     click(*_point(many.table, 0))
     key_down("Down")
-    _until(many.table, lambda: len(many.told) > 10 and many.told[-1] > 60)
+    _until(many.table, lambda: len(many.reports) > 10 and many.reports[-1] > 60)
     key_up("Down")
     _settled(many.table)
 
-    assert many.told == list(range(many.told[-1] + 1))
-    assert _shown(many.table) == [many.told[-1]]
+    assert many.reports == list(range(many.reports[-1] + 1))
+    assert _shown(many.table) == [many.reports[-1]]
 
 
 def test_the_wheel_and_the_scroll_bar_go_through_the_whole(many: _Many) -> None:
@@ -245,7 +245,7 @@ def test_the_wheel_and_the_scroll_bar_go_through_the_whole(many: _Many) -> None:
 
     drag((bar, top + 3 + height // 2), (bar, top + 2 * height))
     _until(many.table, lambda: table.first == MANY - table.page)
-    assert many.told == []
+    assert many.reports == []
 
 
 def test_a_stretch_of_rows_is_marked_with_shift_or_by_dragging(many: _Many) -> None:
@@ -265,13 +265,13 @@ def test_a_stretch_of_rows_is_marked_with_shift_or_by_dragging(many: _Many) -> N
     _until(many.table, lambda: table.marked == range(MANY))
 
 
-def test_what_is_marked_from_elsewhere_is_shown_and_nobody_is_told(many: _Many) -> None:
+def test_what_is_marked_from_elsewhere_is_shown_without_an_event(many: _Many) -> None:
     many.table.mark(3_000_000)
     _settled(many.table)
 
     assert _shown(many.table) == [3_000_000]
     assert ["3,000,000", "row 3000000"] in _texts(many.table)
-    assert many.told == []
+    assert many.reports == []
 
     many.table.mark(None)
     _settled(many.table)
@@ -351,8 +351,8 @@ def test_a_row_selects_in_the_plot(state: State, at_cursor: AtCursor) -> None:
 def test_what_is_selected_elsewhere_is_marked_and_nothing_moves(
     state: State, at_cursor: AtCursor
 ) -> None:
-    view, told = state.view, []
-    state.on(lambda: told.append(state.selection), "selection")
+    view, reports = state.view, []
+    state.on(lambda: reports.append(state.selection), "selection")
 
     state.select(4)
     _settled(at_cursor)
@@ -361,7 +361,7 @@ def test_what_is_selected_elsewhere_is_marked_and_nothing_moves(
     assert _texts(at_cursor.largest)[_shown(at_cursor.largest)[0] - at_cursor.largest.first][2] == (
         "4 – end"
     )
-    assert (state.view, told) == (view, [4])
+    assert (state.view, reports) == (view, [4])
 
     state.select(None)
     _settled(at_cursor)
@@ -549,7 +549,7 @@ class _Unreadable:
         raise SnapshotError("the bundle is damaged")
 
 
-def test_events_that_cannot_be_read_are_told_of(state: State, events: EventsPane) -> None:
+def test_events_that_cannot_be_read_are_reported(state: State, events: EventsPane) -> None:
     assert state.document is not None
     trace = state.document.traces[0]
     device = trace.device
@@ -628,7 +628,7 @@ def test_rows_are_sorted_by_a_heading_and_copied_as_they_are(
     assert root.clipboard_get() == "size,alloc_event\n5047,47\n5053,53\n5059,59\n"
 
 
-def test_an_error_is_told_in_the_pane(state: State, sql: SqlPane) -> None:
+def test_an_error_is_reported_in_the_pane(state: State, sql: SqlPane) -> None:
     _asked(sql, "select nothing from nowhere")
     _until(sql, lambda: state.queries.error != "")
 

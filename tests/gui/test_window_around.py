@@ -55,7 +55,7 @@ def test_a_query_finds_a_row_and_the_row_the_allocation(driver: Driver) -> None:
     assert "20 rows" in sql.status.cget("text")
 
 
-def test_a_wrong_query_is_told_of(driver: Driver) -> None:
+def test_a_wrong_query_is_reported(driver: Driver) -> None:
     driver.until(lambda: driver.document.bundle is not None)
     key("ctrl+l")
     driver.settle()

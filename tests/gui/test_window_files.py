@@ -141,7 +141,7 @@ def _is_reading(driver: Driver) -> bool:
 
 
 @pytest.mark.promise("S10")
-def test_reading_tells_how_far_it_is_and_can_be_cancelled(
+def test_reading_reports_its_progress_and_can_be_cancelled(
     driver: Driver, long: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _slow(monkeypatch)
@@ -277,7 +277,7 @@ BAD: dict[str, tuple[Callable[[Path, Path], Path], str]] = {
 
 
 @pytest.mark.parametrize("kind", BAD)
-def test_what_is_no_snapshot_is_told_of_and_what_was_open_stays(
+def test_what_is_no_snapshot_is_reported_and_what_was_open_stays(
     driver: Driver, small_demo: Path, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -431,7 +431,7 @@ def test_where_to_save_is_asked(driver: Driver, tmp_path: Path) -> None:
     assert (tmp_path / "asked.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_picture_that_cannot_be_saved_is_told_of(driver: Driver, tmp_path: Path) -> None:
+def test_a_picture_that_cannot_be_saved_is_reported(driver: Driver, tmp_path: Path) -> None:
     driver.window.save_picture_to(tmp_path / "nowhere" / "saved.png")
     driver.until(lambda: driver.notice)
 
@@ -479,9 +479,9 @@ def _watched(*arguments: str | Path) -> Any:
     program_file = str(ROOT / "tests" / "support" / "watched_window.py")
     ran = program.run(*arguments, program=(program_file,), directory=ROOT)
     assert ran.code == 0, ran.err
-    told = json.loads(ran.out)
-    assert told["bugs"] == []
-    return told
+    shown = json.loads(ran.out)
+    assert shown["bugs"] == []
+    return shown
 
 
 def _start(*arguments: str | Path) -> subprocess.Popen[bytes]:
@@ -534,12 +534,12 @@ def _rgb(color: str) -> tuple[int, ...]:
 def test_gui_py_with_its_old_options_has_a_plot_of_that_size(
     display: str, config: Path, small_demo: Path
 ) -> None:
-    told = _watched("--log", "info", "--res", "1200", "500", "-d", small_demo / "small")
+    shown = _watched("--log", "info", "--res", "1200", "500", "-d", small_demo / "small")
 
-    assert told["plot"] == [1200, 500]
-    assert told["title"] == "small – snapviewer"
-    assert told["differing"] == 0
-    assert told["recent"] == [str(small_demo / "small")]
+    assert shown["plot"] == [1200, 500]
+    assert shown["title"] == "small – snapviewer"
+    assert shown["differing"] == 0
+    assert shown["recent"] == [str(small_demo / "small")]
 
 
 @pytest.mark.promise("S03")
@@ -548,11 +548,11 @@ def test_the_drawing_has_the_size_of_the_original_command_where_the_screen_has_r
 ) -> None:
     with xvfb(size=(3200, 1600)) as name:
         monkeypatch.setenv("DISPLAY", name)
-        told = _watched("--log", "info", "--res", "2400", "1000", "-d", small_demo / "small")
+        shown = _watched("--log", "info", "--res", "2400", "1000", "-d", small_demo / "small")
 
-    assert told["plot"] == [2400, 1000]
-    assert told["differing"] == 0
-    left, top, right, bottom = told["outer"]
+    assert shown["plot"] == [2400, 1000]
+    assert shown["differing"] == 0
+    left, top, right, bottom = shown["outer"]
     assert (left, top) >= (0, 0)
     assert (right, bottom) <= (3200, 1600)
 
@@ -594,16 +594,16 @@ def test_the_window_is_never_larger_than_the_screen(
 ) -> None:
     with xvfb(size=screen) as name:
         monkeypatch.setenv("DISPLAY", name)
-        told = _watched("--res", "2400", "1000", demo)
+        shown = _watched("--res", "2400", "1000", demo)
 
-    left, top, right, bottom = told["outer"]
+    left, top, right, bottom = shown["outer"]
     assert (left, top) >= (0, 0)
     assert right <= screen[0]
     assert bottom <= screen[1]
     assert right >= screen[0] - 2, "the plot takes what there is"
     assert bottom >= screen[1] - 2
-    assert told["cut_off"] == []
-    assert told["differing"] == 0
+    assert shown["cut_off"] == []
+    assert shown["differing"] == 0
 
 
 def test_on_a_screen_of_twice_the_density_everything_is_twice_as_large(
@@ -621,11 +621,11 @@ def test_on_a_screen_of_twice_the_density_everything_is_twice_as_large(
         (config / "window.json").write_text(json.dumps(settings))
         small = _watched(demo)
 
-    for told in (large, small):
-        assert told["unit"] == pytest.approx(2, abs=0.05)
-        assert told["differing"] == 0, "the plot has the engine's pixels, one for one"
-        assert told["cut_off"] == []
-        assert told["theme"] == "dark"
+    for shown in (large, small):
+        assert shown["unit"] == pytest.approx(2, abs=0.05)
+        assert shown["differing"] == 0, "the plot has the engine's pixels, one for one"
+        assert shown["cut_off"] == []
+        assert shown["theme"] == "dark"
     assert large["size"] > small["size"]
     assert small["side_width"] == 0, "it folded"
 
@@ -633,21 +633,21 @@ def test_on_a_screen_of_twice_the_density_everything_is_twice_as_large(
 def test_a_file_that_is_not_there_opens_a_window_that_says_so(
     display: str, config: Path, tmp_path: Path
 ) -> None:
-    told = _watched(tmp_path / "none.pickle")
+    shown = _watched(tmp_path / "none.pickle")
 
-    assert told["notice"].startswith("Could not open none.pickle: No such file")
-    assert told["recent"] == []
-    assert told["title"] == "snapviewer"
+    assert shown["notice"].startswith("Could not open none.pickle: No such file")
+    assert shown["recent"] == []
+    assert shown["title"] == "snapviewer"
 
 
 def test_damaged_settings_do_no_harm(display: str, config: Path, small_demo: Path) -> None:
     config.mkdir()
     (config / "window.json").write_text('{"width": "7", "theme": "pink", "recent": "x"}')
 
-    told = _watched(small_demo / "small")
+    shown = _watched(small_demo / "small")
 
-    assert told["title"] == "small – snapviewer"
-    assert told["theme"] == "light"
+    assert shown["title"] == "small – snapviewer"
+    assert shown["theme"] == "light"
 
 
 @pytest.mark.parametrize("name", [None, ":12345"])

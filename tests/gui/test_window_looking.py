@@ -30,7 +30,7 @@ def _has_stack(driver: Driver) -> Callable[[int], bool]:
     return lambda one: a.stack[one] != BACKGROUND and bool(snapshot.frames(a.stack[one]))
 
 
-def test_the_pointer_is_told_size_lifetime_and_line(driver: Driver) -> None:
+def test_the_tip_has_size_lifetime_and_line(driver: Driver) -> None:
     a, snapshot = driver.device.allocations, driver.document.snapshot
 
     def own(allocation: int) -> list[str]:
@@ -97,7 +97,7 @@ def test_tips_stay_inside_of_the_plot(driver: Driver) -> None:
         assert tip.winfo_y() + tip.winfo_height() <= driver.state.plot_px[1]
 
 
-def test_the_status_line_tells_of_the_pointer(driver: Driver) -> None:
+def test_the_status_line_shows_the_pointer(driver: Driver) -> None:
     x, y, _ = driver.pixel_with(lambda _: True)
     move(*driver.at(x, y))
     driver.settle()
@@ -159,7 +159,7 @@ def test_a_click_on_the_background_moves_the_cursor(driver: Driver) -> None:
     assert tab_of(driver) == 1, "the live allocations there are in front"
 
 
-def test_a_right_click_tells_memory_and_time(driver: Driver) -> None:
+def test_a_right_click_shows_memory_and_time(driver: Driver) -> None:
     place = driver.spot(0.31, 0.5)
 
     click(*driver.at(*place), button=RIGHT)
@@ -183,7 +183,7 @@ def test_a_right_click_tells_memory_and_time(driver: Driver) -> None:
     assert driver.plot._tip.text == text, "it stays to be read"
 
 
-def test_escape_clears_what_is_told_and_selected(driver: Driver) -> None:
+def test_escape_clears_the_notice_and_the_selection(driver: Driver) -> None:
     select_one(driver)
     driver.done()
     click(*driver.at(*driver.spot(0.6, 0.3)), button=RIGHT)
@@ -461,7 +461,7 @@ def test_escape_leaves_the_filter_and_keys_move_again(driver: Driver) -> None:
     assert driver.window.toolbar.filter.entry.get() == ""
 
 
-def test_a_wrong_filter_is_told_of_in_words_below_it(driver: Driver) -> None:
+def test_a_wrong_filter_is_reported_in_words_below_it(driver: Driver) -> None:
     type_filter("size>>3")
     driver.until(lambda: driver.state.filter.error)
 

@@ -91,7 +91,7 @@ PADDING = node("masked_fill", t(1, 4, 8, 8), t(1, 1, 8, 8, dtype="bool"), 0.0, o
         ([node("relu", t(4), out=t(4))], (t(4),), "Custom"),
     ],
 )
-def test_the_operations_tell_the_class(
+def test_the_class_follows_from_the_operations(
     nodes: list[Node], inputs: tuple[TensorSpec, ...], expected: str
 ) -> None:
     assert class_of(nodes, *inputs) == expected
@@ -153,7 +153,7 @@ def parameter(name: str, *shape: int) -> Parameter:
         ({"lstm.weight_ih_l0": (32, 8), "lstm.weight_hh_l0": (32, 8)}, "RNN"),
     ],
 )
-def test_names_and_shapes_tell_the_class_of_a_file_without_a_graph(
+def test_the_class_of_a_file_without_a_graph_follows_from_names_and_shapes(
     names: dict[str, tuple[int, ...]], expected: str
 ) -> None:
     found = architecture_of(None, [parameter(name, *shape) for name, shape in names.items()], 0)

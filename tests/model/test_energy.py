@@ -147,7 +147,7 @@ class TestTheGpu:
 
         assert "driver was reloaded" in why(meter.result(), "NVML energy counter")
 
-    def test_a_card_that_stops_to_tell_its_power_gives_no_energy(self) -> None:
+    def test_a_card_that_stops_reporting_its_power_gives_no_energy(self) -> None:
         nvml = FakeNvml(PowerUsage=[250_000, FakeNvmlError("GPU is lost")])
         sensor = GpuPower(NvmlGpu(nvml, "card", "GPU 0"))
         sensor.start()
@@ -178,7 +178,7 @@ class TestTheGpu:
         assert why(energy, "NVML energy counter") == "the run is on the processor"
         assert nvml.asked == []
 
-    def test_the_processor_is_told_beside_a_run_on_a_gpu(self, tmp_path: Path) -> None:
+    def test_the_processor_is_reported_beside_a_run_on_a_gpu(self, tmp_path: Path) -> None:
         zone = add_zone(tmp_path, "intel-rapl:0", "package-0", 0)
 
         with EnergyMeter(device="cuda", nvml=FakeNvml(**full_card()), powercap=tmp_path) as meter:
@@ -188,9 +188,7 @@ class TestTheGpu:
         assert energy.energy.value == 12.5, "the GPU's alone"
         assert [(name, joules.value) for name, joules in energy.beside] == [("package-0", 4.0)]
 
-    def test_the_processor_does_not_stand_for_a_gpu_that_does_not_tell(
-        self, tmp_path: Path
-    ) -> None:
+    def test_the_processor_does_not_stand_for_a_gpu_without_readings(self, tmp_path: Path) -> None:
         zone = add_zone(tmp_path, "intel-rapl:0", "package-0", 0)
 
         with EnergyMeter(device="cuda", nvml=FakeNvml(), powercap=tmp_path, tdp_w=100) as meter:
@@ -226,13 +224,13 @@ class TestTheGpu:
         with pytest.raises(NoAnswerError):
             find_gpu(FakeNvml(), 1 if visible == "0" else 0)
 
-    def test_what_to_install_is_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_what_to_install_is_reported(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "pynvml", None)
 
         with pytest.raises(NoAnswerError, match="pip install nvidia-ml-py"):
             open_nvml()
 
-    def test_an_old_library_without_a_function_is_told(self) -> None:
+    def test_an_old_library_without_a_function_is_reported(self) -> None:
         class Old:
             NVMLError = FakeNvmlError
 
@@ -293,7 +291,7 @@ class TestRapl:
         assert meter.result().energy.value == 3.0
 
     @pytest.mark.parametrize("range_uj", [None, 0, "nonsense", 5])
-    def test_a_wrap_of_unknown_range_is_left_out_and_told(
+    def test_a_wrap_of_unknown_range_is_left_out_and_reported(
         self, tmp_path: Path, range_uj: object
     ) -> None:
         one = add_zone(tmp_path, "intel-rapl:0", "package-0", 9_000_000, range_uj=range_uj)
@@ -332,7 +330,7 @@ class TestRapl:
         assert energy.energy.status == "unavailable"
         assert "to root only" in why(energy, "RAPL")
 
-    def test_memory_that_may_not_be_read_is_left_out_and_told(
+    def test_memory_that_may_not_be_read_is_left_out_and_reported(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         package = add_zone(tmp_path, "intel-rapl:0", "package-0", 0)
@@ -468,7 +466,7 @@ class TestEstimates:
         assert energy.energy.value is not None
         assert energy.low_j < energy.energy.value < energy.high_j
 
-    def test_without_any_source_every_reason_is_told(self, nowhere: Path) -> None:
+    def test_without_any_source_every_reason_is_reported(self, nowhere: Path) -> None:
         with EnergyMeter(powercap=nowhere) as meter:
             pass
         energy = meter.result()
@@ -600,7 +598,7 @@ class TestIdle:
         monkeypatch.setattr(time, "sleep", idle)
         return powercap, zone
 
-    def test_what_the_run_adds_to_an_idle_machine_is_told(
+    def test_what_the_run_adds_to_an_idle_machine_is_reported(
         self, warm_machine: tuple[Path, Path]
     ) -> None:
         powercap, zone = warm_machine

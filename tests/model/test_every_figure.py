@@ -251,10 +251,10 @@ def test_alignment_and_locality_follow_from_the_place_in_the_file(forms: Forms) 
             "html": forms.html.cell(NAME, column),
             "json": str(tensor.get(key, {}).get("value")),
         }
-        for form, told in shown.items():
+        for form, printed in shown.items():
             broken = f"M22: {label} in the {form}"
-            factor = 1024 if "KiB" in (told or "") else 1
-            assert factor * number(told, broken) == pytest.approx(value, rel=1e-3), broken
+            factor = 1024 if "KiB" in (printed or "") else 1
+            assert factor * number(printed, broken) == pytest.approx(value, rel=1e-3), broken
 
 
 @pytest.mark.promise("M11", "M23")
@@ -376,7 +376,7 @@ def test_the_other_fields_of_a_node_are_in_every_form(forms: Forms) -> None:
 
     assert block["Type"] == node["type"] == "Convolution", "M29: Type"
     energy, power = node["energy"]["value"], node["power"]["value"]
-    for label, form, told, value in (
+    for label, form, printed, value in (
         ("Energy per Operation", "text", block.get("Energy per Operation"), energy),
         ("Energy per Operation", "html", forms.html.cell(NODE, "Energy"), energy),
         ("Power", "text", block.get("Power"), power),
@@ -396,17 +396,17 @@ def test_the_other_fields_of_a_node_are_in_every_form(forms: Forms) -> None:
     ):
         promise = {"Power": "M30", "Parallel Efficiency": "M28"}.get(label, "M29")
         broken = f"{promise}: {label} in the {form}"
-        assert number(told, broken) == pytest.approx(value, rel=1e-2), broken
+        assert number(printed, broken) == pytest.approx(value, rel=1e-2), broken
     for label, key in (
         ("Pruning Potential", "pruning_potential"),
         ("Quantization Sensitivity", "quantization_sensitivity"),
     ):
-        for form, told in (
+        for form, printed in (
             ("text", block.get(label)),
             ("html", forms.html.cell(NODE, label.capitalize())),
         ):
             broken = f"M29: {label} in the {form}"
-            assert number(told, broken) == pytest.approx(node[key]["value"], rel=2e-2), broken
+            assert number(printed, broken) == pytest.approx(node[key]["value"], rel=2e-2), broken
     assert "Optimization Recommendations:" in " ".join(forms.text), "M29"
 
 

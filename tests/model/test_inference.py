@@ -254,7 +254,7 @@ class Breaks(nn.Module):  # type: ignore[misc] # its base is torch's
     ("runs", "sentence"), [(0, "failed with these inputs"), (1, "but failed later")]
 )
 @pytest.mark.parametrize("error", [AttributeError, SystemExit])
-def test_a_module_that_breaks_is_told_of_in_a_sentence(
+def test_a_module_that_breaks_is_reported_in_a_sentence(
     runs: int, sentence: str, error: type[BaseException]
 ) -> None:
     with pytest.raises(SnapshotError, match=f"{sentence}.*broken"):
@@ -732,7 +732,7 @@ def test_a_package_with_operations_that_torch_misses_is_imported(
         assert loading._loaded(model, partial(load, "more_operations")) == str(model)
     finally:
         sys.modules.pop("more_operations", None)
-    for missing in ("operations_not_installed", "json_of_strangers"):
+    for missing in ("operations_not_installed", "json_from_elsewhere"):
         with pytest.raises(SnapshotError, match="cannot load the model"):
             loading._loaded(model, partial(load, missing))
 

@@ -595,7 +595,7 @@ def test_what_a_model_sets_for_the_process_is_put_back(is_run: bool) -> None:
     assert (torch.get_default_dtype(), torch.get_num_threads()) == before
 
 
-def test_a_model_that_would_leave_the_program_is_told_of() -> None:
+def test_a_model_that_would_leave_the_program_is_reported() -> None:
     before = torch.get_default_dtype(), torch.get_num_threads()
 
     with pytest.raises(SnapshotError, match="SystemExit: 3"):

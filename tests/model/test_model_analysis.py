@@ -233,7 +233,7 @@ class TestCountsThatAreNotSure:
         compute = to_json(analysis)["compute"]
         assert compute["macs"]["status"] == compute["flops"]["status"] == "unavailable"
         assert compute["macs"]["value"] is None
-        assert analysis.parameters.count == 20, "what can be told is"
+        assert analysis.parameters.count == 20, "parameters need no graph"
 
 
 def looping(torch: Any) -> Any:

@@ -177,9 +177,9 @@ def test_code_that_unpacks_to_gigabytes_is_refused_before_it_does(tmp_path: Path
 def test_a_size_that_the_directory_lies_about_does_not_matter(tmp_path: Path) -> None:
     path = write_torchscript(tmp_path / "m.pt", b"#" * (8 << 20), deflate=True)
     raw = path.read_bytes()
-    told = (8 << 20).to_bytes(4, "little")
-    assert told in raw
-    path.write_bytes(raw.replace(told, (100).to_bytes(4, "little")))
+    declared = (8 << 20).to_bytes(4, "little")
+    assert declared in raw
+    path.write_bytes(raw.replace(declared, (100).to_bytes(4, "little")))
 
     with pytest.raises(SnapshotError):
         read_torchscript(path)
@@ -364,7 +364,7 @@ def test_too_many_inputs_are_refused(tmp_path: Path) -> None:
         read_torchscript(path, inputs=X * 2)
 
 
-def test_an_input_that_no_layer_tells_of_is_not_guessed(tmp_path: Path) -> None:
+def test_an_input_that_no_layer_determines_is_not_guessed(tmp_path: Path) -> None:
     path = write_torchscript(tmp_path / "m.pt", module("return torch.relu(x)"))
 
     graph = read_torchscript(path)

@@ -79,7 +79,7 @@ def test_inference_adds_times_and_memory_and_profile_the_machine(
         assert "its code was run" in out
         assert re.search(r"^Run time: [\d.]+ .s ", out, re.M)
         assert re.search(r"^Peak memory: [\d.,]+ [KM]?i?B ", out, re.M)
-    # Profile alone runs the model too, and tells of the machine besides.
+    # Profile alone runs the model too, and reports on the machine.
     assert "    logical cpus: " not in inference
     assert "    logical cpus: " in profiled
     assert "[ENERGY ANALYSIS]" in profiled
@@ -167,7 +167,7 @@ def test_progress_goes_on_to_its_end(network: Path) -> None:
 
 
 @pytest.mark.promise("M08")
-def test_no_file_is_told_with_the_usage_and_a_bad_one_in_a_sentence(
+def test_no_file_gets_the_usage_and_a_bad_one_a_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bad = tmp_path / "bad.pt"
@@ -330,7 +330,7 @@ def test_the_title_is_the_one_that_people_know(lines: list[str]) -> None:
 
 
 @pytest.mark.promise("M10")
-def test_what_was_loaded_is_told(lines: list[str], network: Path) -> None:
+def test_what_was_loaded_is_printed(lines: list[str], network: Path) -> None:
     start = lines.index("[LOADING PYTORCH MODEL FOR COMPREHENSIVE ANALYSIS]")
 
     assert lines[start + 1] == f"File: {network}"
@@ -343,8 +343,8 @@ def test_each_parameter_has_its_line(lines: list[str], analysis: ModelAnalysis) 
     start = lines.index("[EXTRACTING COMPREHENSIVE PARAMETER ANALYSIS]") + 1
 
     assert lines[start] == "Analyzed parameter: 0.weight Shape: [8, 3, 3, 3] Sparsity: 12.50%"
-    told = [line for line in lines if line.startswith("Analyzed parameter: ")]
-    assert len(told) == len(analysis.parameters.tensors)
+    printed = [line for line in lines if line.startswith("Analyzed parameter: ")]
+    assert len(printed) == len(analysis.parameters.tensors)
 
 
 @pytest.mark.promise("M12")
@@ -367,21 +367,21 @@ def test_the_report_has_its_marker_and_the_layers(lines: list[str]) -> None:
     start = lines.index("[COMPREHENSIVE MODEL ANALYSIS REPORT]")
     assert lines[start + 1] == "=" * 80
 
-    told = block(lines, "[ARCHITECTURE SUMMARY]")
-    assert told[0] == "Layer Distribution:"
-    assert "    Convolution:      2 layers" in told
-    assert "Architecture Classification: Convolutional Neural Network (Low Complexity)" in told
+    printed = block(lines, "[ARCHITECTURE SUMMARY]")
+    assert printed[0] == "Layer Distribution:"
+    assert "    Convolution:      2 layers" in printed
+    assert "Architecture Classification: Convolutional Neural Network (Low Complexity)" in printed
 
 
 @pytest.mark.promise("M15")
 def test_parameters_are_summed(lines: list[str]) -> None:
-    told = block(lines, "[PARAMETER ANALYSIS]")
+    printed = block(lines, "[PARAMETER ANALYSIS]")
 
     count = 216 + 8 + 16 + 576 + 8 + 40 + 5
-    assert f"Total Parameters: {count}" in told
-    assert f"Parameter Memory: {4 * count / 2**20:.2f} MB" in told
+    assert f"Total Parameters: {count}" in printed
+    assert f"Parameter Memory: {4 * count / 2**20:.2f} MB" in printed
     # The zeros that were put in, and the shifts of the normalisation.
-    assert f"Average Sparsity: {100 * (27 + 72 + 8) / count:.2f}%" in told
+    assert f"Average Sparsity: {100 * (27 + 72 + 8) / count:.2f}%" in printed
 
 
 @pytest.mark.promise("M15")
@@ -398,8 +398,8 @@ def test_buffers_and_sample_inputs_are_no_parameters(tmp_path: Path) -> None:
         found = analyze_file(tmp_path / name, has_stats=False).parameters
 
         assert found.count == sum(weight.numel() for weight in module.parameters())
-        told = {item.name for item in found.tensors if item.is_buffer}
-        assert told == {name for name, _ in module.named_buffers()}
+        buffers = {item.name for item in found.tensors if item.is_buffer}
+        assert buffers == {name for name, _ in module.named_buffers()}
 
 
 @pytest.mark.promise("M15")
@@ -421,12 +421,12 @@ def test_what_an_optimizer_remembers_is_no_parameter(tmp_path: Path) -> None:
 def test_flops_are_summed_and_their_shares_are_all(
     lines: list[str], analysis: ModelAnalysis
 ) -> None:
-    told = block(lines, "[COMPUTATIONAL ANALYSIS]")
+    printed = block(lines, "[COMPUTATIONAL ANALYSIS]")
 
     assert analysis.totals is not None
-    assert f"Total Theoretical FLOPs: {analysis.totals.work.flops}" in told
-    start = told.index("FLOP Distribution by Operation Type:") + 1
-    shares = [float(line.split()[-1].rstrip("%")) for line in told[start:] if line]
+    assert f"Total Theoretical FLOPs: {analysis.totals.work.flops}" in printed
+    start = printed.index("FLOP Distribution by Operation Type:") + 1
+    shares = [float(line.split()[-1].rstrip("%")) for line in printed[start:] if line]
     assert shares == sorted(shares, reverse=True)
     assert sum(shares) == pytest.approx(100, abs=1e-9)
 
@@ -441,9 +441,9 @@ def test_shares_add_up_to_100_in_every_form(classes: int, tmp_path: Path) -> Non
 
     found = analyzed(path)
 
-    told = block(shown(found), "[COMPUTATIONAL ANALYSIS]")
-    told = told[told.index("FLOP Distribution by Operation Type:") + 1 :]
-    flops = [float(line.split()[-1].rstrip("%")) for line in told if line]
+    printed = block(shown(found), "[COMPUTATIONAL ANALYSIS]")
+    printed = printed[printed.index("FLOP Distribution by Operation Type:") + 1 :]
+    flops = [float(line.split()[-1].rstrip("%")) for line in printed if line]
     chart = next(one for one in document_of(found).blocks if isinstance(one, BarChart))
     bars = [float(bar.note.rstrip(" %")) for bar in chart.bars]
     times = re.findall(r"Execution Time: [\d.]+ us \(([\d.]+) %\)", as_text(found))
@@ -456,7 +456,7 @@ def test_shares_add_up_to_100_in_every_form(classes: int, tmp_path: Path) -> Non
 
 @pytest.mark.promise("M17")
 def test_energy_has_its_four_lines_and_says_how_each_is_known(lines: list[str]) -> None:
-    told = block(lines, "[ENERGY ANALYSIS]")
+    printed = block(lines, "[ENERGY ANALYSIS]")
 
     for pattern in (
         r"Energy Consumption: \d\.\d{3}e[+-]\d\d J",
@@ -465,8 +465,8 @@ def test_energy_has_its_four_lines_and_says_how_each_is_known(lines: list[str]) 
         # Six digits, or as many as a tiny number needs.
         r"Carbon Footprint Estimate: (\d+\.\d{6}|\d\.\d{3}e-\d\d) g CO2",
     ):
-        (at,) = [at for at, line in enumerate(told) if re.fullmatch(pattern, line)]
-        assert re.match(r"    (measured|computed|estimated): .", told[at + 1])
+        (at,) = [at for at, line in enumerate(printed) if re.fullmatch(pattern, line)]
+        assert re.match(r"    (measured|computed|estimated): .", printed[at + 1])
 
 
 @pytest.mark.parametrize("columns", [80, 160])
@@ -512,7 +512,7 @@ def test_the_input_follows_from_the_first_layer(
 
 
 @pytest.mark.promise("M45")
-def test_kinds_of_models_are_told_apart_with_a_reason(tmp_path: Path) -> None:
+def test_kinds_of_models_are_distinguished_with_a_reason(tmp_path: Path) -> None:
     from snapviewer.model import TensorSpec, analyze
     from support import live_models, script_models
 
@@ -568,7 +568,7 @@ def test_kinds_of_models_are_told_apart_with_a_reason(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_names_alone_tell_a_decoder_from_a_model_with_an_encoder(
+def test_names_alone_distinguish_a_decoder_from_a_model_with_an_encoder(
     tmp_path: Path, names: tuple[str, ...], expected: str
 ) -> None:
     path = tmp_path / "state.pth"

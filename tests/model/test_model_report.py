@@ -111,10 +111,10 @@ def test_what_is_not_counted_is_reported_in_these_lines(uncounted: ModelAnalysis
 def test_a_single_run_has_no_spread(analysis: ModelAnalysis) -> None:
     profile = analysis.profile
     assert profile is not None
-    for runs, told in ((1, "(a single run)"), (2, "(median of 2 runs, ")):
+    for runs, shown in ((1, "(a single run)"), (2, "(median of 2 runs, ")):
         plain = replace(profile.plain, runs=runs)
         lines = console.lines_of(replace(analysis, profile=replace(profile, plain=plain)))
-        assert any(line.startswith("Run time: ") and told in line for line in lines)
+        assert any(line.startswith("Run time: ") and shown in line for line in lines)
 
 
 def test_the_json_documents_have_these_values(

@@ -603,7 +603,7 @@ def test_threads_batches_layout_and_dtype_are_tried_with_their_energy(
 
 @needs_torch
 @pytest.mark.promise("M53")
-def test_a_way_that_the_model_refuses_is_told_with_the_reason() -> None:
+def test_a_way_that_the_model_refuses_is_reported_with_the_reason() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")
     from snapviewer.model.inference import profile
 

@@ -117,7 +117,7 @@ def test_a_live_module_has_the_same_document(document: dict[str, Any]) -> None:
 
 
 @pytest.mark.promise("M35", "M36", "M37", "M38")
-def test_the_machine_is_told_at_rest_and_during_the_runs(document: dict[str, Any]) -> None:
+def test_the_machine_is_reported_at_rest_and_during_the_runs(document: dict[str, Any]) -> None:
     system = document["system"]
     use = system["during_runs"]
 

@@ -290,7 +290,7 @@ def test_every_node_that_ran_has_its_time_and_rate(document: dict[str, Any]) -> 
     for node in nodes:
         time, flops = node["time"], node["measured_flops"]
         assert time["status"] == "measured", node["name"]
-        # A clock of nanoseconds tells microseconds apart.
+        # A clock of nanoseconds resolves microseconds.
         assert 0 < time["value"] < 10
         if flops["status"] == "computed":
             assert flops["value"] == node["flops"]["value"]
@@ -417,7 +417,7 @@ def test_efficiency_and_carbon_follow_from_the_energy(document: dict[str, Any]) 
 
 
 @pytest.mark.promise("M32")
-def test_temperature_and_slowing_down_are_told_or_say_why_not(
+def test_temperature_and_slowing_down_are_reported_or_say_why_not(
     document: dict[str, Any], analysis: ModelAnalysis
 ) -> None:
     use = document["system"]["during_runs"]
@@ -612,7 +612,7 @@ def test_what_keeps_operations_from_full_vectors_is_named_with_the_reason() -> N
         ]
         for node in found.nodes
     }
-    titles = {name: [title for title, _ in told] for name, told in advice.items()}
+    titles = {name: [title for title, _ in shown] for name, shown in advice.items()}
     assert titles["Convolutionconv"] == ["Pad 20 output channels to 32 for full vectors"]
     assert (
         "float32: they fill vectors of 64 bytes (16 lanes) to 62 %" in advice["Convolutionconv"][0]
@@ -650,6 +650,6 @@ def test_a_weight_with_gaps_is_advised_to_be_saved_contiguous(tmp_path: Path) ->
 
     (node,) = analyze_file(tmp_path / "turned.pt").nodes
 
-    (told,) = [item for item in advice_for_node(node) if item.topic == "vectorization"]
-    assert told.title == "Save weight contiguous"
-    assert "its strides are [1, 16]" in told.evidence
+    (shown,) = [item for item in advice_for_node(node) if item.topic == "vectorization"]
+    assert shown.title == "Save weight contiguous"
+    assert "its strides are [1, 16]" in shown.evidence

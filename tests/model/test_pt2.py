@@ -134,7 +134,7 @@ class TestWithoutTorch:
         assert graph.nodes[0].outputs == (TensorSpec((None, 10), "float32"),)
         assert any("some sizes depend on computed values" in note for note in graph.notes)
 
-    def test_without_kinds_arguments_are_told_by_name(self, tmp_path: Path) -> None:
+    def test_without_kinds_arguments_are_matched_by_name(self, tmp_path: Path) -> None:
         made = program()
         for given_argument in made["graph_module"]["graph"]["nodes"][0]["inputs"]:
             del given_argument["kind"]
@@ -221,7 +221,7 @@ class TestWithoutTorch:
             (";;,;", ("", "")),
         ],
     )
-    def test_the_innermost_module_is_told(
+    def test_the_innermost_module_is_found(
         self, tmp_path: Path, stack: str, module: tuple[str, str]
     ) -> None:
         made = program(
@@ -318,8 +318,8 @@ class TestBadFiles:
 
     def test_a_bomb_that_lies_about_its_length_is_refused(self, tmp_path: Path) -> None:
         path = write_pt2(tmp_path / "m.pt2", b" " * 10_000_000, packed=True)
-        told, other = (10_000_000).to_bytes(4, "little"), (10).to_bytes(4, "little")
-        path.write_bytes(path.read_bytes().replace(told, other))
+        declared, other = (10_000_000).to_bytes(4, "little"), (10).to_bytes(4, "little")
+        path.write_bytes(path.read_bytes().replace(declared, other))
 
         with pytest.raises(snapviewer.SnapshotError, match="does not unpack to the 10 bytes"):
             read_pt2(path)

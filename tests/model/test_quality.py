@@ -242,16 +242,16 @@ def test_a_tensor_that_is_not_there_cannot_be_measured(tmp_path: Path) -> None:
         _core.read_checkpoint(path).quality(1)
 
 
-def test_work_tells_how_far_it_is_and_stops_when_asked() -> None:
+def test_work_reports_its_progress_and_stops_when_asked() -> None:
     array = _random(300, 300)
-    told: list[tuple[int, int]] = []
+    reports: list[tuple[int, int]] = []
     cancel = threading.Event()
     cancel.set()
 
-    _quality(array, progress=lambda done, total: told.append((done, total)))
+    _quality(array, progress=lambda done, total: reports.append((done, total)))
 
-    assert told == sorted(told)
-    assert told[-1][0] == told[-1][1]
+    assert reports == sorted(reports)
+    assert reports[-1][0] == reports[-1][1]
     with pytest.raises(CancelledError):
         _quality(array, cancel=cancel)
     assert issubclass(CancelledError, SnapshotError)

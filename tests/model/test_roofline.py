@@ -1,4 +1,4 @@
-"""The machine's limits are measured, and tell what sets the pace of a piece of work."""
+"""The machine's limits are measured, and show what bounds a piece of work."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from support.program import output_of
 
 
 def a_roof(peak: float | None = 100e9, bandwidth: float | None = 10e9) -> Roof:
-    def told(value: float | None, unit: str) -> Quantity:
+    def quantity(value: float | None, unit: str) -> Quantity:
         if value is None:
             return unavailable(unit, "not measured")
         return Quantity(value, unit, "measured", "test")
@@ -32,12 +32,12 @@ def a_roof(peak: float | None = 100e9, bandwidth: float | None = 10e9) -> Roof:
         "cpu",
         "float32",
         2,
-        told(peak, "FLOP/s"),
+        quantity(peak, "FLOP/s"),
         steady,
-        told(bandwidth, "B/s"),
+        quantity(bandwidth, "B/s"),
         steady,
-        told(bandwidth, "B/s"),
-        told(bandwidth, "B/s"),
+        quantity(bandwidth, "B/s"),
+        quantity(bandwidth, "B/s"),
     )
 
 
@@ -267,7 +267,7 @@ class TestKernels:
         with pytest.raises(ValueError, match=complaint):
             kernels_of("torch", **arguments)
 
-    def test_a_torch_that_is_not_there_is_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_torch_that_is_not_there_is_reported(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "torch", None)
 
         with pytest.raises(ValueError, match="PyTorch is not installed"):

@@ -107,7 +107,7 @@ class TestTheMachine:
         }
         assert last_cache_bytes(tmp_path) == 36 << 20
 
-    def test_what_psutil_is_not_allowed_to_tell_is_unavailable(
+    def test_what_psutil_is_not_allowed_to_report_is_unavailable(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def refuse(*_: object, **__: object) -> object:
@@ -120,7 +120,7 @@ class TestTheMachine:
         assert read_memory().program.status == "unavailable"
         assert read_processors().busy.status == "unavailable"
 
-    def test_a_system_that_tells_nothing_of_its_processor_is_no_error(
+    def test_a_system_that_reports_nothing_of_its_processor_is_no_error(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.delattr(os, "sched_getaffinity", raising=False)
@@ -253,7 +253,7 @@ class TestContainers:
 
 
 class TestGpus:
-    def test_a_card_tells_all(self) -> None:
+    def test_a_card_reports_everything(self) -> None:
         nvml = FakeNvml(**full_card(CurrentClocksEventReasons=0x4 | 0x40 | 0x1))
 
         (gpu,), note = read_gpus(nvml)
@@ -271,7 +271,7 @@ class TestGpus:
         assert gpu.slowed == Quantity(1.0, "", "measured", "NVML: power limit, heat (hardware)")
         assert nvml.opened == 0
 
-    def test_a_card_that_hides_something_tells_the_rest(self) -> None:
+    def test_a_card_that_hides_something_reports_the_rest(self) -> None:
         answers = dict(full_card(Name=b"Old card", PowerUsage=FakeNvmlError("Not Supported")))
         del answers["CurrentClocksEventReasons"]
 
@@ -414,7 +414,7 @@ class TestTheMonitor:
         assert "heat (hardware)" in gpu.slowed.source
         assert nvml.opened == 0
 
-    def test_without_psutil_the_rest_is_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_without_psutil_the_rest_is_reported(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "psutil", None)
 
         with SystemMonitor(interval_s=0.005, nvml=FakeNvml(Count=0)) as monitor:
@@ -509,7 +509,7 @@ class TestCacheHits:
             (errno.ENOSYS, "perf_event: "),
         ],
     )
-    def test_a_kernel_that_refuses_is_told(
+    def test_a_kernel_that_refuses_is_reported(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, number: int, reason: str
     ) -> None:
         def refuse(*arguments: object) -> int:
@@ -527,7 +527,7 @@ class TestCacheHits:
         assert counters.stop().status == "unavailable"
         assert reason in counters._why
 
-    def test_other_systems_are_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_other_systems_are_reported(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sys, "platform", "win32")
         counters = CacheCounters()
 

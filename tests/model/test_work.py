@@ -726,7 +726,7 @@ def test_packed_elements_round_up_to_whole_bytes() -> None:
     assert bytes_of(tensor(3, dtype="quint4x2")) == 2
 
 
-# What a stranger's file may hold
+# What an untrusted file may contain
 
 VALUES: st.SearchStrategy[Value] = st.recursive(
     st.one_of(

@@ -206,7 +206,7 @@ def test_marks_of_values_are_round_even_and_around_the_values(
 
 
 def is_round(step: float) -> bool:
-    """Whether a number is 1, 2 or 5 times a power of ten, as near as floats tell."""
+    """Whether a number is 1, 2 or 5 times a power of ten, within the precision of floats."""
     digit = step / 10 ** math.floor(math.log10(step) + 1e-6)
     return any(math.isclose(digit, whole, rel_tol=1e-3) for whole in (1, 2, 5))
 

@@ -55,10 +55,10 @@ def _slowly(device: Any, mask: Any, event: int, stacks: int, groups: int, larges
     def weight(stack: int) -> int:
         return sum(size[which] for which in by_stack[stack])
 
-    def group(line: str, of: list[int], told: tuple[int, ...]) -> Group:
+    def group(line: str, of: list[int], stacks: tuple[int, ...]) -> Group:
         members = [which for stack in of for which in by_stack[stack]]
         best = min(members, key=lambda which: (-size[which], which))
-        return Group(line, sum(size[which] for which in members), len(members), best, told)
+        return Group(line, sum(size[which] for which in members), len(members), best, stacks)
 
     heaviest = sorted(by_stack, key=lambda stack: (-weight(stack), stack))[:stacks]
     by_line = defaultdict(list)
@@ -66,8 +66,8 @@ def _slowly(device: Any, mask: Any, event: int, stacks: int, groups: int, larges
         by_line[_line_of(stack)].append(stack)
     named = [group(line, of, tuple(of)) for line, of in by_line.items()]
     shown = sorted(named, key=lambda one: -one.size_bytes)[:groups]
-    told = {stack for one in shown for stack in one.stacks}
-    others = [stack for stack in by_stack if stack not in told]
+    listed = {stack for one in shown for stack in one.stacks}
+    others = [stack for stack in by_stack if stack not in listed]
     words = f"{len(others)} more stack{'s' if len(others) != 1 else ''}"
     living = [
         LiveAllocation(

@@ -1,4 +1,4 @@
-"""What is told of an allocation is what the file says of it, in all files that we have."""
+"""Details of an allocation are those in the file, for all files that we have."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _lines(frames: tuple[FrameDetails, ...]) -> list[int]:
     return [frame.frame.line for frame in frames]
 
 
-def test_everything_that_a_file_says_of_an_allocation_is_told(tmp_path: Path) -> None:
+def test_everything_that_a_file_says_of_an_allocation_is_shown(tmp_path: Path) -> None:
     snapshot = _load(detailed_snapshot(), tmp_path)
 
     facts = _facts_at(snapshot, 1, BASE)
@@ -76,7 +76,7 @@ def test_everything_that_a_file_says_of_an_allocation_is_told(tmp_path: Path) ->
     assert _lines(facts.free_frames) == [31]
 
 
-def test_what_is_odd_about_an_allocation_is_told(tmp_path: Path) -> None:
+def test_what_is_odd_about_an_allocation_is_shown(tmp_path: Path) -> None:
     snapshot = _load(detailed_snapshot(), tmp_path)
 
     flags = {
@@ -122,7 +122,7 @@ def test_what_the_same_stack_made_is_counted(tmp_path: Path) -> None:
     assert facts.same_stack == SameStack(2, 2001, 2001, 2001 / 3011)
 
 
-def test_a_state_without_a_trace_has_no_life_to_tell(tmp_path: Path) -> None:
+def test_a_state_without_a_trace_has_no_lifetimes(tmp_path: Path) -> None:
     plain = detailed_snapshot()
     snapshot = _load(plain | {"device_traces": []}, tmp_path)
 
@@ -180,7 +180,7 @@ freed by:
     )
 
 
-def test_names_of_strangers_stay_on_their_line_and_do_nothing(tmp_path: Path) -> None:
+def test_untrusted_names_stay_on_their_line_and_do_nothing(tmp_path: Path) -> None:
     plain = detailed_snapshot()
     evil = "a\nb\x1b[2Jc\x00\u202e"
     plain["external_annotations"][1]["name"] = evil

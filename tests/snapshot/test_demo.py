@@ -197,7 +197,7 @@ def _devices(snap: dict[str, Any]) -> Iterator[tuple[list[Any], list[Any]]]:
 
 @slow
 @given(small_options)
-def test_trace_and_segments_tell_the_same_story(options: DemoOptions) -> None:
+def test_trace_and_segments_agree(options: DemoOptions) -> None:
     snap = snapshot(options)
 
     check_structure(snap["segments"])

@@ -94,7 +94,7 @@ def _block_sizes(segments: list[Plain]) -> dict[int, int]:
     return sizes
 
 
-def _assert_all_is_told(path: Path, plain: Plain) -> None:
+def _assert_all_is_there(path: Path, plain: Plain) -> None:
     snapshot = snapviewer.load(path)
     traces = _traces(plain)
     annotations = plain.get("external_annotations") or []
@@ -143,32 +143,32 @@ def _kinds(source: Path, directory: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("path", FILES or [None], ids=lambda path: path and path.stem)
-def test_all_of_a_real_file_is_told(path: Path | None, tmp_path: Path) -> None:
+def test_all_of_a_real_file_is_there(path: Path | None, tmp_path: Path) -> None:
     if path is None:
         pytest.skip(f"{SNAPSHOTS} is absent")
     plain = oracle.load_plain(path)
 
     for kind in _kinds(path, tmp_path):
-        _assert_all_is_told(kind, plain)
+        _assert_all_is_there(kind, plain)
 
 
-def test_all_of_a_demo_is_told(tmp_path: Path) -> None:
+def test_all_of_a_demo_is_there(tmp_path: Path) -> None:
     path = tmp_path / "demo.pickle"
     options = DemoOptions(events=3000, devices=2, host=True, oom=True, annotations=True)
     write_demo(path, options)
 
     for kind in _kinds(path, tmp_path):
-        _assert_all_is_told(kind, oracle.load_plain(path))
+        _assert_all_is_there(kind, oracle.load_plain(path))
 
 
 @settings(PATIENT, max_examples=60)
 @given(plain=snapshots())
-def test_all_of_any_file_is_told(plain: Plain, tmp_path: Path) -> None:
+def test_all_of_any_file_is_there(plain: Plain, tmp_path: Path) -> None:
     path = tmp_path / "any.pickle"
     path.write_bytes(pickle.dumps(plain))
 
     for kind in _kinds(path, tmp_path):
-        _assert_all_is_told(kind, plain)
+        _assert_all_is_there(kind, plain)
 
 
 # What is asked for
@@ -294,7 +294,7 @@ LIES = {
 
 
 @pytest.mark.parametrize("lie", LIES)
-def test_a_lie_in_the_database_is_told(lie: str, small: Path, tmp_path: Path) -> None:
+def test_a_lie_in_the_database_is_reported(lie: str, small: Path, tmp_path: Path) -> None:
     asked, words = LIES[lie]
     bundle = tmp_path / "out"
     _core.convert(small, bundle)
@@ -311,11 +311,11 @@ def test_a_lie_in_the_database_is_told(lie: str, small: Path, tmp_path: Path) ->
     if not words:
         assert len(answers[asked]()) == 7, "another truth, but one"  # type: ignore[no-untyped-call]
         return
-    with pytest.raises(snapviewer.SnapshotError, match=words) as told:
+    with pytest.raises(snapviewer.SnapshotError, match=words) as raised:
         answers[asked]()  # type: ignore[no-untyped-call]
 
-    assert "convert the snapshot again" in str(told.value)
-    assert str(told.value).endswith(str(bundle)) or str(told.value).endswith("elements.db")
+    assert "convert the snapshot again" in str(raised.value)
+    assert str(raised.value).endswith(str(bundle)) or str(raised.value).endswith("elements.db")
 
 
 # Bundles of other versions
@@ -324,14 +324,14 @@ def test_a_lie_in_the_database_is_told(lie: str, small: Path, tmp_path: Path) ->
 def test_what_is_of_another_version_says_so_and_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "elements.db").touch()
 
-    def told(document: Any) -> str:
+    def refusal(document: Any) -> str:
         (tmp_path / "allocations.json").write_text(json.dumps(document))
         with pytest.raises(snapviewer.SnapshotError) as error:
             snapviewer.load(tmp_path)
         return str(error.value)
 
-    older = told([{"timesteps": [0, 5], "offsets": [0, 0], "size": 512}])
-    newer = told({"format": "snapviewer", "version": _core.FORMAT_VERSION + 1})
+    older = refusal([{"timesteps": [0, 5], "offsets": [0, 0], "size": 512}])
+    newer = refusal({"format": "snapviewer", "version": _core.FORMAT_VERSION + 1})
 
     assert older.startswith("made by the older Snapviewer")
     assert "open the original snapshot, or convert it again with `convert_snap.py" in older

@@ -1,4 +1,4 @@
-"""Bundles of strangers get one sentence, within limits on memory and time; nothing is left."""
+"""Hostile bundles get one sentence, within limits on memory and time; nothing is left."""
 
 from __future__ import annotations
 

@@ -48,13 +48,13 @@ def test_an_opened_bundle_answers_as_its_file_does(bundle: Path) -> None:
 def test_a_snapshot_that_is_no_bundle_cannot_be_queried(demos: Path) -> None:
     path = demos / "demo.pickle"
 
-    with pytest.raises(snapviewer.SnapshotError, match="only a bundle can be queried") as told:
+    with pytest.raises(snapviewer.SnapshotError, match="only a bundle can be queried") as raised:
         snapviewer.load(path).query("select 1")
 
     with pytest.raises(snapviewer.SnapshotError) as same:
         snapviewer.query(path, "select 1")
-    assert str(told.value) == str(same.value)
-    assert str(told.value).endswith(str(path))
+    assert str(raised.value) == str(same.value)
+    assert str(raised.value).endswith(str(path))
 
 
 def test_a_table_has_the_allocations_that_its_device_has(bundle: Path) -> None:

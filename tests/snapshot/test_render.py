@@ -365,7 +365,7 @@ def test_a_picture_is_announced_in_one_line(small: Path, render: Renderer) -> No
     assert ran.out == f"{render.output}: 1280 × 960 pixels, {format_bytes(size)}\n"
 
 
-def test_json_tells_what_is_in_the_picture(small: Path, render: Renderer) -> None:
+def test_json_describes_the_picture(small: Path, render: Renderer) -> None:
     document, _ = render.picture(small, "--res", "500", "400")
 
     assert document.pop("plot")
@@ -487,7 +487,7 @@ def test_wrong_usage_ends_with_2_and_says_what_would_be_right(
     assert not render.output.exists()
 
 
-# Files and names from strangers
+# Untrusted files and names
 
 
 def _event(name: str, filename: str, time_us: int = 1, place: int = 0) -> dict[str, Any]:
@@ -542,7 +542,7 @@ def test_a_time_too_long_to_be_marked_is_one_sentence(tmp_path: Path, render: Re
     assert render.run(file, "--axis", "time", "--compress-idle").code == 0
 
 
-def test_a_filter_that_matches_nothing_is_told(small: Path, render: Renderer) -> None:
+def test_a_filter_that_matches_nothing_is_reported(small: Path, render: Renderer) -> None:
     for text in ("no such frame", "\udcff"):
         ran = render.run(small, "--filter", text, "--force")
 

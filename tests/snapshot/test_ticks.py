@@ -152,7 +152,7 @@ def test_times_are_said_as_people_say_them(high_us: int, unit: str, labels: list
     ),
     st.integers(200, 4000),
 )
-def test_where_idle_time_is_shortened_marks_tell_the_real_time(
+def test_where_idle_time_is_shortened_marks_show_the_real_time(
     parts: list[tuple[int, int, int]], length_px: int
 ) -> None:
     pieces, at, real = [], 0, 0

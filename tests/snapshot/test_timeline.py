@@ -262,7 +262,7 @@ def test_the_stack_at_any_event_and_what_is_at_its_places_are_as_defined(
 
 
 @_on_any_timeline(busy_snapshots())
-def test_a_clock_tells_the_time_of_each_event_and_never_runs_backwards(
+def test_a_clock_has_the_time_of_each_event_and_never_runs_backwards(
     plain: Plain, dev: Any, data: st.DataObject
 ) -> None:
     times = [event["time_us"] for event in plain["device_traces"][0]]

@@ -18,7 +18,7 @@ FREE = [{"name": "clear", "filename": "/home/a/train.py", "line": 31}]
 
 
 def detailed_snapshot() -> dict[str, Any]:
-    """A snapshot in which one allocation, 1, has everything that there is to tell."""
+    """A snapshot in which one allocation, 1, has every possible detail."""
 
     def event(action: str, slot: int, at: int, frames: Any = FORWARD, **more: Any) -> Any:
         where = {"addr": BASE + slot * 4096, "size": 1000 + slot, "stream": 7}

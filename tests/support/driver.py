@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tkinter import ttk
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +35,12 @@ TIME_LIMIT_SECONDS = 30
 BACKGROUND = 2**32 - 1
 
 Pixels = npt.NDArray[np.uint8]
+T = TypeVar("T")
+
+
+def _some(value: T | None) -> T:
+    assert value is not None
+    return value
 
 
 class Driver:
@@ -44,11 +51,11 @@ class Driver:
         self.root, self.state, self.plot = window.root, window.state, window.area.plot
         self.bugs: list[BaseException] = []
         self._opened: Opened | None = None
-        tell_of_bug = self.root.report_callback_exception
+        report_bug = self.root.report_callback_exception
 
         def note(kind: type[BaseException], error: BaseException, trace: object) -> None:
             self.bugs.append(error)
-            tell_of_bug(kind, error, trace)  # type: ignore[arg-type]
+            report_bug(kind, error, trace)  # type: ignore[arg-type]
 
         self.root.report_callback_exception = note
 
@@ -133,13 +140,11 @@ class Driver:
 
     @property
     def document(self) -> Document:
-        assert self.state.document is not None
-        return self.state.document
+        return _some(self.state.document)
 
     @property
     def trace(self) -> Trace:
-        assert self.state.trace is not None
-        return self.state.trace
+        return _some(self.state.trace)
 
     @property
     def device(self) -> Device:
@@ -147,12 +152,11 @@ class Driver:
 
     @property
     def timeline(self) -> Timeline:
-        assert self.state.timeline is not None
-        return self.state.timeline
+        return _some(self.state.timeline)
 
     @property
     def notice(self) -> str:
-        """What is told, if it can be read."""
+        """The text of the notice, if there is one."""
         return self.state.notice.text if self.state.notice is not None else ""
 
     # Where things are

@@ -66,7 +66,7 @@ class Driver:
 
     @property
     def panel(self) -> str:
-        """What the panel tells."""
+        """The text of the panel."""
         return text_of(self.app.query_one(SidePanel).query_one("#content", Static))
 
     @property

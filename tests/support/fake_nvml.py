@@ -1,4 +1,4 @@
-"""A stand-in for NVIDIA's management library: a card that tells what a test wants."""
+"""A stand-in for NVIDIA's management library: a card that reports what a test wants."""
 
 from __future__ import annotations
 

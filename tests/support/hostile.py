@@ -537,7 +537,7 @@ def zip_of(files: dict[str, bytes]) -> bytes:
 
 
 def _zip_bomb(name: str, declared: int) -> bytes:
-    """A zip whose files inflate to almost 4 GiB of zeros and declare what is told."""
+    """A zip whose files inflate to almost 4 GiB of zeros and declare the given sizes."""
     body = deflated(b"", b"\0", 4 * GIB - 16 * 2**20)
     local, central = b"", b""
     for file in (name, "elements.db"):

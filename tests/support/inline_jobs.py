@@ -54,7 +54,7 @@ class InlineJobs:
         return list(self._running.values())
 
     def _forget(self, job: Job) -> bool:
-        """Tell whether anybody still waits for this job."""
+        """Return whether anybody still waits for this job."""
         if self._running.get(job.name) is not job:
             return False
         del self._running[job.name]

@@ -88,7 +88,7 @@ class DeviceModel:
 
     @property
     def reconciles(self) -> bool:
-        """Whether the trace and the segments tell the same story at the end."""
+        """Whether the trace and the segments agree at the end."""
         return self.difference_bytes == 0
 
 
@@ -106,7 +106,7 @@ def load_plain(path: str | Path) -> Any:
 
 
 def plain_from_bytes(content: bytes) -> Any:
-    """Read a pickle, JSON, a memory_viz page or gzip of any of these, told apart by the bytes."""
+    """Read a pickle, JSON, a memory_viz page or gzip of any of these, recognised by its bytes."""
     if content.startswith(b"\x1f\x8b"):
         return plain_from_bytes(gzip.decompress(content))
     start = content.lstrip()[:1]
@@ -279,8 +279,8 @@ def _describe_device(
 
     pools = _pools(trace, segments)
     # A private pool whose segments were all released cannot be seen: then all is the default one.
-    are_told = any("pool_id" in event for event in trace)
-    is_all_default = pools == [DEFAULT_POOL] and not are_told
+    are_recorded = any("pool_id" in event for event in trace)
+    is_all_default = pools == [DEFAULT_POOL] and not are_recorded
     for allocation in seen:
         if allocation.pool is None:
             found = DEFAULT_POOL if is_all_default else _pool_at_end(allocation, trace, segments)
@@ -351,10 +351,10 @@ def _pool(holder: Mapping[str, Any], key: str) -> Pool | None:
 
 def _pools(trace: list[dict[str, Any]], segments: list[dict[str, Any]]) -> list[Pool]:
     """All pools that a device's segments and events name, the default one first."""
-    told = {_pool(event, "pool_id") for event in trace} - {None}
-    told |= {_pool(segment, "segment_pool_id") or DEFAULT_POOL for segment in segments}
-    default = [DEFAULT_POOL] if DEFAULT_POOL in told else []
-    return default + sorted(pool for pool in told if pool is not None and pool != DEFAULT_POOL)
+    known = {_pool(event, "pool_id") for event in trace} - {None}
+    known |= {_pool(segment, "segment_pool_id") or DEFAULT_POOL for segment in segments}
+    default = [DEFAULT_POOL] if DEFAULT_POOL in known else []
+    return default + sorted(pool for pool in known if pool is not None and pool != DEFAULT_POOL)
 
 
 def _pool_at_end(

@@ -141,7 +141,7 @@ def _snapshot(path: Path) -> None:
 
 
 def _checkpoint(path: Path) -> None:
-    """Read a checkpoint and ask for some of everything that is told of it."""
+    """Read a checkpoint and ask for some of everything in it."""
     from snapviewer import _core
 
     checkpoint = _core.read_checkpoint(path)
@@ -189,7 +189,7 @@ def _look_at(snapshot: Any, device: Any) -> None:
 
 
 def main(kind: str, directory: Path, listing: Path) -> None:
-    """Load the listed files of a directory, telling before and after each what happens."""
+    """Load the listed files of a directory, printing before and after each what happens."""
     import snapviewer
 
     load = {"snapshot": _snapshot, "checkpoint": _checkpoint}[kind]

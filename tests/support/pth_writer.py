@@ -283,12 +283,12 @@ class _Stored:
     dtype: str | None
 
 
-# The one written in Python: it can be told how to save what is not there. Not all of it has types.
+# The one written in Python: it can be changed to save what is not there. Not all of it has types.
 _PurePickler: Any = pickle._Pickler
 
 
 class _Pickler(_PurePickler):  # type: ignore[misc]
-    """Pickle in Python, where it can be told to spell out names of what is not there."""
+    """Pickle in Python, where it can be made to spell out names of what is not there."""
 
     def __init__(
         self,

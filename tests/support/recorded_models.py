@@ -10,7 +10,7 @@ from torch import nn
 
 
 class Clock:
-    """A clock that stands still unless it is told how long something took."""
+    """A clock that stands still unless it is moved by the time that something took."""
 
     def __init__(self) -> None:
         self.now_ns = 0

@@ -51,7 +51,7 @@ class _Recorder:
         self._next = BASE
 
     def add(self, action: str, address: int, size: int, roll: int) -> None:
-        """One event; the roll tells the rest of it."""
+        """One event; the roll decides the rest."""
         self._time_us += STEPS_US[roll % len(STEPS_US)]
         event = {"action": action, "addr": address, "size": size, "time_us": self._time_us}
         event |= {"stream": roll % 3, "frames": STACKS[roll % len(STACKS)]}

@@ -1,4 +1,4 @@
-"""`gui.py` as it is, but for a window that tells what it shows and closes itself.
+"""`gui.py` as it is, but for a window that prints what it shows and closes itself.
 
 `python tests/support/watched_window.py ARGUMENTS…` prints one JSON document.
 """
@@ -28,13 +28,13 @@ class Watched(app.Window):
         self.root.after(_LOOK_MS, self._look)
 
     def _look(self) -> None:
-        """Wait until all is there, then tell and close."""
+        """Wait until all is there, then print and close."""
         state = self.state
         if state.jobs.running() or (state.document is None and state.notice is None):
             self.root.after(_LOOK_MS, self._look)
             return
         self.driver.settle()
-        told = {
+        shown = {
             "plot": state.plot_px,
             "differing": self.driver.differing() if state.timeline is not None else 0,
             "unit": px(self.root, 100) / 100,
@@ -49,7 +49,7 @@ class Watched(app.Window):
             "cut_off": cut_off(self.toolbar, self.root) + cut_off(self.status, self.root),
             "bugs": [repr(bug) for bug in self.driver.bugs],
         }
-        print(json.dumps(told))
+        print(json.dumps(shown))
         self.close()
 
     def _outer(self) -> tuple[int, int, int, int]:

@@ -11,7 +11,7 @@ from typing import Any
 from snapviewer._lazy import TYPE_CHECKING
 
 from .errors import CommandError, UsageError
-from .options import add_verbosity, positive, seconds
+from .options import add_output, add_verbosity, positive, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,17 +90,11 @@ def add_run(parser: argparse.ArgumentParser, *, steps: int | None) -> None:
         action="store_true",
         help="do not record steps, phases and module paths",
     )
-    parser.add_argument(
-        "-o",
-        "--output",
-        dest="outputs",
-        action="append",
-        type=Path,
-        default=[],
-        metavar="FILE",
-        help="the snapshot to write: .pickle or .pickle.gz (default: named after the script)",
+    add_output(
+        parser,
+        "the snapshot to write: .pickle or .pickle.gz (default: named after the script)",
+        is_single=True,
     )
-    parser.add_argument("--force", action="store_true", help="replace an output that exists")
     add_verbosity(parser)
 
 

@@ -6,12 +6,12 @@ import argparse
 from pathlib import Path
 
 from snapviewer import _core
-from snapviewer.snapshot.bundles import is_bundle
+from snapviewer.snapshot.bundles import is_replaceable
 from snapviewer.text.progress import progress_bar
 
 from .errors import UsageError
 from .options import add_device, add_file, add_json, add_output, add_verbosity
-from .outputs import print_json, refuse_existing, tell_written, written
+from .outputs import print_json, print_written, refuse_existing, written
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +35,7 @@ def _convert(options: argparse.Namespace) -> None:
             if files
             else "the following arguments are required: FILE"
         )
-    replaced = [path for path in options.outputs if options.is_repeatable and is_bundle(path)]
+    replaced = [path for path in options.outputs if options.is_repeatable and is_replaceable(path)]
     kept = [path for path in options.outputs if path not in replaced]
     refuse_existing(options, inputs=files, kept=kept)
     for output in options.outputs:
@@ -45,4 +45,4 @@ def _convert(options: argparse.Namespace) -> None:
     if options.json:
         print_json({"input": str(files[0]), **written(options)})
     else:
-        tell_written(options)
+        print_written(options)

@@ -9,7 +9,7 @@ from snapviewer.text.progress import progress_bar
 
 from .errors import UsageError
 from .options import add_json, add_output, add_verbosity, positive, whole
-from .outputs import check_outputs, print_json, tell_written, write_file, written
+from .outputs import check_outputs, print_json, print_written, write_file, written
 
 _NUMBERS = {
     "events": "events in the trace of each device (default: %(default)s)",
@@ -77,7 +77,7 @@ def _demo(options: argparse.Namespace) -> None:
     if options.json:
         print_json({**written(options), "events": options.events})
     else:
-        tell_written(options)
+        print_written(options)
 
 
 def _chosen_demo(options: argparse.Namespace) -> demos.DemoOptions:

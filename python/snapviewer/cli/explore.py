@@ -36,7 +36,7 @@ from .options import (
     compared,
     whole,
 )
-from .outputs import check_outputs, tell_written, write_file
+from .outputs import check_outputs, print_written, write_file
 
 _SUFFIXES = {".txt": "text", ".json": "json", ".html": "html", ".htm": "html", ".svg": "svg"}
 # The words of all commands, and the tree's own.
@@ -124,7 +124,7 @@ def _explore(options: argparse.Namespace) -> None:
     for path, content in contents:
         write_file(path, content)
     if forms and not options.json:
-        tell_written(options)
+        print_written(options)
     else:
         sys.stdout.write(renderers[printed]())
 

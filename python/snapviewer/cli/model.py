@@ -38,7 +38,7 @@ from snapviewer.text.sanitize import json_outline
 from . import description_of
 from .errors import CommandError
 from .options import add_json, add_output, add_verbosity, seconds
-from .outputs import check_outputs, output_width, tell_written, write_file
+from .outputs import check_outputs, output_width, print_written, write_file
 
 REPORT = "comprehensive_model_analysis.txt"
 _USUAL = RunOptions()
@@ -196,7 +196,7 @@ def _model(options: argparse.Namespace) -> None:
     if options.json:
         print(json_outline(to_json(analysis)))
     elif options.outputs:
-        tell_written(options)
+        print_written(options)
     else:
         width = output_width(options)
         if options.full:

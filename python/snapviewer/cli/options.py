@@ -38,10 +38,14 @@ def add_output(
     about: str,
     *,
     is_required: bool = False,
+    is_single: bool = False,
     metavar: str = "FILE",
     has_force: bool = True,
 ) -> None:
-    """Add `-o`, which may be repeated, and `--force`, unless outputs are always replaced."""
+    """Add `-o`, which may be repeated, and `--force`, unless outputs are always replaced.
+
+    If `is_single`, the command itself refuses a repeated `-o`.
+    """
     parser.add_argument(
         "-o",
         "--output",
@@ -51,7 +55,7 @@ def add_output(
         default=None if is_required else [],
         required=is_required,
         metavar=metavar,
-        help=f"{about}; may be repeated",
+        help=about if is_single else f"{about}; may be repeated",
     )
     if has_force:
         parser.add_argument("--force", action="store_true", help="replace outputs that exist")

@@ -116,7 +116,7 @@ def answer(
     if options.json:
         print_json(document())
     elif options.outputs:
-        tell_written(options)
+        print_written(options)
     else:
         sys.stdout.write(text())
 
@@ -133,7 +133,7 @@ def write_file(path: Path, content: str | bytes) -> None:
         file.write(content)
 
 
-def tell_written(options: argparse.Namespace, details: str = "") -> None:
+def print_written(options: argparse.Namespace, details: str = "") -> None:
     """Print the outputs that were written, and their sizes."""
     for output in () if options.quiet else options.outputs:
         print(f"{output}: {details}{format_bytes(size_of(output))}")

@@ -28,7 +28,7 @@ from snapviewer.text.progress import progress_bar
 from snapviewer.text.sanitize import json_text
 
 from .errors import CommandError, sentence
-from .outputs import output_width, tell_written, write_file
+from .outputs import output_width, print_written, write_file
 
 if TYPE_CHECKING:
     from snapviewer._core import Checkpoint
@@ -90,7 +90,7 @@ def run_many(
     if is_text_printed:
         print(many_report.as_text(lines, failures, width=output_width(options)), end="")
     elif not options.json:
-        tell_written(options)
+        print_written(options)
     if failures:
         count = len(files) + len(failed)
         raise CommandError(f"{len(failures):,} of {count:,} files could not be analyzed")

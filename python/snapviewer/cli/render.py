@@ -25,7 +25,7 @@ from .options import (
     picked_device,
     positive,
 )
-from .outputs import check_outputs, print_json, tell_written, write_file, written
+from .outputs import check_outputs, print_json, print_written, write_file, written
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -124,7 +124,7 @@ def _render(options: argparse.Namespace) -> None:
     if options.json:
         print_json({**written(options), **drawing.to_json(picture)})
     else:
-        tell_written(options, "{} × {} pixels, ".format(*chosen.size_px))
+        print_written(options, "{} × {} pixels, ".format(*chosen.size_px))
 
 
 def _chosen_picture(options: argparse.Namespace) -> pictures.PictureOptions:

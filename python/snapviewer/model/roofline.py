@@ -119,7 +119,7 @@ def _measure(kernels: Kernels, device: str, dtype: str, threads: int | None) -> 
         copy, triad = (
             _bandwidth(stream, kernels, size_bytes) for stream in kernels.streams(size_bytes)
         )
-    bandwidth, bandwidth_spread = max(copy, triad, key=lambda told: told[0].value or 0.0)
+    bandwidth, bandwidth_spread = max(copy, triad, key=lambda measured: measured[0].value or 0.0)
     return Roof(
         device=device,
         dtype=dtype,

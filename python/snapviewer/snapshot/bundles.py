@@ -13,7 +13,7 @@ _START = re.compile(rb'\s*\{\s*"format"\s*:\s*"snapviewer"')
 _MAX_START = 100
 
 
-def is_bundle(path: Path) -> bool:
+def is_replaceable(path: Path) -> bool:
     """Return whether a path is a bundle and nothing else: a zip or a directory of its two files."""
     try:
         if path.is_dir():

@@ -187,7 +187,7 @@ def _node(
 
 
 def _is_bookkeeping(node: Node) -> bool:
-    """Tell whether a node only computes or checks sizes."""
+    """Return whether a node only computes or checks sizes."""
     if node.op.startswith(("operator::", "math::")) or node.op.startswith("aten::sym_"):
         return True
     has_tensor = any(isinstance(value, TensorSpec | Unknown) for value in flatten(node.outputs))

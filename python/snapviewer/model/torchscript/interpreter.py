@@ -209,7 +209,7 @@ class Interpreter:
     # Conditions and loops
 
     def _truth(self, node: ast.expr, frame: _Frame) -> bool | None:
-        """Tell whether a condition holds; None if that depends on values of tensors."""
+        """Return whether a condition holds; None if that depends on values of tensors."""
         value = self._value(node, frame)
         if isinstance(value, Tensor):
             value = value.number

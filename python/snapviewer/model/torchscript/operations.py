@@ -156,7 +156,7 @@ def member(value: Any, name: str) -> Any:
 
 
 def describes(value: Any, type_name: str) -> bool | None:
-    """Tell whether a value is of a simple type; None if unknown."""
+    """Return whether a value is of a simple type; None if unknown."""
     if isinstance(value, Unknown):
         return None
     if type_name == "Tensor":

@@ -1,1 +1,1 @@
-"""What `model` says: on the console, as text, JSON, XML and HTML."""
+"""Reports on models: on the console, as text, JSON, XML, HTML, Markdown and PDF."""

@@ -211,10 +211,10 @@ def _size(size: InputSize) -> str:
     limits = [f"from {size.least:,}"] if size.least is not None and size.least > 1 else []
     if size.most is not None:
         limits.append(f"at most {size.most:,}")
-    told = f"{size.role}: {', '.join(limits) or 'any'} ({sanitize(size.reason)})"
+    text = f"{size.role}: {', '.join(limits) or 'any'} ({sanitize(size.reason)})"
     if not size.suggested:
-        return told
-    return f"{told}; suggested: {', '.join(f'{one:,}' for one in size.suggested)}"
+        return text
+    return f"{text}; suggested: {', '.join(f'{one:,}' for one in size.suggested)}"
 
 
 def _input(value: Value, depth: int = 0) -> str:

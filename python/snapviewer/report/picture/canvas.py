@@ -42,7 +42,10 @@ def printable(text: str) -> str:
     >>> printable("é 雪\n3 µs")
     'e ? 3 us'
     """
-    plain = unicodedata.normalize("NFKD", " ".join(text.split()).translate(_INSTEAD))
+    text = " ".join(text.split())
+    if text.isascii() and text.isprintable():
+        return text
+    plain = unicodedata.normalize("NFKD", text.translate(_INSTEAD))
     letters = (letter for letter in plain if not unicodedata.combining(letter))
     return "".join(
         letter if " " <= letter <= "~" or letter in _BEYOND_ASCII else "?" for letter in letters
