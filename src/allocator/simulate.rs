@@ -14,12 +14,12 @@
 //!
 //! About 150 ns an event, as the replay; a release looks at every free block.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hashbrown::HashMap;
 
 use super::addresses::{Addresses, Order, ROOM};
-use super::growth::ReleaseCause;
+use super::growth::{Release, ReleaseCause};
 use super::heap::{Block, Domain, FREE, Heap, Plan};
 use super::rules::{MAX_SMALL, Rules};
 use super::{Extent, Replay};
@@ -224,7 +224,7 @@ impl Run<'_> {
         let all = &self.lifetimes.allocations;
         let end = self.lifetimes.totals.len() as i64;
         let frees = self.frees(end);
-        let waits = waits(replay);
+        let (waits, private) = (waits(replay), private_releases(replay));
         let (mut free, mut release, mut oom, mut wait) = (0, 0, 0, 0);
         let mut made = older;
         loop {
@@ -250,7 +250,9 @@ impl Run<'_> {
             } else if next_release == event {
                 let empties = replay.releases[release].cause == ReleaseCause::EmptyCache;
                 if empties && !self.case.keeps_cache {
-                    self.release_cached(event);
+                    for pool in pools_of(&replay.releases[release], &private) {
+                        self.release_pool(pool, event);
+                    }
                 }
                 release += 1;
             } else if next_made == event {
@@ -383,7 +385,7 @@ impl Run<'_> {
         }
         self.end_waits();
         self.outcome.retries.push(event);
-        self.release_cached(event);
+        self.release_pool(DEFAULT_POOL, event);
         self.grow(domain, rounded, event)
     }
 
@@ -449,9 +451,9 @@ impl Run<'_> {
         }
     }
 
-    /// Gives back all that is free and whole.
-    fn release_cached(&mut self, event: i64) {
-        let found = self.heap.releasable(&self.case.rules, DEFAULT_POOL);
+    /// Gives back all of a pool that is free and whole.
+    fn release_pool(&mut self, pool: u16, event: i64) {
+        let found = self.heap.releasable(&self.case.rules, pool);
         self.steps_left = self.steps_left.saturating_sub(self.heap.len() as u64);
         self.outcome.is_cut = self.steps_left == 0;
         for part in found {
@@ -538,6 +540,24 @@ impl Run<'_> {
         }
         self.draw(event);
     }
+}
+
+/// The memory of other pools than the default one that went back: when, and of which pool.
+fn private_releases(replay: &Replay) -> Vec<(i64, u16)> {
+    let private = replay.extents.iter().filter(|one| one.domain.pool != DEFAULT_POOL);
+    let mut found: Vec<(i64, u16)> = private.map(|one| (one.died, one.domain.pool)).collect();
+    found.sort_unstable();
+    found
+}
+
+/// The pools that a release gave memory back of, and the default one: whether another pool could have
+/// given any is not in the file.
+fn pools_of(release: &Release, private: &[(i64, u16)]) -> BTreeSet<u16> {
+    let from = release.event as i64;
+    let to = from + release.events as i64;
+    let first = private.partition_point(|&(event, _)| event < from);
+    let gone = private[first..].iter().take_while(|&&(event, _)| event < to);
+    gone.map(|&(_, pool)| pool).chain([DEFAULT_POOL]).collect()
 }
 
 /// The events between a search and the memory that the device gave in the end: frees among them were

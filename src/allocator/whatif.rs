@@ -221,8 +221,12 @@ impl<'a> WhatIf<'a> {
             return Answer::refused("the simulation releases memory too often to be followed");
         }
         let peaks = runs.iter().map(|(_, run)| run.reserved.bytes);
-        let (low_bytes, high_bytes) = (peaks.clone().min().unwrap_or(0), peaks.max().unwrap_or(0));
+        let (mut low_bytes, high_bytes) =
+            (peaks.clone().min().unwrap_or(0), peaks.max().unwrap_or(0));
         let (capacity, outcome) = runs.swap_remove(0);
+        if is_loose {
+            low_bytes = low_bytes.min(outcome.requested.bytes);
+        }
         let is_exact =
             low_bytes == high_bytes && runs.iter().all(|(_, run)| ends(run) == ends(&outcome));
         let trust = if is_exact { Trust::Exact } else { Trust::Interval };
