@@ -122,9 +122,15 @@ def _row(case: Case, comparison: Comparison) -> tuple[str, ...]:
         peak_range(answer),
         "" if has_ended else f"{sign}{format_bytes(abs(change))}",
         f"{len(answer.retries):,}",
-        f"at event {answer.oom_event:,}" if has_ended else "no",
+        _when(answer),
         _missing(answer) if has_ended else "",
     )
+
+
+def _when(answer: WhatIf) -> str:
+    if answer.oom_event is not None:
+        return f"at event {answer.oom_event:,}"
+    return "no" if answer.rescued_event is None else "no longer"
 
 
 def _missing(answer: WhatIf) -> str:
