@@ -185,6 +185,8 @@ def json_documents() -> str:
 JSON_COMMANDS = {
     "info": ["info", "@snap.pickle", "--json"],
     "report": ["report", "@snap.pickle", "--top", "3", "--json"],
+    "segments": ["segments", "@snap.pickle", "--json"],
+    "whatif": ["whatif", "@snap.pickle", "--conf", "expandable_segments:True", "--json"],
     "query": ["query", "@snap.pickle", "select device, peak_bytes from devices", "--json"],
     "render": ["render", "@snap.pickle", "-o", "@snap.png", "--json"],
     "convert": ["convert", "@snap.pickle", "-o", "@snap.zip", "--json"],

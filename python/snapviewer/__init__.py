@@ -42,10 +42,12 @@ if TYPE_CHECKING:
     from snapviewer._core import SnapshotError as SnapshotError
     from snapviewer._core import State as State
     from snapviewer._core import Timeline as Timeline
+    from snapviewer._core import WhatIf as WhatIf
     from snapviewer._core import convert as convert
     from snapviewer._core import load as load
     from snapviewer._core import query as query
     from snapviewer._core import read_checkpoint as read_checkpoint
+    from snapviewer._core import whatif as whatif
     from snapviewer.capture.api import record as record
 else:
     __all__, __getattr__, __dir__ = lazy_names(
@@ -53,7 +55,7 @@ else:
         {
             "_core": "Allocations Allocator Block CancelledError Checkpoint Clock Curves Device "
             "Domain Event Frame Growth Image MemoryMap Oom Pending Pin Release Screen "
-            "Snapshot SnapshotError State Timeline convert load query read_checkpoint",
+            "Snapshot SnapshotError State Timeline WhatIf convert load query read_checkpoint whatif",
             "capture.api": "record",
         },
     )

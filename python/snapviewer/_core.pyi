@@ -555,6 +555,88 @@ class Pin:
         """Their bytes."""
 
 @final
+class WhatIf:
+    """What a simulation of the allocator found."""
+
+    @property
+    def trust(self) -> str:
+        """How far it can be trusted: "exact", "interval" or "refused"."""
+    @property
+    def why(self) -> str:
+        """Why not further; empty if it is exact."""
+    @property
+    def kind(self) -> str:
+        """How the recording begins: "whole" (with an empty allocator), "grows" or "steady"."""
+    @property
+    def matches(self) -> tuple[int, ...]:
+        """How many allocations each filter matches, in the order of the arguments."""
+    @property
+    def peak_requested_bytes(self) -> int | None:
+        """The most that is requested; None if it was refused, as below."""
+    @property
+    def peak_active_bytes(self) -> int | None:
+        """The most that blocks take."""
+    @property
+    def peak_reserved_bytes(self) -> int | None:
+        """The most that comes from the device."""
+    @property
+    def peak_event(self) -> int | None:
+        """The first event after which so much is reserved; -1 is before the first."""
+    @property
+    def low_bytes(self) -> int | None:
+        """The least that the peak of reserved memory may be."""
+    @property
+    def high_bytes(self) -> int | None:
+        """The most that it may be."""
+    @property
+    def capacity_bytes(self) -> int | None:
+        """What the device can give; None if that is no limit."""
+    @property
+    def retries(self) -> tuple[int, ...]:
+        """The events at which the device was full and cached memory went back to it."""
+    @property
+    def oom_event(self) -> int | None:
+        """The event at which memory runs out; None if it does not."""
+    @property
+    def oom_needed_bytes(self) -> int | None:
+        """What the device would have had to give then."""
+    @property
+    def oom_available_bytes(self) -> int | None:
+        """What it had."""
+    @property
+    def rescued_event(self) -> int | None:
+        """Where the recording ran out of memory, and this does not: what follows is unknown."""
+    @property
+    def reserved(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
+        """Reserved bytes in steps: the events that change them, -1 first, and the bytes then."""
+
+def whatif(
+    device: Device,
+    conf: str | None = None,
+    *,
+    capacity: int | None = None,
+    memory: int | None = None,
+    without: Sequence[str] = [],
+    scale: Sequence[tuple[str, float]] = [],
+    free_early: Sequence[tuple[str, int]] = [],
+) -> WhatIf:
+    """Simulate a device's requests under other settings, with less memory, or changed.
+
+    Args:
+        device: The recording.
+        conf: The allocator's settings, as in `PYTORCH_ALLOC_CONF`; None as recorded.
+        capacity: The bytes that the device can give; None as far as the recording shows it.
+        memory: All bytes of the device, of which `per_process_memory_fraction` is a part.
+        without: Filters of allocations that are left out.
+        scale: Filters of allocations, and what their sizes are multiplied by.
+        free_early: Filters of allocations, and the event at which they are freed at the latest.
+
+    Raises:
+        ValueError: A setting or a filter is not understood.
+        SnapshotError: The file does not contain the segments.
+    """
+
+@final
 class Curves:
     """Four amounts of memory after each event, as PyTorch's statistics define them."""
 

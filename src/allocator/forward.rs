@@ -269,6 +269,7 @@ impl Pass<'_> {
         let fits = self.heap.reusable(domain, rounded, self.rules).is_some();
         let mut found = Growth::of(&mut self.heap, domain, rounded);
         found.event = attempt.growth - self.rows.start;
+        found.searched_event = attempt.searched - self.rows.start;
         found.alloc_event = attempt.alloc - self.rows.start;
         found.stack = alloc.stack;
         let grown = (attempt.growth..attempt.alloc).map(|row| events.get(row).size);

@@ -30,6 +30,8 @@ impl Cause {
 pub struct Growth {
     /// The first of its `segment_alloc` or `segment_map` events.
     pub event: usize,
+    /// The event before which the allocator searched; earlier than `event` if it waited or released.
+    pub searched_event: usize,
     /// The `alloc` that follows.
     pub alloc_event: usize,
     /// The stack that asked.
@@ -64,6 +66,7 @@ impl Growth {
         };
         Self {
             event: 0,
+            searched_event: 0,
             alloc_event: 0,
             stack: 0,
             rounded_bytes: rounded,

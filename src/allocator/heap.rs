@@ -115,6 +115,19 @@ pub enum Plan {
     },
 }
 
+/// Free memory that could go back to the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Releasable {
+    /// Where it begins.
+    pub address: u64,
+    /// Its bytes: a whole segment, or whole pages of an expandable one.
+    pub size: u64,
+    /// What it is for.
+    pub domain: Domain,
+    /// Whether it is part of an expandable segment.
+    pub is_expandable: bool,
+}
+
 /// All segments of a device.
 #[derive(Debug)]
 pub struct Heap {
@@ -192,6 +205,39 @@ impl Heap {
         let others = self.domains.iter().filter(|domain| domain.key != key).take(MAX_DOMAINS);
         let free = others.map(|domain| (domain.key, domain.free_bytes));
         free.filter(|one| one.1 > 0).max_by_key(|&(key, bytes)| (bytes, std::cmp::Reverse(key)))
+    }
+
+    /// The free memory of a pool that could go back to the device.
+    #[must_use]
+    pub fn releasable(&self, rules: &Rules, pool: u16) -> Vec<Releasable> {
+        let mut found = Vec::new();
+        for one in self.domains.iter().filter(|one| one.key.pool == pool) {
+            let page = rules.page(one.key.is_small);
+            for &id in one.free.values() {
+                let block = &self.blocks[id as usize];
+                let (mut address, mut size) = (block.address, block.size);
+                if block.is_expandable {
+                    let first = (address - one.base).div_ceil(page);
+                    let last = (block.end() - one.base) / page;
+                    address = one.base + first * page;
+                    size = last.saturating_sub(first) * page;
+                } else if block.previous != NONE || block.next != NONE {
+                    continue;
+                }
+                let is_expandable = block.is_expandable;
+                if size > 0 {
+                    found.push(Releasable { address, size, domain: one.key, is_expandable });
+                }
+            }
+        }
+        found
+    }
+
+    /// Whether a domain has any expandable memory.
+    #[must_use]
+    pub fn has_mapped(&self, key: Domain) -> bool {
+        let number = self.numbers.get(&key);
+        number.is_some_and(|&number| !self.domains[number as usize].mapped.is_empty())
     }
 
     fn number(&mut self, key: Domain) -> u32 {

@@ -17,6 +17,8 @@
 //!
 //! About 100 ns an event; 8 bytes an allocation.
 
+pub mod addresses;
+pub mod conf;
 pub mod curves;
 pub mod domains;
 pub mod extents;
@@ -27,8 +29,10 @@ pub mod oom;
 pub mod pending;
 pub mod pins;
 pub mod rules;
+pub mod simulate;
 mod start;
 pub mod state;
+pub mod whatif;
 
 use serde::{Deserialize, Serialize};
 

@@ -21,9 +21,6 @@ const ROUND_LARGE: u64 = 2 << 20;
 /// Requests from here on begin at a multiple of [`Rules::align`].
 const MIN_ALIGNED: u64 = 2 << 20;
 
-/// By how much a block may be larger than a request that must not split it.
-const MAX_UNSPLIT_REST: u64 = 20 << 20;
-
 /// Divisions of powers of two are set for 1 MiB, 2 MiB, … 32 GiB.
 const INTERVALS: usize = 16;
 
@@ -44,6 +41,9 @@ pub struct Rules {
     pub divisions: [u64; INTERVALS],
     /// `max_split_size`: blocks from here on are not split.
     pub max_split: u64,
+    /// `max_non_split_rounding`: by how much a block may be larger than a request that must not split
+    /// it.
+    pub max_unsplit_rest: u64,
     /// `expandable_segments`.
     pub is_expandable: bool,
     /// `garbage_collection_threshold`; 0 means never.
@@ -63,6 +63,7 @@ impl Default for Rules {
         Self {
             divisions: [0; INTERVALS],
             max_split: u64::MAX,
+            max_unsplit_rest: 20 << 20,
             is_expandable: false,
             collect_above: 0.0,
             large_segment: 20 << 20,
@@ -162,7 +163,7 @@ impl Rules {
         if rounded < self.max_split {
             block < self.max_split
         } else {
-            block < rounded.saturating_add(MAX_UNSPLIT_REST)
+            block < rounded.saturating_add(self.max_unsplit_rest)
         }
     }
 

@@ -43,9 +43,9 @@ pub(super) struct StoredReplay<'a> {
     slack: Cow<'a, str>,
     /// Address, size, domain, expandable, born, died.
     extents: Vec<(u64, u64, StoredDomain, bool, i64, i64)>,
-    /// Event, `alloc`, stack, rounded, grown, domain, free, largest, outside, cause.
+    /// Search, event, `alloc`, stack, rounded, grown, domain, free, largest, outside, cause.
     #[allow(clippy::type_complexity)] // A row of a table.
-    growths: Vec<(usize, usize, u32, u64, u64, StoredDomain, u64, u64, u64, usize)>,
+    growths: Vec<(usize, usize, usize, u32, u64, u64, StoredDomain, u64, u64, u64, usize)>,
     /// Event, events, bytes, cause.
     releases: Vec<(usize, usize, u64, usize)>,
     ooms: Vec<Facts>,
@@ -93,10 +93,10 @@ pub(super) fn store(lifetimes: &Lifetimes, replay: &Replay) -> StoredReplay<'sta
                 let place = domain(one.domain);
                 let sizes = (one.free_bytes, one.largest_bytes, one.outside_bytes);
                 let (rounded, grown) = (one.rounded_bytes, one.grown_bytes);
-                let (event, alloc) = (one.event, one.alloc_event);
+                let (searched, event, alloc) = (one.searched_event, one.event, one.alloc_event);
                 let (free, largest, outside) = sizes;
-                let why = cause(one.cause);
-                (event, alloc, one.stack, rounded, grown, place, free, largest, outside, why)
+                let (stack, why) = (one.stack, cause(one.cause));
+                (searched, event, alloc, stack, rounded, grown, place, free, largest, outside, why)
             })
             .collect(),
         releases: replay
@@ -153,22 +153,38 @@ impl Device<'_> {
         stored
             .growths
             .iter()
-            .map(|&(event, alloc, stack, rounded, grown, place, free, largest, outside, cause)| {
-                let is_possible = event < alloc && alloc < self.events && stack < self.stacks;
-                let domain = self.domain(place).filter(|_| is_possible)?;
-                Some(Growth {
+            .map(
+                |&(
+                    searched,
                     event,
-                    alloc_event: alloc,
+                    alloc,
                     stack,
-                    rounded_bytes: rounded,
-                    grown_bytes: grown,
-                    domain,
-                    free_bytes: free,
-                    largest_bytes: largest,
-                    outside_bytes: outside,
-                    cause: Cause::NAMES.get(cause)?.1,
-                })
-            })
+                    rounded,
+                    grown,
+                    place,
+                    free,
+                    largest,
+                    outside,
+                    cause,
+                )| {
+                    let is_in_order = searched <= event && event < alloc && alloc < self.events;
+                    let is_possible = is_in_order && stack < self.stacks;
+                    let domain = self.domain(place).filter(|_| is_possible)?;
+                    Some(Growth {
+                        searched_event: searched,
+                        event,
+                        alloc_event: alloc,
+                        stack,
+                        rounded_bytes: rounded,
+                        grown_bytes: grown,
+                        domain,
+                        free_bytes: free,
+                        largest_bytes: largest,
+                        outside_bytes: outside,
+                        cause: Cause::NAMES.get(cause)?.1,
+                    })
+                },
+            )
             .collect()
     }
 

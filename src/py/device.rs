@@ -32,8 +32,8 @@ const MAX_ROWS: i64 = 10_000;
 /// What is known of one device.
 #[pyclass(frozen, name = "Device", module = "snapviewer")]
 pub(super) struct PyDevice {
-    recording: Arc<Recording>,
-    which: usize,
+    pub(super) recording: Arc<Recording>,
+    pub(super) which: usize,
 }
 
 derefs!(PyDevice, |this| -> Lifetimes { &this.recording.devices[this.which] });

@@ -20,6 +20,7 @@ mod screen;
 mod tensors;
 mod timeline;
 mod values;
+mod whatif;
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -49,6 +50,7 @@ mod _core {
         tensors::{PyStorage, PyTensor, PyTensorPart},
         timeline::PyTimeline,
         values::PyValue,
+        whatif::{PyWhatIf, whatif},
     };
 
     #[pymodule_init]

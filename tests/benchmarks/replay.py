@@ -22,6 +22,7 @@ TAIL_LIMIT_MS = 16.0
 CURVES_LIMIT_BYTES = 16.0
 MAP_SIZE = (2400, 600)
 MAP_LIMIT_MS = 16.0
+WHATIF_LIMIT_S = 0.25
 
 # Resident memory would count what the heap keeps for later; this counts what is in use.
 _CURVES = """
@@ -59,6 +60,9 @@ def _sized(path: Path, options: demo.DemoOptions) -> None:
     print(f"\nthe replay of {options.events:,} events{live}")
     print(f"  {'read to lifetimes':24}{read * 1e3:8.0f} ms")
     _row("replay", replay * 1e3, "ms", replay / read, "× reading", REPLAY_LIMIT)
+    whatif = best(lambda: snapviewer.whatif(device), repeats=3)
+    each = whatif * 1e6 / options.events
+    _row("what-if, one run", whatif * 1e3, "ms", each, "s a million events", WHATIF_LIMIT_S)
     print(f"  {'as recorded':24}{allocator.as_recorded:,} of {allocator.placements:,} placements")
     order = random.Random(1)
     allocator.state(0)  # makes what later ones begin with

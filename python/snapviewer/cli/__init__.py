@@ -32,6 +32,7 @@ GROUPS = {
         "info": ("info", "Summarize a snapshot: devices, peaks, whether it is consistent"),
         "report": ("report", "List the lines of code that hold the memory at the peak"),
         "segments": ("segments", "Show reserved memory at the peak: in use, free, in pieces"),
+        "whatif": ("whatif", "Simulate other allocator settings, another GPU, other requests"),
         "query": ("query", "Query a snapshot in SQL"),
     },
     "Capture": {
