@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from snapviewer._core import query as query
     from snapviewer._core import read_checkpoint as read_checkpoint
     from snapviewer.capture.api import record as record
+    from snapviewer.capture.callbacks import lightning_callback as lightning_callback
+    from snapviewer.capture.callbacks import trainer_callback as trainer_callback
 else:
     __all__, __getattr__, __dir__ = lazy_names(
         __name__,
@@ -53,6 +55,7 @@ else:
             "Domain Event Frame Growth Image MemoryMap Oom Release Screen Snapshot SnapshotError "
             "State Timeline convert load query read_checkpoint",
             "capture.api": "record",
+            "capture.callbacks": "lightning_callback trainer_callback",
         },
     )
     __all__ += ["__version__"]
