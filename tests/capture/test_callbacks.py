@@ -22,7 +22,8 @@ pytestmark = [
 TRAINER = """\
 import sys, torch, snapviewer
 from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
-tokens = [{"input_ids": torch.zeros(16, dtype=torch.long), "labels": torch.zeros(16, dtype=torch.long)}] * 8
+zeros = torch.zeros(16, dtype=torch.long)
+tokens = [{"input_ids": zeros, "labels": zeros}] * 8
 model = GPT2LMHeadModel(GPT2Config(n_layer=2, n_embd=64, n_head=2, vocab_size=100, n_positions=16))
 arguments = TrainingArguments(
     OUTPUT, num_train_epochs=2, per_device_train_batch_size=4, report_to=[], save_strategy="no",

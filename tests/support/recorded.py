@@ -95,9 +95,7 @@ def recorded(
         code, log = run(
             [str(script)] if is_text else [str(PROGRAMS), program],
             options,
-            environment
-            | variables
-            | {"PYTORCH_ALLOC_CONF": conf, "PYTORCH_CUDA_ALLOC_CONF": conf},
+            environment | variables | {"PYTORCH_ALLOC_CONF": conf, "PYTORCH_CUDA_ALLOC_CONF": conf},
         )
         assert code == 0, f"{program[:80]}: exit code {code}\n{log}"
         log_of_results.replace(directory / "done.json")

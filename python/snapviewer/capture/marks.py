@@ -1,7 +1,7 @@
 """Marks in the trace: the step, the phase, and the module that runs, as metadata of each event.
 
-The text is `step=2 epoch=1 phase=forward module=layers.3.attn`; an epoch is only in it if a callback
-knows it. PyTorch 2.10 and later record it. Inside of a compiled function the hooks do nothing: they
+The text is `step=2 epoch=1 phase=forward module=layers.3.attn`; an epoch is only in it if a
+callback knows it. PyTorch 2.10 and later record it. Inside of a compiled function the hooks do nothing: they
 would be compiled with it, and break its graph.
 """
 
@@ -14,7 +14,9 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 # What wrappers (compiled, distributed, sharded) put before the names of the modules inside of them.
-_WRAPPERS = re.compile(r"(?:^|(?<=\.))(?:_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module)\.")
+_WRAPPERS = re.compile(
+    r"(?:^|(?<=\.))(?:_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module)\."
+)
 
 
 class Marks:
@@ -93,7 +95,9 @@ class Marks:
         """Set the metadata of what this thread allocates from now on."""
         parts = [f"step={self.step}"]
         parts += [] if self.epoch is None else [f"epoch={self.epoch}"]
-        phase = self._phase or ("forward" if self._running else "")
+        # An optimizer may call the model: a closure.
+        is_forward = self._running and self._phase != "backward"
+        phase = "forward" if is_forward else self._phase
         parts += [f"phase={phase}"] if phase else []
         if self._running:
             module = self._running[-1]

@@ -152,8 +152,9 @@ def _driver_directory(library: Path) -> Path:
     """Return a directory in which our library has the name of the driver's."""
     directory = library.with_suffix(".driver")
     directory.mkdir(exist_ok=True)
-    with suppress(FileExistsError):
-        (directory / _DRIVER).symlink_to(library)
+    for name in (_DRIVER, "libcuda.so"):
+        with suppress(FileExistsError):
+            (directory / name).symlink_to(library)
     return directory
 
 

@@ -62,7 +62,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=_value,
         metavar="EXPR=NUMBER",
         help="what an expression that reads from the device returns, such as "
-        "'mask.sum().item()=7'; may be repeated",
+        "'mask.sum().item()=7' (7.0 for a tensor of floats); may be repeated",
     )
     parser.add_argument(
         "--sweep",
@@ -94,7 +94,8 @@ def _value(text: str) -> tuple[str, float]:
     expression, equals, number = text.rpartition("=")
     try:
         if equals and expression.strip():
-            return expression.strip(), float(number)
+            is_whole = number.strip().lstrip("+-").isdecimal()
+            return expression.strip(), int(number) if is_whole else float(number)
     except ValueError:
         pass
     raise argparse.ArgumentTypeError("must be an expression and a number, such as 'n.item()=7'")

@@ -13,7 +13,6 @@ from snapviewer.text.sanitize import replace_unprintable
 from snapviewer.text.units import count_of, format_bytes
 
 
-
 @dataclass(frozen=True, slots=True)
 class Cases:
     """A script under different settings."""
@@ -24,9 +23,7 @@ class Cases:
     workspace_bytes: int
 
 
-def to_json(
-    cases: Cases, gpu: Gpu, *, line: str | None, groups: Sequence[Group]
-) -> dict[str, Any]:
+def to_json(cases: Cases, gpu: Gpu, *, line: str | None, groups: Sequence[Group]) -> dict[str, Any]:
     """Return the document that `predict --json` prints."""
     case = cases.usual
     return {
@@ -71,6 +68,8 @@ def as_text(cases: Cases, gpu: Gpu, *, line: str | None, groups: Sequence[Group]
         asked = format_bytes(case.oom["requested_bytes"])
         lines += ["", f"Runs out of memory in step {case.oom['step'] + 1}, allocating {asked}"]
         lines += [f"  at {line}"] if line else []
+    if not case.facts["step"] and not case.oom:
+        lines += ["", "The script made no optimizer step: this is all of its run."]
     lines += ["", "Largest at that moment:" if case.oom else "Largest at the peak:"]
     lines += [
         f"  {format_bytes(group.size_bytes):>10}  {group.count:>7,} ×  {group.line}"
