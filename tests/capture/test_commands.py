@@ -18,7 +18,7 @@ import snapviewer
 from snapviewer import _core
 from snapviewer.capture.gpus import find_gpu
 from snapviewer.capture.null_device import prepare
-from support.program import run_here
+from support.program import Ran
 from support.torch_marks import torch_marks
 
 pytestmark = [
@@ -47,8 +47,20 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def predict(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
-    ran = run_here(capsys, "predict", *words, "--json")
+def run(*words: str) -> Ran:
+    """Run a command; no limit on addresses, of which the null device reserves many."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "snapviewer", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    return Ran(ran.returncode, ran.stdout, ran.stderr)
+
+
+def predict(*words: str) -> dict[str, Any]:
+    ran = run("predict", *words, "--json")
     assert ran.code == 0, ran.err
     document = json.loads(ran.out)
     assert isinstance(document, dict)
@@ -56,10 +68,8 @@ def predict(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("example", SMALL)
-def test_an_example_is_predicted_and_opens(
-    example: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = predict(capsys, str(EXAMPLES / example), *SMALL[example].split(), "--gpu", "a100-40gb")
+def test_an_example_is_predicted_and_opens(example: str, tmp_path: Path) -> None:
+    found = predict(str(EXAMPLES / example), *SMALL[example].split(), "--gpu", "a100-40gb")
 
     snapshot = snapviewer.load(tmp_path / found["snapshot"])
     (device,) = (each for each in snapshot.devices if each.events)
@@ -74,13 +84,11 @@ def test_an_example_is_predicted_and_opens(
         assert found["cudnn_workspaces"]["peak_allocated_bytes"] > found["peak_allocated_bytes"]
 
 
-def test_the_viewer_of_pytorch_accepts_a_prediction(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_viewer_of_pytorch_accepts_a_prediction(tmp_path: Path) -> None:
     from torch.cuda import _memory_viz
 
     (tmp_path / "train.py").write_text(STEP + "step()\n")
-    found = predict(capsys, "train.py")
+    found = predict("train.py")
     content = pickle.loads((tmp_path / found["snapshot"]).read_bytes())
 
     assert "<html" in _memory_viz.trace_plot(content).lower()
@@ -88,29 +96,23 @@ def test_the_viewer_of_pytorch_accepts_a_prediction(
     assert _memory_viz.segsum(content)
 
 
-def test_a_script_that_does_not_fit_names_the_step_and_the_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_script_that_does_not_fit_names_the_step_and_the_line(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(STEP + "step()\nx = torch.empty(3 << 30, device='cuda')\n")
 
-    ran = run_here(capsys, "predict", "train.py", "--capacity", "2GiB")
+    ran = run("predict", "train.py", "--capacity", "2GiB")
 
     assert ran.code == 0
     assert "does not fit: more than 2.00 GiB" in ran.out
     assert "Runs out of memory in step 2, allocating 12.0 GiB\n  at train.py:8" in ran.out
 
 
-def test_a_sweep_finds_the_largest_value(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_sweep_finds_the_largest_value(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(
         "import sys, torch\n"
         "x = torch.empty(int(sys.argv[1]) << 20, dtype=torch.uint8, device='cuda')\n"
     )
 
-    ran = run_here(
-        capsys, "predict", "train.py", "{mib}", "--sweep", "mib=1..4", "--capacity", "3MiB"
-    )
+    ran = run("predict", "train.py", "{mib}", "--sweep", "mib=1..4", "--capacity", "3MiB")
 
     assert ran.code == 0, ran.err
     # A segment of 2 MiB holds 1 MiB; all others are of 2 MiB, too.
@@ -118,16 +120,14 @@ def test_a_sweep_finds_the_largest_value(
     assert re.fullmatch(r"mib=\d: (fits|does not fit): .*", ran.out.splitlines()[0])
 
 
-def test_a_value_that_the_user_sets_decides_a_size(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_value_that_the_user_sets_decides_a_size(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(
         "import torch\nmask = torch.ones(9, device='cuda')\nn = int(mask.sum().item())\n"
         "if n:\n    x = torch.empty(n << 20, dtype=torch.uint8, device='cuda')\n"
     )
 
-    without = predict(capsys, "train.py")
-    with_it = predict(capsys, "train.py", "--force", "--value", "mask.sum().item()=7.0")
+    without = predict("train.py")
+    with_it = predict("train.py", "--force", "--value", "mask.sum().item()=7.0")
 
     assert without["peak_allocated_bytes"] < 1 << 20
     assert 7 << 20 < with_it["peak_allocated_bytes"] < 8 << 20
@@ -140,38 +140,32 @@ def test_a_value_that_the_user_sets_decides_a_size(
         ("import sys; sys.exit(3)\n", "the script failed with exit code 3"),
     ],
 )
-def test_a_script_that_fails_is_no_prediction(
-    rest: str, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_script_that_fails_is_no_prediction(rest: str, sentence: str, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(STEP + rest)
 
-    ran = run_here(capsys, "predict", "train.py")
+    ran = run("predict", "train.py")
 
     assert ran.code == 1
     assert sentence in ran.err
 
 
-def test_a_script_that_never_steps_is_predicted_to_its_end(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_script_that_never_steps_is_predicted_to_its_end(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(
         "import ctypes, torch\ntorch.ones(9, device='cuda')\n"
         "ctypes.CDLL(None).cuGetProcAddress_v2(b'cuNotThere', ctypes.byref(ctypes.c_void_p()))\n"
     )
 
-    ran = run_here(capsys, "predict", "train.py")
+    ran = run("predict", "train.py")
 
     assert ran.code == 0, ran.err
     assert "The script made no optimizer step" in ran.out
     assert "PyTorch asked for cuNotThere, which is missing" in ran.out
 
 
-def test_a_script_without_cuda_is_no_prediction(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_script_without_cuda_is_no_prediction(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("pass\n")
 
-    ran = run_here(capsys, "predict", "train.py")
+    ran = run("predict", "train.py")
 
     assert ran.code == 1
     assert "the script did not use CUDA: there is nothing to predict" in ran.err

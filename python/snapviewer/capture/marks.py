@@ -1,8 +1,8 @@
 """Marks in the trace: the step, the phase, and the module that runs, as metadata of each event.
 
 The text is `step=2 epoch=1 phase=forward module=layers.3.attn`; an epoch is only in it if a
-callback knows it. PyTorch 2.10 and later record it. Inside of a compiled function the hooks do nothing: they
-would be compiled with it, and break its graph.
+callback knows it. PyTorch 2.10 and later record it. Inside of a compiled function the hooks do
+nothing: they would be compiled with it, and break its graph.
 """
 
 from __future__ import annotations

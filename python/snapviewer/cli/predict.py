@@ -190,7 +190,8 @@ def _place(options: argparse.Namespace) -> tuple[dict[str, str], int]:
 
     if options.rank is None:
         return {}, options.gpus or 1
-    return rank_environment(*options.rank, options.gpus)
+    rank, ranks = options.rank
+    return rank_environment(rank, ranks, options.gpus)
 
 
 def _moment(case: Case) -> tuple[str | None, tuple[Group, ...]]:
