@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from snapviewer._core import read_checkpoint as read_checkpoint
     from snapviewer._core import whatif as whatif
     from snapviewer.capture.api import record as record
+    from snapviewer.capture.callbacks import lightning_callback as lightning_callback
+    from snapviewer.capture.callbacks import trainer_callback as trainer_callback
 else:
     __all__, __getattr__, __dir__ = lazy_names(
         __name__,
@@ -57,6 +59,7 @@ else:
             "Domain Event Frame Growth Image MemoryMap Oom Pending Pin Release Screen "
             "Snapshot SnapshotError State Timeline WhatIf convert load query read_checkpoint whatif",
             "capture.api": "record",
+            "capture.callbacks": "lightning_callback trainer_callback",
         },
     )
     __all__ += ["__version__"]

@@ -1,6 +1,38 @@
 /* Copies. The device holds no values: what the host reads from it is zero, unless the runner's hook
- * puts something else there. */
+ * puts something else there, or the host has just copied it to the device and nothing has run since. */
 #include "null_device.h"
+
+/* The last copy to the device: PyTorch sends sizes through a collective, and reads them back. */
+enum { KEPT_BYTES = 1 << 16 };
+static struct {
+    const char *at;
+    size_t bytes;
+    uint64_t launches; /* before it */
+    char content[KEPT_BYTES];
+} last;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void keep(const char *at, const void *from, size_t bytes) {
+    pthread_mutex_lock(&lock);
+    last.at = bytes <= KEPT_BYTES ? at : NULL;
+    last.bytes = bytes;
+    last.launches = snapviewer_launches();
+    if (last.at) {
+        memcpy(last.content, from, bytes);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static int give_back(void *to, const char *from, size_t bytes) {
+    pthread_mutex_lock(&lock);
+    int is_kept = last.at && from >= last.at && bytes <= last.bytes && (size_t)(from - last.at) <= last.bytes - bytes &&
+                  last.launches == snapviewer_launches();
+    if (is_kept) {
+        memcpy(to, last.content + (from - last.at), bytes);
+    }
+    pthread_mutex_unlock(&lock);
+    return is_kept;
+}
 
 typedef void (*hook)(void *to, size_t bytes);
 static hook read_hook;
@@ -16,11 +48,16 @@ static void copied_to_host(void *to, size_t bytes) {
 }
 
 static int copy(void *to, const void *from, size_t bytes) {
-    if (!bytes || device_of(to) >= 0) {
+    int is_from_device = device_of(from) >= 0;
+    if (!bytes) {
         return SUCCESS;
     }
-    if (device_of(from) >= 0) {
-        copied_to_host(to, bytes);
+    if (device_of(to) >= 0) {
+        keep(is_from_device ? NULL : to, from, is_from_device ? 0 : bytes);
+    } else if (is_from_device) {
+        if (!give_back(to, from, bytes)) {
+            copied_to_host(to, bytes);
+        }
     } else {
         memmove(to, from, bytes);
     }
@@ -46,6 +83,8 @@ API int cudaMemcpy2DAsync(char *to, size_t to_pitch, const char *from, size_t fr
 static int fill(void *at, int value, size_t bytes) {
     if (device_of(at) < 0) {
         memset(at, value, bytes);
+    } else {
+        keep(NULL, NULL, 0);
     }
     return SUCCESS;
 }

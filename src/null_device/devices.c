@@ -222,3 +222,10 @@ API int cuPointerGetAttribute(void *out, int which, void *address) {
     }
     return device < 0 && !is_pinned(address) ? INVALID_VALUE : SUCCESS;
 }
+API int cuPointerGetAttributes(unsigned count, const int *which, void **out, void *address) {
+    int code = SUCCESS;
+    for (unsigned i = 0; i < count && !code; i++) {
+        code = cuPointerGetAttribute(out[i], which[i], address);
+    }
+    return code;
+}

@@ -56,3 +56,12 @@ API int cuGetProcAddress_v2(const char *name, void **out, int version, unsigned 
 API int cuGetProcAddress(const char *name, void **out, int version, unsigned long long flags) {
     return cuGetProcAddress_v2(name, out, version, flags, NULL);
 }
+
+/* Sharing memory between processes and devices: PyTorch looks these up before it knows whether it needs them. */
+API int cuMemExportToShareableHandle(void) { return NOT_SUPPORTED; }
+API int cuMemImportFromShareableHandle(void) { return NOT_SUPPORTED; }
+API int cuMulticastCreate(void) { return NOT_SUPPORTED; }
+API int cuMulticastAddDevice(void) { return NOT_SUPPORTED; }
+API int cuMulticastBindMem(void) { return NOT_SUPPORTED; }
+API int cuMemsetD32Async(void) { return SUCCESS; }
+API int cuStreamWriteValue32(void) { return SUCCESS; }

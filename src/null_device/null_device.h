@@ -42,6 +42,7 @@ extern struct profile profile;
 
 /* The newest architecture that PyTorch was built for and the device can run (kernels.c). */
 extern int kernel_architecture;
+API uint64_t snapviewer_launches(void);
 
 extern __thread int current_device;
 int failed(int code); /* remember the error for cudaGetLastError, and return it */

@@ -45,3 +45,7 @@ API int nvmlDeviceGetMemoryInfo(handle device, struct memory *out) {
     out->available = out->total > out->used ? out->total - out->used : 0;
     return SUCCESS;
 }
+
+/* There is no NVLink. */
+API int nvmlDeviceGetNvLinkRemoteDeviceType(void) { return 3; }
+API int nvmlDeviceGetNvLinkRemotePciInfo_v2(void) { return 3; }

@@ -49,7 +49,8 @@ API int cudaEventRecord(handle event, handle stream) { return *capture_slot(even
 API int cudaEventRecordWithFlags(handle event, handle stream, unsigned flags) {
     return (void)flags, cudaEventRecord(event, stream);
 }
-API int cudaEventElapsedTime(float *out, handle begin, handle end) { return (void)begin, (void)end, *out = 0, SUCCESS; }
+/* Every measurement takes 1 ms: what compares kernels by their times divides by them. */
+API int cudaEventElapsedTime(float *out, handle begin, handle end) { return (void)begin, (void)end, *out = 1, SUCCESS; }
 API int cudaEventElapsedTime_v2(float *out, handle begin, handle end) { return cudaEventElapsedTime(out, begin, end); }
 API int cuEventElapsedTime(float *out, handle begin, handle end) { return cudaEventElapsedTime(out, begin, end); }
 

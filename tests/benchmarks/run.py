@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import capture_cost
 import checkpoints
 import drawing
 import explorer_app
@@ -67,6 +68,7 @@ def main() -> None:
     explorer.run(FOLDER)
     inference.run()
     recording.run()
+    capture_cost.run()
     explorer_app.run()
 
 

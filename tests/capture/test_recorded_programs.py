@@ -8,6 +8,7 @@ import pytest
 
 import snapviewer
 from snapviewer import _core
+from snapviewer.capture.ranks import rank_environment
 from support.recorded import Recorded, recorded
 from support.torch_marks import torch_marks
 
@@ -23,7 +24,10 @@ class Case:
     program: str
     conf: str = ""
     devices: int = 1
+    rank: tuple[int, int] | None = None
 
+
+SIZE = 256  # of recorded_programs
 
 PROGRAMS = [
     "sgd",
@@ -36,6 +40,7 @@ PROGRAMS = [
     "attention_flash",
     "attention_efficient",
     "attention_math",
+    "attention_cudnn",
     "checkpointing",
     "convolution",
     "batch_norm",
@@ -53,10 +58,13 @@ PROGRAMS = [
 CASES = [
     *map(Case, PROGRAMS),
     Case("two_devices", devices=2),
+    Case("compiled"),
+    Case("data_parallel", rank=(0, 4)),
+    Case("fully_sharded", rank=(3, 8)),
     Case("adamw_foreach", "expandable_segments:True"),
     Case("out_of_memory", "expandable_segments:True"),
     Case("ragged", "expandable_segments:True"),
-    Case("ragged", "max_split_size_mb:20"),
+    Case("ragged", "max_split_size_mb:21"),
     Case("ragged", "roundup_power2_divisions:4"),
     Case("ragged", "garbage_collection_threshold:0.5"),
     Case("pinned", "pinned_use_cuda_host_register:True"),
@@ -64,7 +72,9 @@ CASES = [
 
 
 def record(case: Case) -> Recorded:
-    return recorded(case.program, conf=case.conf, devices=case.devices)
+    variables, devices = rank_environment(*case.rank) if case.rank else ({}, case.devices)
+    gpu = "h100" if case.program == "attention_cudnn" else "a100-40gb"
+    return recorded(case.program, conf=case.conf, gpu=gpu, devices=devices, variables=variables)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.program}-{case.conf}".strip("-"))
@@ -144,6 +154,41 @@ def test_guesses_of_cudnn_are_counted() -> None:
     guessed = {guess["what"]: guess["calls"] for guess in recorded("convolution").facts["guessed"]}
 
     assert guessed["workspace of a convolution, forward"] == 2  # PyTorch remembers the answer
+
+
+def test_a_workspace_of_cudnn_is_allocated_at_each_call() -> None:
+    without, with_it = (
+        recorded("convolution", workspace_bytes=size).devices[0]["peak_allocated_bytes"]
+        for size in (0, 100 << 20)
+    )
+
+    assert without < 30 << 20
+    assert 100 << 20 < with_it < without + (101 << 20)
+
+
+def test_a_shard_is_a_part_of_the_model() -> None:
+    """Two linear layers of each of four blocks; a gradient and two moments beside each weight."""
+    run = recorded("fully_sharded", devices=8, variables=rank_environment(3, 8)[0])
+
+    assert run.facts["rank"] == 3
+    assert run.path.name == "snap_rank3.pickle"
+    alive = [
+        int(event.size)
+        for event in snapviewer.load(run.path).devices[0].event_rows(0, 10_000)
+        if event.action == "alloc" and "phase=optimizer" in (event.user_metadata or "")
+    ]
+    whole = SIZE * SIZE * 4 * 4  # bytes of a layer's weight
+    assert whole // 8 in alive
+    assert whole not in alive
+
+
+def test_a_compiled_module_has_the_name_of_the_module() -> None:
+    events = snapviewer.load(recorded("compiled").path).devices[0].event_rows(0, 10_000)
+
+    modules = {event.user_metadata for event in events if "module=" in (event.user_metadata or "")}
+
+    assert modules
+    assert not any("_orig_mod" in each for each in modules)
 
 
 def test_marks_name_the_step_the_phase_and_the_module() -> None:

@@ -52,6 +52,8 @@ def recorded(
     capacity: int | None = None,
     devices: int = 1,
     stacks: str = "python",
+    workspace_bytes: int = 0,
+    variables: dict[str, str] | None = None,
 ) -> Recorded:
     """Record a program, unless its recording is kept.
 
@@ -62,6 +64,8 @@ def recorded(
         capacity: Its usable bytes, if others.
         devices: How many there are.
         stacks: "python" or "all".
+        workspace_bytes: What each call of cuDNN takes as its workspace.
+        variables: Further variables of its environment.
     """
     from snapviewer.capture.gpus import find_gpu
     from snapviewer.capture.options import CaptureOptions
@@ -69,47 +73,50 @@ def recorded(
     device = _null_device()
     chosen = find_gpu(gpu)
     chosen = chosen if capacity is None else chosen.with_capacity(capacity)
-    environment = device.environment(chosen, devices=devices)
-    declared = environment["SNAPVIEWER_NULL_DEVICE"]
+    variables = variables or {}
+    environment = device.environment(chosen, devices=devices, workspace_bytes=workspace_bytes)
+    declared = [environment["SNAPVIEWER_NULL_DEVICE"], variables]
     is_text = "\n" in program
     source = program if is_text else f"{PROGRAMS.read_text()}\n{program}"
     key = json.dumps([source, conf, stacks, _implementation(), declared])
     directory = _KEPT / hashlib.sha256(key.encode()).hexdigest()[:24]
-    path = directory / "snap.pickle"
     if not (directory / "done.json").exists():
         directory.mkdir(parents=True, exist_ok=True)
         script = directory / "program.py"
         if is_text:
             script.write_text(program)
-        results = directory / f"results-{os.getpid()}.jsonl"
+        log_of_results = directory / f"results-{os.getpid()}.jsonl"
         options = CaptureOptions(
-            output=str(path),
+            output=str(directory / "snap.pickle"),
             stacks=stacks,
-            results=str(results),
+            results=str(log_of_results),
             predicted={"stubs": list(device.stubs), "gpu": chosen.key},
         )
         code, log = run(
             [str(script)] if is_text else [str(PROGRAMS), program],
             options,
-            environment | {"PYTORCH_ALLOC_CONF": conf, "PYTORCH_CUDA_ALLOC_CONF": conf},
+            environment | variables | {"PYTORCH_ALLOC_CONF": conf, "PYTORCH_CUDA_ALLOC_CONF": conf},
         )
         assert code == 0, f"{program[:80]}: exit code {code}\n{log}"
-        results.replace(directory / "done.json")
+        log_of_results.replace(directory / "done.json")
     lines = (directory / "done.json").read_text().splitlines()
-    return Recorded(path, tuple(map(json.loads, lines)))
+    results = tuple(map(json.loads, lines))
+    return Recorded(Path(results[-1]["file"]), results)
 
 
 def run(
-    command: list[str], options: CaptureOptions, environment: dict[str, str] | None = None
+    command: list[str], options: CaptureOptions | None, environment: dict[str, str] | None = None
 ) -> tuple[int, str]:
-    """Run a script as `snapviewer record` would in its child; return its exit code and output."""
+    """Run a script as `snapviewer record` would in its child; return its exit code and output.
+
+    Without options, it only runs on the null device.
+    """
     from snapviewer.capture.gpus import find_gpu
 
     environment = environment or _null_device().environment(find_gpu("a100-40gb"))
     server = _Server.shared(environment)
-    return server.run(
-        {"command": command, "environment": {**environment, **options.to_environment()}}
-    )
+    declared = options.to_environment() if options else {}
+    return server.run({"command": command, "environment": {**environment, **declared}})
 
 
 @cache
@@ -175,7 +182,7 @@ def _serve(jobs: IO[str], answers: IO[str]) -> None:
     # What takes long: optimizers import the second when they first step.
     import_module("torch")
     import_module("torch._dynamo")
-    from snapviewer.capture import child
+    from snapviewer.capture import child, options
 
     for line in jobs:
         job = json.loads(line)
@@ -188,7 +195,8 @@ def _serve(jobs: IO[str], answers: IO[str]) -> None:
                 ctypes.CDLL(None).snapviewer_read_profile()
                 leave, code = os._exit, 99
                 try:
-                    code = child.main(job["command"])
+                    run = child.main if options.VARIABLE in os.environ else _run_plainly
+                    code = run(job["command"])
                     sys.stdout.flush()
                 finally:
                     leave(code)
@@ -198,6 +206,21 @@ def _serve(jobs: IO[str], answers: IO[str]) -> None:
                 json.dumps([os.waitstatus_to_exitcode(status), log.read()[-8000:]]) + "\n"
             )
             answers.flush()
+
+
+def _run_plainly(command: list[str]) -> int:
+    import runpy
+    import traceback
+
+    sys.argv[:] = command
+    try:
+        runpy.run_path(command[0], run_name="__main__")
+    except Exception:  # any of the script's
+        traceback.print_exc()
+        return 1
+    finally:
+        atexit._run_exitfuncs()
+    return 0
 
 
 if __name__ == "__main__":

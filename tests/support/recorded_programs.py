@@ -100,6 +100,34 @@ def attention_math() -> None:
     _attention(SDPBackend.MATH)
 
 
+def attention_cudnn() -> None:
+    _attention(SDPBackend.CUDNN_ATTENTION)
+
+
+def compiled() -> None:
+    """One graph: our hooks must not break it."""
+    model = mlp()
+    fast = torch.compile(model, fullgraph=True)
+    train(fast, torch.optim.SGD(model.parameters(), lr=0.1))
+
+
+def data_parallel() -> None:
+    torch.distributed.init_process_group("nccl")
+    model = nn.parallel.DistributedDataParallel(mlp())
+    train(model, torch.optim.AdamW(model.parameters()))
+
+
+def fully_sharded() -> None:
+    from torch.distributed.fsdp import fully_shard
+
+    torch.distributed.init_process_group("nccl")
+    layers = nn.Sequential(*(mlp() for _ in range(4)))
+    for layer in layers:
+        fully_shard(layer)
+    model = fully_shard(layers)
+    train(model, torch.optim.AdamW(model.parameters()))
+
+
 def checkpointing() -> None:
     from torch.utils.checkpoint import checkpoint
 
@@ -224,7 +252,7 @@ def ragged() -> None:
     del held[::2]
     held += [torch.empty(size // 3, dtype=torch.uint8, device="cuda") for size in sizes]
     del held[::3]
-    held += [torch.empty(size * 2, dtype=torch.uint8, device="cuda") for size in sizes]
+    held += [torch.empty(size * 4, dtype=torch.uint8, device="cuda") for size in sizes]
 
 
 def out_of_memory() -> None:

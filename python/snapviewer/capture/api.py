@@ -35,6 +35,35 @@ def record(
         stacks: "python", or "all" with C++ frames.
         marks: Whether to record steps, phases and module paths.
     """
+    recorder = start_recording(
+        output,
+        model=model,
+        every=every,
+        max_entries=max_entries,
+        stacks=stacks,
+        marks=marks,
+    )
+    try:
+        yield recorder
+    except BaseException:
+        recorder.dump("error", is_last=False)
+        raise
+    else:
+        recorder.dump("end", is_last=True)
+    finally:
+        recorder.close()
+
+
+def start_recording(
+    output: str | os.PathLike[str],
+    *,
+    model: Any = None,
+    every: int | None = None,
+    max_entries: int = 1_000_000,
+    stacks: str = "python",
+    marks: bool = True,
+) -> Recorder:
+    """Begin what `record` describes; the caller dumps and closes."""
     path = os.fspath(output)
     recorder = Recorder(
         CaptureOptions(
@@ -49,12 +78,4 @@ def record(
     recorder.attach()
     if model is not None and recorder.marks:
         recorder.marks.name_modules(model)
-    try:
-        yield recorder
-    except BaseException:
-        recorder.dump("error", is_last=False)
-        raise
-    else:
-        recorder.dump("end", is_last=True)
-    finally:
-        recorder.close()
+    return recorder

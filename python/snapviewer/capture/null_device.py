@@ -80,6 +80,8 @@ class NullDevice:
             ),
             # Convolutions by cuDNN's older interface, which only needs sizes.
             "TORCH_CUDNN_V8_API_DISABLED": "1",
+            # Triton links its launcher to the driver's library, which it looks for by name.
+            "TRITON_LIBCUDA_PATH": str(_driver_directory(self.libraries[0])),
             # What a real GPU's machine may have set would hide ours.
             "CUDA_VISIBLE_DEVICES": ",".join(map(str, range(devices))),
         }
@@ -144,6 +146,16 @@ def _missing(defined: frozenset[str]) -> tuple[str, ...]:
             if path.name == "libc10_cuda.so":
                 wanted |= driver_names(path)
     return tuple(sorted(name for name in wanted - defined if not _LEFT.search(name)))
+
+
+def _driver_directory(library: Path) -> Path:
+    """Return a directory in which our library has the name of the driver's."""
+    directory = library.with_suffix(".driver")
+    directory.mkdir(exist_ok=True)
+    for name in (_DRIVER, "libcuda.so"):
+        with suppress(FileExistsError):
+            (directory / name).symlink_to(library)
+    return directory
 
 
 def _place(library: bytes, name: str) -> Path:

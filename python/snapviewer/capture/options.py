@@ -22,6 +22,7 @@ class CaptureOptions:
     stacks: str = "python"  # or "all", with C++ frames
     is_gzip: bool = False
     has_marks: bool = True
+    has_times: bool = True  # a prediction has none: they would be those of another machine
     results: str | None = None  # a file for what was written, one JSON line each
     predicted: dict[str, Any] | None = None  # facts about the null device; None on a real GPU
     values: tuple[tuple[str, float], ...] = field(default=())  # what reads from the device return

@@ -6,6 +6,7 @@ import ctypes
 from typing import Any
 
 from .options import CaptureOptions
+from .ranks import use_fake_groups
 from .reads import Reads
 from .stub_library import COUNTS
 
@@ -35,8 +36,10 @@ class Prediction:
         self.reads = Reads(options.values)
 
     def imported(self) -> None:
-        """Skip the initialization of parameters on the CPU."""
+        """Skip the initialization of parameters on the CPU, and talk to no other rank."""
         import torch
+
+        use_fake_groups()
 
         for name in _INITIALIZERS:
             original = getattr(torch.nn.init, name, None)

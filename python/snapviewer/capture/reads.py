@@ -85,7 +85,7 @@ class Reads:
 def encoded(value: float, size: int) -> bytes | None:
     r"""Return a number as the bytes of a scalar; None if it has no such size.
 
-    A whole number is written as an integer, any other as a floating-point number.
+    An int is written as an integer, a float as a floating-point number.
 
     >>> encoded(3, 4), encoded(0.5, 4)
     (b'\x03\x00\x00\x00', b'\x00\x00\x00?')
@@ -93,8 +93,8 @@ def encoded(value: float, size: int) -> bytes | None:
     if size not in _FORMATS:
         return None
     try:
-        if float(value).is_integer():
-            return struct.pack(f"<{_FORMATS[size]}", int(value))
+        if isinstance(value, int):
+            return struct.pack(f"<{_FORMATS[size]}", value)
         return struct.pack({2: "<e", 4: "<f", 8: "<d"}[size], value)
     except (struct.error, KeyError, OverflowError):
         return None

@@ -140,7 +140,7 @@ class Recorder:
             **self._describe(),
         }
         try:
-            _write(path, facts, is_prediction=self.options.predicted is not None)
+            _write(path, facts, self.options)
         except OSError as error:
             reason = error.strerror or error
             print(f"snapviewer: no snapshot: {reason}: {path}", file=sys.stderr)  # noqa: T201
@@ -155,11 +155,13 @@ class Recorder:
                 file.write(json.dumps(result) + "\n")
 
 
-def _write(path: Path, facts: dict[str, Any], *, is_prediction: bool) -> None:
+def _write(path: Path, facts: dict[str, Any], options: CaptureOptions) -> None:
     import torch
 
     snapshot = torch.cuda.memory._snapshot()  # noqa: SLF001
-    snapshot["predicted" if is_prediction else "recorded"] = facts
+    snapshot["recorded" if options.predicted is None else "predicted"] = facts
+    if not options.has_times:
+        _drop_times(snapshot)
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as file:
         if path.name.lower().endswith(".gz"):
@@ -168,6 +170,14 @@ def _write(path: Path, facts: dict[str, Any], *, is_prediction: bool) -> None:
                 pickle.dump(snapshot, packed, protocol=4)
         else:
             pickle.dump(snapshot, file, protocol=4)
+
+
+def _drop_times(snapshot: dict[str, Any]) -> None:
+    """Remove what was measured on this machine; annotations are placed by their times only."""
+    for trace in snapshot["device_traces"]:
+        for event in trace:
+            event.pop("time_us", None)
+    snapshot.pop("external_annotations", None)
 
 
 def _device_peaks() -> list[dict[str, Any]]:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import IO, Any
 
+from snapviewer.text.units import count_of, format_bytes
+
 from .gpus import Gpu
 from .launch import Ran, run_script
 from .null_device import NullDevice
@@ -17,6 +19,10 @@ NOT_MODELLED = (
     "memory that libraries allocate themselves: NCCL, cuBLAS, cuSOLVER, cuFFT",
     "allocations that depend on values: what is read from the device is zero",
 )
+OTHER_RANKS = "NCCL's buffers, and the work of the other ranks: collectives move nothing"
+# The largest workspace of a convolution in a published recording of ResNet-50.
+WORKSPACE_BYTES = 129 << 20
+_WORKSPACE = ("workspace of a convolution", "workspace of cuDNN")
 EXPANDABLE = "expandable_segments:True"
 
 
@@ -45,6 +51,7 @@ def predict(
     *,
     conf: str | None = None,
     devices: int = 1,
+    workspace_bytes: int = 0,
     stdout: IO[Any] | None = None,
     is_silent: bool = False,
     variables: dict[str, str] | None = None,
@@ -58,6 +65,7 @@ def predict(
         gpu: What it stands for.
         conf: The allocator's settings; by default the user's.
         devices: How many GPUs there are.
+        workspace_bytes: What each call of cuDNN takes as its workspace.
         stdout: Where the script prints to.
         is_silent: Whether what it prints is dropped.
         variables: Further variables of its environment.
@@ -78,11 +86,12 @@ def predict(
         "conf": chosen,
         "stubs": list(device.stubs),
     }
-    environment = {**device.environment(gpu, devices=devices), **(variables or {})}
+    null_device = device.environment(gpu, devices=devices, workspace_bytes=workspace_bytes)
+    environment = {**null_device, **(variables or {})}
     environment |= {"PYTORCH_ALLOC_CONF": chosen, "PYTORCH_CUDA_ALLOC_CONF": chosen}
     ran = run_script(
         command,
-        replace(options, predicted=declared),
+        replace(options, predicted=declared, has_times=False),
         environment=environment,
         stdout=stdout,
         is_silent=is_silent,
@@ -103,6 +112,11 @@ def with_expandable_segments(conf: str | None = None) -> str:
     conf = _user_conf() if conf is None else conf
     kept = [part for part in conf.split(",") if part and "expandable_segments" not in part]
     return ",".join([*kept, EXPANDABLE])
+
+
+def has_workspaces(case: Case) -> bool:
+    """Return whether cuDNN was asked for workspaces, whose sizes only a real GPU knows."""
+    return any(guess["what"].startswith(_WORKSPACE) for guess in case.facts["guessed"])
 
 
 def _case(conf: str, ran: Ran) -> Case:
@@ -135,8 +149,13 @@ def _case(conf: str, ran: Ran) -> Case:
 def not_modelled(case: Case) -> list[str]:
     """Return what a prediction leaves out or guesses, in sentences."""
     guesses = [
-        f"{guess['what']}: {guess['calls']:,} calls, at most {guess['bytes']:,} bytes assumed"
+        f"{guess['what']}: {count_of(guess['calls'], 'call')}, {_assumed(guess['bytes'])}"
         for guess in case.facts["guessed"]
     ]
     missing = [f"PyTorch asked for {name}, which is missing" for name in case.facts["missing"]]
-    return [*missing, *guesses, *NOT_MODELLED]
+    ranks = [OTHER_RANKS] if case.facts["world_size"] > 1 else []
+    return [*missing, *guesses, *ranks, *NOT_MODELLED]
+
+
+def _assumed(size_bytes: int) -> str:
+    return f"at most {format_bytes(size_bytes)} assumed" if size_bytes else "0 B assumed"

@@ -40,7 +40,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--capacity", type=byte_count, metavar="SIZE", help="usable memory, such as 24GiB"
     )
     parser.add_argument(
-        "--gpus", type=_gpu_count, default=1, metavar="N", help="GPUs to see (default: 1)"
+        "--gpus", type=_gpu_count, metavar="N", help="GPUs of the machine (default: 1)"
+    )
+    parser.add_argument(
+        "--rank",
+        type=_rank,
+        metavar="R/N",
+        help="predict rank R of N, as torchrun would start it, with a fake process group",
+    )
+    parser.add_argument(
+        "--workspace",
+        type=byte_count,
+        metavar="SIZE",
+        help="upper end of what a call of cuDNN takes as its workspace, which only a real GPU "
+        "knows (default: 129MiB; the lower end is 0)",
     )
     parser.add_argument(
         "--value",
@@ -49,7 +62,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=_value,
         metavar="EXPR=NUMBER",
         help="what an expression that reads from the device returns, such as "
-        "'mask.sum().item()=7'; may be repeated",
+        "'mask.sum().item()=7' (7.0 for a tensor of floats); may be repeated",
     )
     parser.add_argument(
         "--sweep",
@@ -70,11 +83,19 @@ def _gpu_count(text: str) -> int:
     return number
 
 
+def _rank(text: str) -> tuple[int, int]:
+    rank, slash, ranks = text.partition("/")
+    if slash and rank.isdecimal() and ranks.isdecimal() and int(rank) < int(ranks) <= 1 << 20:
+        return int(rank), int(ranks)
+    raise argparse.ArgumentTypeError("must be a rank and their number, such as 0/8")
+
+
 def _value(text: str) -> tuple[str, float]:
     expression, equals, number = text.rpartition("=")
     try:
         if equals and expression.strip():
-            return expression.strip(), float(number)
+            is_whole = number.strip().lstrip("+-").isdecimal()
+            return expression.strip(), int(number) if is_whole else float(number)
     except ValueError:
         pass
     raise argparse.ArgumentTypeError("must be an expression and a number, such as 'n.item()=7'")
@@ -122,29 +143,55 @@ def _print_verdict(
     from snapviewer.capture import verdict
     from snapviewer.report.snapshot import verdict as report
 
+    variables, gpus = _place(options)
     case = verdict.predict(
         command,
         capture,
         device,
         gpu,
-        devices=options.gpus,
+        devices=gpus,
         stdout=sys.stderr if options.json else None,
+        variables=variables,
     )
+    workspace_bytes = verdict.WORKSPACE_BYTES if options.workspace is None else options.workspace
     with tempfile.TemporaryDirectory(prefix="snapviewer-") as directory:
-        expandable = verdict.predict(
-            command,
-            replace(capture, output=str(Path(directory) / "expandable.pickle")),
-            device,
-            gpu,
-            conf=verdict.with_expandable_segments(),
-            devices=options.gpus,
-            is_silent=True,
+
+        def again(conf: str | None, workspace_bytes: int) -> Case:
+            return verdict.predict(
+                command,
+                replace(capture, output=str(Path(directory) / "again.pickle")),
+                device,
+                gpu,
+                conf=conf,
+                devices=gpus,
+                workspace_bytes=workspace_bytes,
+                is_silent=True,
+                variables=variables,
+            )
+
+        cases = report.Cases(
+            case,
+            expandable=again(verdict.with_expandable_segments(), 0),
+            with_workspaces=again(None, workspace_bytes)
+            if case.fits and workspace_bytes and verdict.has_workspaces(case)
+            else None,
+            workspace_bytes=workspace_bytes,
         )
     line, groups = _moment(case)
     if options.json:
-        print_json(report.to_json(case, expandable, gpu, line=line, groups=groups))
+        print_json(report.to_json(cases, gpu, line=line, groups=groups))
     else:
-        sys.stdout.write(report.as_text(case, expandable, gpu, line=line, groups=groups))
+        sys.stdout.write(report.as_text(cases, gpu, line=line, groups=groups))
+
+
+def _place(options: argparse.Namespace) -> tuple[dict[str, str], int]:
+    """Return the variables of the rank to predict, and how many GPUs there are."""
+    from snapviewer.capture.ranks import rank_environment
+
+    if options.rank is None:
+        return {}, options.gpus or 1
+    rank, ranks = options.rank
+    return rank_environment(rank, ranks, options.gpus)
 
 
 def _moment(case: Case) -> tuple[str | None, tuple[Group, ...]]:
@@ -179,6 +226,7 @@ def _print_sweep(
     from snapviewer.report.snapshot.verdict import case_text
 
     name, low, high = options.sweep
+    variables, gpus = _place(options)
     tried: list[dict[str, object]] = []
 
     def fits(value: int, output: str) -> bool:
@@ -188,9 +236,9 @@ def _print_sweep(
             replace(capture, output=output),
             device,
             gpu,
-            devices=options.gpus,
+            devices=gpus,
             is_silent=True,
-            variables={name: str(value)} if words == command else None,
+            variables=variables | ({name: str(value)} if words == command else {}),
         )
         tried.append(
             {"value": value, "fits": case.fits, "peak_reserved_bytes": case.peak_reserved_bytes}

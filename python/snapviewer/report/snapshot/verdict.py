@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from snapviewer.capture.gpus import Gpu
@@ -11,13 +12,20 @@ from snapviewer.snapshot.alive import Group
 from snapviewer.text.sanitize import replace_unprintable
 from snapviewer.text.units import count_of, format_bytes
 
-_NAMES = ("default", "expandable segments")
+
+@dataclass(frozen=True, slots=True)
+class Cases:
+    """A script under different settings."""
+
+    usual: Case
+    expandable: Case
+    with_workspaces: Case | None  # None if cuDNN was not asked for any
+    workspace_bytes: int
 
 
-def to_json(
-    case: Case, expandable: Case | None, gpu: Gpu, *, line: str | None, groups: Sequence[Group]
-) -> dict[str, Any]:
+def to_json(cases: Cases, gpu: Gpu, *, line: str | None, groups: Sequence[Group]) -> dict[str, Any]:
     """Return the document that `predict --json` prints."""
+    case = cases.usual
     return {
         "snapshot": case.snapshot,
         "gpu": gpu.key,
@@ -26,12 +34,9 @@ def to_json(
         "peak_reserved_bytes": case.peak_reserved_bytes,
         "capacity_bytes": gpu.usable_bytes,
         "oom": {**case.oom, "line": line} if case.oom else None,
-        "expandable_segments": expandable
-        and {
-            "fits": expandable.fits,
-            "peak_allocated_bytes": expandable.peak_allocated_bytes,
-            "peak_reserved_bytes": expandable.peak_reserved_bytes,
-        },
+        "expandable_segments": _peaks(cases.expandable),
+        "cudnn_workspaces": cases.with_workspaces
+        and {"bytes_per_call": cases.workspace_bytes, **_peaks(cases.with_workspaces)},
         "groups": [
             {"key": group.line, "bytes": group.size_bytes, "count": group.count} for group in groups
         ],
@@ -40,17 +45,31 @@ def to_json(
     }
 
 
-def as_text(
-    case: Case, expandable: Case | None, gpu: Gpu, *, line: str | None, groups: Sequence[Group]
-) -> str:
+def _peaks(case: Case) -> dict[str, Any]:
+    return {
+        "fits": case.fits,
+        "peak_allocated_bytes": case.peak_allocated_bytes,
+        "peak_reserved_bytes": case.peak_reserved_bytes,
+    }
+
+
+def as_text(cases: Cases, gpu: Gpu, *, line: str | None, groups: Sequence[Group]) -> str:
     """Return the verdict: whether it fits, the peaks, what is left, and the largest groups."""
+    case = cases.usual
     lines = [f"Predicted on {gpu.name}, {format_bytes(gpu.usable_bytes)} usable", ""]
-    cases = zip(_NAMES, (case, expandable), strict=True)
-    lines += [_case_line(name, each, gpu) for name, each in cases if each]
+    lines.append(_case_line("default", case, gpu))
+    lines.append(_case_line("expandable segments", cases.expandable, gpu))
+    if cases.with_workspaces:
+        lines.append(_case_line("cuDNN workspaces", cases.with_workspaces, gpu))
+        upper = format_bytes(cases.workspace_bytes)
+        lines += ["", f"cuDNN's workspaces depend on the GPU: 0 B above, {upper} per call in the"]
+        lines += ["last line, and possibly more; --workspace SIZE sets it."]
     if case.oom:
         asked = format_bytes(case.oom["requested_bytes"])
         lines += ["", f"Runs out of memory in step {case.oom['step'] + 1}, allocating {asked}"]
         lines += [f"  at {line}"] if line else []
+    if not case.facts["step"] and not case.oom:
+        lines += ["", "The script made no optimizer step: this is all of its run."]
     lines += ["", "Largest at that moment:" if case.oom else "Largest at the peak:"]
     lines += [
         f"  {format_bytes(group.size_bytes):>10}  {group.count:>7,} ×  {group.line}"
