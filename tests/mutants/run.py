@@ -5,8 +5,9 @@
 
 Python modules are mutated by mutmut in a copy of the project, and each mutant meets the tests that
 call the mutated function; tests that start the program in a process of its own do not count. Rust
-modules, or folders of them, are mutated by cargo-mutants in random order, and meet their own tests
-in `src`, or the files of `tests` that are named. Mutants that survive are printed as differences.
+modules, or folders of them, are mutated by cargo-mutants, and meet their own tests in `src`, or the
+files of `tests` that are named. With `--sample 40`, about 40 mutants evenly spread over the files
+are tried, the same ones each time. Mutants that survive are printed as differences.
 """
 
 from __future__ import annotations
@@ -33,10 +34,11 @@ def main() -> int:
     parser.add_argument("what", type=Path, help="a module, .py or .rs, or a folder in src")
     parser.add_argument("tests", nargs="*", help="the tests (default: those of its package)")
     parser.add_argument("--seconds", type=int, default=900, help="stop after (default: 900)")
+    parser.add_argument("--sample", type=int, help="about so many mutants (Rust; default: all)")
     options = parser.parse_args()
     what = options.what.resolve().relative_to(ROOT)
     if what.parts[0] == "src":
-        return _rust(what, options.tests, options.seconds)
+        return _rust(what, options.tests, options.seconds, options.sample)
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         return _python(what, options.tests or [_tests_of(what)], options.seconds, Path(folder))
 
@@ -46,7 +48,7 @@ def _tests_of(what: Path) -> str:
     return f"tests/{room.name}" if room.is_dir() else "tests"
 
 
-def _rust(what: Path, tests: list[str], seconds: int) -> int:
+def _rust(what: Path, tests: list[str], seconds: int, sample: int | None) -> int:
     if shutil.which("cargo-mutants") is None:
         print("needs cargo-mutants: cargo install --locked cargo-mutants")
         return 1
@@ -54,7 +56,7 @@ def _rust(what: Path, tests: list[str], seconds: int) -> int:
     of_module = "::".join(what.with_suffix("").parts[1:])
     selected = [f"--test={Path(test).stem}" for test in tests] or ["--lib", of_module]
     # The tests pass as they are (`make test`); a slow machine should not end a mutant by timeout.
-    command = ["cargo", "mutants", "--in-place", "--file", files, "--shuffle"]
+    command = ["cargo", "mutants", "--in-place", "--file", files, *_shard(files, sample)]
     command += ["--baseline", "skip"]
     command += ["--timeout", "100", "--build-timeout", "600", "--colors", "never"]
     # Compiling takes most of the time: it begins with what the last run compiled, unoptimized.
@@ -62,11 +64,12 @@ def _rust(what: Path, tests: list[str], seconds: int) -> int:
         **os.environ,
         "CARGO_TARGET_DIR": str(ROOT / "target" / "mutants"),
         "CARGO_PROFILE_DEV_OPT_LEVEL": "0",
+        "CARGO_PROFILE_DEV_DEBUG": "0",
         "CARGO_INCREMENTAL": "1",
     }
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         # cargo-mutants would copy `.venv` and `target` too.
-        _copy(("src", "tests", "Cargo.*"), Path(folder))
+        _copy(("src", "tests", "Cargo.*", "build.rs"), Path(folder))
         with subprocess.Popen(
             [*command, "--", "--locked", *selected], cwd=folder, env=environment
         ) as running:
@@ -86,6 +89,20 @@ def _rust(what: Path, tests: list[str], seconds: int) -> int:
     killed = counts["caught"] + counts["timeout"]
     _print_share(what, killed, killed + counts["missed"])
     return 0
+
+
+def _shard(files: str, sample: int | None) -> list[str]:
+    if sample is None:
+        return ["--shuffle"]
+    listed = subprocess.run(
+        ["cargo", "mutants", "--list", "--file", files],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    shards = max(1, len(listed.stdout.splitlines()) // sample)
+    return ["--shard", f"0/{shards}", "--sharding", "round-robin"]
 
 
 def _python(what: Path, tests: list[str], seconds: int, folder: Path) -> int:
