@@ -22,6 +22,7 @@ import pytest
 
 import snapviewer
 from snapviewer.model import ModelAnalysis, analyze_file
+from snapviewer.model.graph import TensorSpec, Unknown
 from snapviewer.report.model import console
 from snapviewer.report.model.document import document_of, overview_blocks
 from snapviewer.report.model.formats import rendered_parts
@@ -159,3 +160,14 @@ def test_xml_is_written_in_small_parts(analysis: ModelAnalysis) -> None:
 
     assert max(map(len, parts)) < 3_000
     assert len(parts) > 1_000
+
+
+def test_inputs_that_are_no_tensors_are_plain_values_in_json(analysis: ModelAnalysis) -> None:
+    assert analysis.graph is not None
+    inputs = ((TensorSpec((1, None), "int64"), (None, 3)), "mode", 0.5, Unknown("not recorded"))
+    changed = replace(analysis, graph=replace(analysis.graph, inputs=inputs))
+
+    found = to_json(changed)["compute"]["input_shapes"]
+
+    assert found[:3] == [[{"shape": [1, None], "dtype": "int64"}, [None, 3]], "mode", 0.5]
+    assert "not recorded" in found[3]
