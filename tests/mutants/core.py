@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # The tests of a folder besides its own in `src`.
 TESTS = {
     "checkpoint": ("checkpoint",),
-    "lifetimes": ("lifetimes", "pools"),
+    "lifetimes": ("lifetimes", "pools", "shortcuts"),
     "timeline": ("timeline", "chosen"),
 }
 _SWITCH = """
