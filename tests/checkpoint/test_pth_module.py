@@ -219,13 +219,14 @@ def test_a_reason_is_one_line_that_paints_nothing(
         raise OSError("two\nlines \x1b[31m red \udcff")
 
     monkeypatch.setattr(module, "analyze_pth_file", fail)
-    monkeypatch.setattr(sys, "stderr", Undecoded())
+    stream = Undecoded()
+    monkeypatch.setattr(sys, "stderr", stream)
 
     module.main([str(file)])
 
-    assert sys.stderr.text.startswith("Failed to load file: two lines ")  # type: ignore[attr-defined]
-    assert "\x1b" not in sys.stderr.text  # type: ignore[attr-defined]
-    assert "\udcff" in sys.stderr.text, "a name that is no text is printed as its bytes"  # type: ignore[attr-defined]
+    assert stream.text.startswith("Failed to load file: two lines ")
+    assert "\x1b" not in stream.text
+    assert "\udcff" in stream.text, "a name that is no text is printed as its bytes"
 
 
 class Undecoded:

@@ -1,4 +1,4 @@
-"""`convert` and `convert_snap.py`: which outputs they write, replace or keep, and what they print."""
+"""`convert` and `convert_snap.py`: what they write, replace, keep and print."""
 
 from __future__ import annotations
 
@@ -76,9 +76,7 @@ def test_an_input_may_be_named_with_and_without_an_option(
 
 
 @pytest.mark.promise("S01")
-def test_one_device_is_converted_if_it_is_named(
-    small: Path, tmp_path: Path, old_name: Old
-) -> None:
+def test_one_device_is_converted_if_it_is_named(small: Path, tmp_path: Path, old_name: Old) -> None:
     ran = old_name("-i", small, "-o", tmp_path / "one.zip", "-d", "1")
 
     assert ran.code == 0

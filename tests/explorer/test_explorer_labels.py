@@ -36,9 +36,7 @@ LABELS = {
     "conv: Conv2d(8→16, 3×3, groups=4) [304 params]": lambda: nn.Conv2d(8, 16, 3, groups=4),
     "conv: Conv1d(8→8, 3, depthwise) [32 params]": lambda: nn.Conv1d(8, 8, 3, groups=8),
     "conv: Conv2d(1→1, 3×3, dilation=2) [10 params]": lambda: nn.Conv2d(1, 1, 3, dilation=2),
-    "conv: Conv2d(1→1, 3×3, dilation=2×1) [10 params]": lambda: nn.Conv2d(
-        1, 1, 3, dilation=(2, 1)
-    ),
+    "conv: Conv2d(1→1, 3×3, dilation=2×1) [10 params]": lambda: nn.Conv2d(1, 1, 3, dilation=(2, 1)),
     "wte: Embedding(30522, 768) [23.4M params]": lambda: nn.Embedding(
         30522, 768, _weight=torch.empty(30522, 768)
     ),
@@ -58,7 +56,7 @@ LABELS = {
     "0: _Block [6 params]": lambda: _Block(nn.Linear(2, 2)),
     "lazy: LazyConv2d(?→4, 3×3) [0 params]": lambda: nn.LazyConv2d(4, 3),
     "lazy: LazyLinear(?→4) [0 params]": lambda: nn.LazyLinear(4),
-    "lazy: LazyBatchNorm2d(?) [0 params]": lambda: nn.LazyBatchNorm2d(),
+    "lazy: LazyBatchNorm2d(?) [0 params]": nn.LazyBatchNorm2d,
 }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import MappingProxyType
 
 import pytest
 
@@ -56,7 +55,9 @@ def test_long_texts_of_strangers_are_cut_to_their_limits(analysis: ModelAnalysis
     assert x_of(lines, "    not compared: batch: ") == 300 - 1
     assert x_of(lines, "    estimate: ") == 200 - 1
     assert x_of(lines, "gpu note: ") == 160 - 1
-    (label,) = [line for line in lines if line.endswith(": unavailable (no sensor)") and "xx" in line]
+    (label,) = [
+        line for line in lines if line.endswith(": unavailable (no sensor)") and "xx" in line
+    ]
     assert label.count("x") == 60 - 1
     start = next(at for at, line in enumerate(lines) if line.startswith("1. "))
     assert lines[start + 1].count("x") == 400 - 1
@@ -65,9 +66,7 @@ def test_long_texts_of_strangers_are_cut_to_their_limits(analysis: ModelAnalysis
 @pytest.mark.promise("M16")
 def test_a_graph_with_doubts_gives_an_estimate(analysis: ModelAnalysis) -> None:
     assert analysis.graph is not None
-    doubtful = replace(
-        analysis, graph=replace(analysis.graph, doubts=("a loop ran once", "more"))
-    )
+    doubtful = replace(analysis, graph=replace(analysis.graph, doubts=("a loop ran once", "more")))
 
     assert "    estimate: a loop ran once" in lines_of(doubtful)
     assert not any(line.startswith("    estimate: ") for line in lines_of(analysis))
@@ -78,11 +77,11 @@ def test_a_model_without_any_operation_has_empty_lists(analysis: ModelAnalysis) 
     assert analysis.totals is not None
     empty = replace(
         analysis,
-        architecture=replace(analysis.architecture, layers=MappingProxyType({})),
+        architecture=replace(analysis.architecture, layers={}),
         totals=replace(
             analysis.totals,
             work=replace(analysis.totals.work, flops=0, macs=0),
-            by_kind=MappingProxyType({}),
+            by_kind={},
         ),
     )
 

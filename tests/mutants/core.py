@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +39,18 @@ pub fn mutant(number: u32) -> bool {
 }
 """
 _MAX_SECONDS = 120
+# The text of an expression with another operator; parentheses keep the rest apart.
+_EXPRESSIONS = {
+    "binary_expression": b"(%(left)s) %(operator)s (%(right)s)",
+    "compound_assignment_expr": b"%(left)s %(operator)s (%(right)s)",
+    "unary_expression": b"%(right)s",
+}
 _CONSTANT = ("const_item", "static_item", "attribute_item", "array_type", "type_arguments")
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A change: its number, what cargo-mutants calls it, its file, and the new text."""
+    """A change: its number, what cargo-mutants calls it, its place, and the new text."""
 
     number: int
     name: str
@@ -55,53 +60,47 @@ class Mutant:
     span: tuple[int, int]
 
 
-@dataclass
+Changes = list[tuple[int, bytes]]  # of one place: numbers of mutants, and texts
+
+
 class Source:
-    """A file, and where its mutants are: before a place, after it, or instead of a range."""
+    """A file, and where its mutants are: before a place, or instead of a range."""
 
-    text: bytes
-    instead: dict[tuple[int, int], list[tuple[int, bytes]]] = field(
-        default_factory=lambda: defaultdict(list)
-    )
-    before: dict[int, list[tuple[int, bytes]]] = field(default_factory=lambda: defaultdict(list))
-    ranges: list[tuple[int, int, int]] = field(default_factory=list)
-    """Begin and end of changes in the written file, and their mutants."""
+    def __init__(self, path: Path) -> None:
+        self.text = path.read_bytes()
+        self.root = Parser(Language(tree_sitter_rust.language())).parse(self.text).root_node
+        self.before: dict[int, Changes] = defaultdict(list)
+        self.instead: dict[tuple[int, int], Changes] = defaultdict(list)
+        # Begin and end of changes in the written file, and their mutants.
+        self.ranges: list[tuple[int, int, int]] = []
 
 
-def try_mutants(whats: Sequence[Path], sample: int | None) -> Iterator[tuple[str, str, str]]:
-    """Yield the folder or file, the name and the result of each mutant."""
+def try_mutants(what: Path, sample: int | None) -> Iterator[tuple[str, str]]:
+    """Yield the name and the result of each mutant of a module, or of a folder."""
     folder = ROOT / "target" / "mutants"
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
     for name in ("src", "tests"):
         shutil.copytree(ROOT / name, folder / name)
     for path in (*ROOT.glob("Cargo.*"), ROOT / "build.rs"):
         shutil.copy2(path, folder)
     manifest = folder / "Cargo.toml"  # no library for Python has to be linked
     manifest.write_text(manifest.read_text().replace('["cdylib", "rlib"]', '["rlib"]'))
-    chosen: list[tuple[str, Mutant]] = []
-    for what in whats:
-        listed = _listed(what, 1 + len(chosen) * 1000)
-        step = max(1, len(listed) // (sample or len(listed)))
-        chosen += [(what.as_posix(), mutant) for mutant in listed[::step]]
     with (folder / "src/lib.rs").open("a") as file:
         file.write(_SWITCH)
-    left = _compile(folder, [mutant for _, mutant in chosen])
-    programs = _programs(folder, {of(Path(what)) for what in map(str, whats)})
+    listed = _listed(what)
+    chosen = listed[:: max(1, len(listed) // (sample or len(listed)))]
+    left = _compile(folder, chosen)
+    room = what.with_suffix("").parts[1]
+    programs = _programs(folder, room)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         results = pool.map(
-            lambda pair: _result(programs, Path(pair[0]), pair[1], pair[1].number in left), chosen
+            lambda mutant: _result(programs, mutant) if mutant.number in left else "unviable",
+            chosen,
         )
-        for (what, mutant), result in zip(chosen, results, strict=True):
-            yield what, mutant.name, result
+        yield from ((mutant.name, result) for mutant, result in zip(chosen, results, strict=True))
 
 
-def of(what: Path) -> str:
-    """Return the first folder below `src`, or the file."""
-    return what.with_suffix("").parts[1]
-
-
-def _listed(what: Path, first: int) -> list[Mutant]:
+def _listed(what: Path) -> list[Mutant]:
     files = str(what / "**" / "*.rs") if what.suffix == "" else str(what)
     listed = subprocess.run(
         ["cargo", "mutants", "--list", "--json", "--file", files],
@@ -110,28 +109,24 @@ def _listed(what: Path, first: int) -> list[Mutant]:
         check=True,
     )
     found = []
-    for number, one in enumerate(json.loads(listed.stdout), start=first):
+    for number, one in enumerate(json.loads(listed.stdout), start=1):
         lines = (ROOT / one["file"]).read_text(encoding="utf-8").splitlines(keepends=True)
-        begin, end = (
-            len("".join([*lines[: at["line"] - 1], lines[at["line"] - 1][: at["column"] - 1]]).encode())
-            for at in (one["span"]["start"], one["span"]["end"])
-        )
+        begin, end = (_offset(lines, one["span"][name]) for name in ("start", "end"))
         changed = (one["genre"], one["replacement"])
         found.append(Mutant(number, one["name"], one["file"], *changed, (begin, end)))
     return found
 
 
+def _offset(lines: list[str], place: dict[str, int]) -> int:
+    """Return the bytes before a line and column, which count from 1."""
+    whole, part = lines[: place["line"] - 1], lines[place["line"] - 1][: place["column"] - 1]
+    return len("".join([*whole, part]).encode())
+
+
 def _compile(folder: Path, mutants: Sequence[Mutant]) -> set[int]:
     """Write all mutants, leave out what does not compile, and return the numbers of the others."""
-    sources: dict[str, Source] = {}
-    placed: set[int] = set()
-    for mutant in mutants:
-        if mutant.file not in sources:
-            sources[mutant.file] = Source((ROOT / mutant.file).read_bytes())
-        source = sources[mutant.file]
-        tree = Parser(Language(tree_sitter_rust.language())).parse(source.text)
-        if _place(source, tree.root_node, mutant):
-            placed.add(mutant.number)
+    sources = {name: Source(ROOT / name) for name in dict.fromkeys(one.file for one in mutants)}
+    placed = {mutant.number for mutant in mutants if _place(sources[mutant.file], mutant)}
     while True:
         for name, source in sources.items():
             (folder / name).write_bytes(_written(source, placed))
@@ -144,44 +139,31 @@ def _compile(folder: Path, mutants: Sequence[Mutant]) -> set[int]:
         placed -= wrong
 
 
-def _place(source: Source, root: Node, mutant: Mutant) -> bool:
+def _place(source: Source, mutant: Mutant) -> bool:
     """Note where a mutant goes, and return whether it can go there."""
     begin, end = mutant.span
-    node = root.descendant_for_byte_range(begin, end - 1)
-    around = node
-    while around is not None:
-        is_const = around.type == "function_item" and b"const fn" in (around.text or b"").split(b"{")[0]
-        if around.type in _CONSTANT or is_const:
-            return False
-        around = around.parent
-    condition = f"crate::mutant({mutant.number})".encode()
+    node = source.root.descendant_for_byte_range(begin, end - 1)
+    if node is None or any(map(_is_constant, _around(node))):
+        return False
+    replacement = mutant.replacement.encode()
+    condition = b"crate::mutant(%d)" % mutant.number
     if mutant.genre in ("BinaryOperator", "UnaryOperator"):
-        whole = node.parent if node is not None else None
-        kinds = ("binary_expression", "compound_assignment_expr", "unary_expression")
-        if whole is None or whole.type not in kinds:
+        whole = node.parent
+        if whole is None or whole.type not in _EXPRESSIONS:
             return False
-        left = source.text[whole.start_byte : begin]
-        right = source.text[end : whole.end_byte]
-        changed = right
-        if whole.type == "binary_expression":
-            changed = b"(%s) %s (%s)" % (left, mutant.replacement.encode(), right)
-        elif whole.type == "compound_assignment_expr":
-            changed = b"%s %s (%s)" % (left, mutant.replacement.encode(), right)
+        changed = _EXPRESSIONS[whole.type] % {
+            b"left": source.text[whole.start_byte : begin],
+            b"operator": replacement,
+            b"right": source.text[end : whole.end_byte],
+        }
         source.instead[whole.start_byte, whole.end_byte].append((mutant.number, changed))
-    elif mutant.genre == "FnValue":
-        if "::iter::" in mutant.replacement:  # no type is two iterators
-            return False
-        value = b"" if mutant.replacement == "()" else mutant.replacement.encode()
+    elif mutant.genre == "FnValue" and "::iter::" not in mutant.replacement:
+        value = b"" if replacement == b"()" else replacement
         source.before[begin].append((mutant.number, b"if %s { return %s; } " % (condition, value)))
-    elif mutant.genre == "MatchArmGuard":
-        guard = source.text[begin:end]
-        if b"let " in guard:
-            return False
-        source.instead[begin, end].append((mutant.number, mutant.replacement.encode()))
+    elif mutant.genre == "MatchArmGuard" and b"let " not in source.text[begin:end]:
+        source.instead[begin, end].append((mutant.number, replacement))
     elif mutant.genre == "MatchArm":
-        arm = root.descendant_for_byte_range(begin, end - 1)
-        while arm is not None and arm.type != "match_arm":
-            arm = arm.parent
+        arm = next((one for one in _around(node) if one.type == "match_arm"), None)
         pattern = arm.child_by_field_name("pattern") if arm is not None else None
         if pattern is None or pattern.child_by_field_name("condition") is not None:
             return False
@@ -191,46 +173,58 @@ def _place(source: Source, root: Node, mutant: Mutant) -> bool:
     return True
 
 
+def _around(node: Node) -> Iterator[Node]:
+    """Yield a node, and all nodes around it."""
+    around: Node | None = node
+    while around is not None:
+        yield around
+        around = around.parent
+
+
+def _is_constant(node: Node) -> bool:
+    """Return whether the compiler computes what is inside, where no switch can be."""
+    head = (node.text or b"").partition(b"{")[0] if node.type == "function_item" else b""
+    return node.type in _CONSTANT or b"const fn" in head
+
+
 def _written(source: Source, placed: set[int]) -> bytes:
     """Return the file with the mutants that are placed, and note where each is."""
     written = bytearray()
     source.ranges = []
+    sites: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for site, changes in source.instead.items():
+        if any(number in placed for number, _ in changes):
+            sites[site[0]].append(site)
 
-    def put(number: int, text: bytes) -> None:
-        source.ranges.append((len(written), len(written) + len(text), number))
-        written.extend(text)
+    def put(changes: Changes, before: bytes = b"", after: bytes = b"") -> None:
+        for number, text in changes:
+            if number in placed:
+                written.extend(before % {b"number": number} if before else b"")
+                source.ranges.append((len(written), len(written) + len(text), number))
+                written.extend(text + after)
 
-    sites = {at: [one for one in changes if one[0] in placed] for at, changes in source.instead.items()}
-
-    def copy(begin: int, end: int, outer: tuple[int, int] | None) -> None:
+    def copy(begin: int, end: int, outer: tuple[int, int]) -> None:
         at = begin
         while at < end:
-            if outer is None or at > outer[0]:
-                for number, text in source.before.get(at, ()):
-                    if number in placed:
-                        put(number, text)
-            inner = max(
-                (site for site in sites if site[0] == at and site[1] <= end and sites[site] and (outer is None or site[1] - site[0] < outer[1] - outer[0])),
-                key=lambda site: site[1],
-                default=None,
-            )
-            if inner is None:
+            if at != outer[0]:
+                put(source.before.get(at, []))
+            within = [site for site in sites[at] if site[1] - site[0] < outer[1] - outer[0]]
+            if not within:
                 written.append(source.text[at])
                 at += 1
                 continue
+            inner = max(within, key=lambda site: site[1])
             written.extend(b"(")
-            for number, text in sites[inner]:
-                written.extend(b"if crate::mutant(%d) { " % number)
-                put(number, text)
-                written.extend(b" } else ")
+            put(source.instead[inner], b"if crate::mutant(%(number)d) { ", b" } else ")
             written.extend(b"{ ")
             start = len(written)
             copy(*inner, inner)
-            source.ranges += [(start, len(written), number) for number, _ in sites[inner]]
+            numbers = [number for number, _ in source.instead[inner]]
+            source.ranges += [(start, len(written), number) for number in numbers]
             written.extend(b" })")
             at = inner[1]
 
-    copy(0, len(source.text), None)
+    copy(0, len(source.text), (-1, len(source.text)))
     return bytes(written)
 
 
@@ -272,29 +266,23 @@ def _errors(folder: Path, sources: dict[str, Source]) -> set[int]:
     return wrong
 
 
-def _programs(folder: Path, names: set[str]) -> dict[str, str]:
-    """Compile the tests, and return their programs by name; `lib` for those in `src`."""
-    tests = [f"--test={test}" for name in names for test in TESTS.get(name, ())]
-    return {
-        "lib" if "lib" in line["target"]["kind"] or "rlib" in line["target"]["kind"] else line["target"]["name"]: line["executable"]
+def _programs(folder: Path, room: str) -> list[tuple[str, str]]:
+    """Compile the tests of a folder of `src`, and return programs with the tests to run of each."""
+    tests = [f"--test={name}" for name in TESTS.get(room, ())]
+    built = [
+        (line["executable"], f"{room}::" if line["target"]["name"] == "snapviewer" else "")
         for line in _cargo(folder, "test", "--no-run", "--lib", *tests)
         if line.get("reason") == "compiler-artifact" and line.get("executable")
-    }
+    ]
+    return sorted(built, key=lambda program: not program[1])
 
 
-def _result(programs: dict[str, str], what: Path, mutant: Mutant, is_viable: bool) -> str:
-    if not is_viable:
-        return "unviable"
-    module = "::".join(Path(mutant.file).with_suffix("").parts[1:]).removesuffix("::mod")
-    # The tests of a folder: of the module itself, then of all its siblings, then those in `tests`.
-    top = of(what)
-    runs = [(programs["lib"], module), (programs["lib"], f"{top}::")]
-    runs += [(programs[test], "") for test in TESTS.get(top, ())]
-    for program, words in runs:
+def _result(programs: list[tuple[str, str]], mutant: Mutant) -> str:
+    for program, words in programs:
         try:
             ran = subprocess.run(
                 [program, *([words] if words else []), "--test-threads=2"],
-                cwd=ROOT,
+                cwd=ROOT / "target" / "mutants",  # failures of random cases are noted there
                 env={**os.environ, "MUTANT": str(mutant.number), "PROPTEST_CASES": "64"},
                 capture_output=True,
                 timeout=_MAX_SECONDS,

@@ -1,13 +1,13 @@
 """Mutation testing of one module: changes it in one place at a time, and runs the tests.
 
     make mutants WHAT=python/snapviewer/events/analysis.py [TESTS=tests/events]
-    make mutants WHAT=src/lifetimes [TESTS=tests/pools.rs]
+    make mutants WHAT=src/lifetimes
 
 Python modules are mutated by mutmut, and each mutant meets the tests that call the mutated function
 (`forked.py`); tests that start the program in a process of its own do not count. Rust
-modules, or folders of them, are mutated by cargo-mutants, and meet their own tests in `src`, or the
-files of `tests` that are named. With `--sample 40`, about 40 mutants evenly spread over the files
-are tried, the same ones each time. Mutants that survive are printed as differences.
+modules, or folders of them, meet their own tests in `src` and those that `core.py` lists. With
+`--sample 40`, about 40 mutants evenly spread over the files are tried, the same ones each time.
+Mutants that survive are printed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import difflib
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -25,6 +24,8 @@ from collections import Counter
 from pathlib import Path
 
 from mutmut.mutation.file_mutation import MutatedFile, mutate_file_contents
+
+from mutants import core
 
 ROOT = Path(__file__).resolve().parents[2]
 KILLED = ("killed", "timeout")
@@ -40,7 +41,7 @@ def main() -> int:
     options = parser.parse_args()
     what = options.what.resolve().relative_to(ROOT)
     if what.parts[0] == "src":
-        return _rust(what, options.tests, options.seconds, options.sample)
+        return _rust(what, options.sample)
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         tests = options.tests or [_tests_of(what)]
         return _python(what, tests, options.seconds, options.sample, Path(folder))
@@ -51,69 +52,22 @@ def _tests_of(what: Path) -> str:
     return f"tests/{room.name}" if room.is_dir() else "tests"
 
 
-def _rust(what: Path, tests: list[str], seconds: int, sample: int | None) -> int:
+def _rust(what: Path, sample: int | None) -> int:
     if shutil.which("cargo-mutants") is None:
         print("needs cargo-mutants: cargo install --locked cargo-mutants")
         return 1
-    files = str(what / "**" / "*.rs") if what.suffix == "" else str(what)
-    of_module = "::".join(what.with_suffix("").parts[1:])
-    selected = [f"--test={Path(test).stem}" for test in tests] or ["--lib", of_module]
-    # The tests pass as they are (`make test`); a slow machine should not end a mutant by timeout.
-    command = ["cargo", "mutants", "--in-place", "--file", files, *_shard(files, sample)]
-    command += ["--baseline", "skip"]
-    command += ["--timeout", "100", "--build-timeout", "600", "--colors", "never"]
-    # Compiling takes most of the time: it begins with what the last run compiled, unoptimized.
-    environment = {
-        **os.environ,
-        "CARGO_TARGET_DIR": str(ROOT / "target" / "mutants"),
-        "CARGO_PROFILE_DEV_OPT_LEVEL": "0",
-        "CARGO_PROFILE_DEV_DEBUG": "0",
-        "CARGO_INCREMENTAL": "1",
-        "PROPTEST_CASES": "64",
-    }
-    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        # cargo-mutants would copy `.venv` and `target` too.
-        _copy(("src", "tests", "Cargo.*", "build.rs"), Path(folder))
-        manifest = Path(folder) / "Cargo.toml"  # tests need no library for Python to be linked
-        manifest.write_text(manifest.read_text().replace('["cdylib", "rlib"]', '["rlib"]'))
-        with subprocess.Popen(
-            [*command, "--", "--locked", *selected], cwd=folder, env=environment
-        ) as running:
-            try:
-                running.wait(timeout=seconds)
-            except subprocess.TimeoutExpired:
-                running.send_signal(signal.SIGINT)  # it ends the cargo that it started
-                print(f"stopped after {seconds} s")
-        found = Path(folder) / "mutants.out"
-        lists = {
-            name: (found / f"{name}.txt").read_text()
-            for name in ("caught", "missed", "timeout", "unviable")
-        }
-    print(lists["missed"])
-    counts = {name: len(lines.splitlines()) for name, lines in lists.items()}
-    print(", ".join(f"{count} {name}" for name, count in counts.items()))
-    killed = counts["caught"] + counts["timeout"]
-    _print_share(what, killed, killed + counts["missed"])
+    counts: Counter[str] = Counter()
+    for name, result in core.try_mutants(what, sample):
+        counts[result] += 1
+        if result not in KILLED:
+            print(f"{result}: {name}", flush=True)
+    print(", ".join(f"{count} {result}" for result, count in counts.most_common()))
+    killed = sum(counts[result] for result in KILLED)
+    _print_share(what, killed, killed + counts["survived"])
     return 0
 
 
-def _shard(files: str, sample: int | None) -> list[str]:
-    if sample is None:
-        return ["--shuffle"]
-    listed = subprocess.run(
-        ["cargo", "mutants", "--list", "--file", files],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    shards = max(1, len(listed.stdout.splitlines()) // sample)
-    return ["--shard", f"0/{shards}", "--sharding", "round-robin"]
-
-
-def _python(
-    what: Path, tests: list[str], seconds: int, sample: int | None, folder: Path
-) -> int:
+def _python(what: Path, tests: list[str], seconds: int, sample: int | None, folder: Path) -> int:
     # A copy with the mutated module comes before the project's own package.
     shutil.copytree(ROOT / "python", folder / "python")
     os.chdir(ROOT)  # mutmut looks for sources here
@@ -141,13 +95,6 @@ def _python(
         return 1
     tried = dict(map(str.split, results.read_text().splitlines()))
     return _print_python(what, tried, mutated)
-
-
-def _copy(patterns: tuple[str, ...], folder: Path) -> None:
-    for pattern in patterns:
-        for path in ROOT.glob(pattern):
-            copy = shutil.copytree if path.is_dir() else shutil.copy2
-            copy(path, folder / path.name)
 
 
 def _print_python(what: Path, results: dict[str, str], mutated: MutatedFile) -> int:
