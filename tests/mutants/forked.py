@@ -57,7 +57,10 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     notes = Path(job["results"]).with_suffix(".notes")
     first = _fork(session, "stats", end, lambda: _note(session, notes))
     _wait([first], Path(os.devnull))
-    tests = {name: Reached(*note[:2], set(note[2])) for name, note in _read(notes).items()}
+    tests = {
+        name: Reached(file, seconds, set(functions))
+        for name, (file, seconds, functions) in _read(notes).items()
+    }
     running: list[Fork] = []
     results = Path(job["results"])
     for mutant in job["mutants"]:
