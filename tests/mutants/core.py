@@ -92,9 +92,13 @@ def try_mutants(what: Path, sample: int | None) -> Iterator[tuple[str, str]]:
     left = _compile(folder, chosen)
     room = what.with_suffix("").parts[1]
     programs = _programs(folder, room)
+    if len(programs) != 1 + len(TESTS.get(room, ())) or _result(programs, 0) != "survived":
+        raise SystemExit("the tests do not compile, or fail without a mutant")
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         results = pool.map(
-            lambda mutant: _result(programs, mutant) if mutant.number in left else "unviable",
+            lambda mutant: (
+                _result(programs, mutant.number) if mutant.number in left else "unviable"
+            ),
             chosen,
         )
         yield from ((mutant.name, result) for mutant, result in zip(chosen, results, strict=True))
@@ -277,13 +281,13 @@ def _programs(folder: Path, room: str) -> list[tuple[str, str]]:
     return sorted(built, key=lambda program: not program[1])
 
 
-def _result(programs: list[tuple[str, str]], mutant: Mutant) -> str:
+def _result(programs: list[tuple[str, str]], number: int) -> str:
     for program, words in programs:
         try:
             ran = subprocess.run(
                 [program, *([words] if words else []), "--test-threads=2"],
                 cwd=ROOT / "target" / "mutants",  # failures of random cases are noted there
-                env={**os.environ, "MUTANT": str(mutant.number), "PROPTEST_CASES": "64"},
+                env={**os.environ, "MUTANT": str(number), "PROPTEST_CASES": "64"},
                 capture_output=True,
                 timeout=_MAX_SECONDS,
                 check=False,
