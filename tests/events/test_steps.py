@@ -393,3 +393,12 @@ def test_growth_that_begins_late_is_a_leak() -> None:
     late = [BASE] * 20 + [BASE + 16 * MIB * place for place in range(1, 13)]
 
     assert growth(late).verdict == "leak"
+
+
+def test_growth_within_runs_is_named_before_growth_between_them() -> None:
+    runs = [
+        [(number, BASE + 500 * MIB * place + 16 * MIB * number) for number in range(10)]
+        for place in range(3)
+    ]
+
+    assert growth_of(runs).verdict == "leak"
