@@ -5,10 +5,11 @@ PYTHON ?= python3
 SNAP ?=
 # How long `make fuzz` runs each target.
 FUZZ_SECONDS ?= 60
-# What `make mutants` changes, the tests that should notice, and how long it may take.
+# What `make mutants` changes, the tests that should notice, how long it may take, and how many are tried.
 WHAT ?=
 TESTS ?=
 MUTANTS_SECONDS ?= 900
+SAMPLE ?=
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -104,8 +105,9 @@ fuzz-python: build $(VENV)/.tools
 
 mutants: build $(VENV)/.tools
 	@[ -n "$(WHAT)" ] || { echo 'name a module: make mutants WHAT=python/snapviewer/events/analysis.py'; exit 2; }
-	@$(PY) -m pip install --quiet "mutmut==3.8.1"
-	@$(PY) tests/mutants/run.py $(WHAT) $(TESTS) --seconds $(MUTANTS_SECONDS)
+	@$(PY) -m pip install --quiet "mutmut==3.8.1" "tree-sitter==0.26.0" "tree-sitter-rust==0.24.2"
+	@PYTHONPATH=tests $(PY) -m mutants.run $(WHAT) $(TESTS) --seconds $(MUTANTS_SECONDS) \
+		$(if $(SAMPLE),--sample $(SAMPLE))
 
 screenshots: build $(VENV)/.tools
 	@$(PY) docs/make_screenshots.py

@@ -2,10 +2,11 @@
 
 mod common;
 
-use common::frame;
+use common::{event, frame};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use snapviewer::lifetimes::{BEFORE, Check, Lifetimes, NO_STACK, flag};
+use snapviewer::lifetimes::{self, BEFORE, Check, Lifetimes, NO_STACK, flag};
+use snapviewer::progress::Progress;
 
 /// What happens, at which address, to how many bytes, and the line of the caller (0: no stack).
 type Step = (&'static str, u64, u64, u64);
@@ -294,4 +295,31 @@ fn the_check_is_described_in_sentences() {
             "1 free has another size than the allocation it ends",
         ]
     );
+}
+
+#[test]
+fn sizes_that_add_up_to_more_than_63_bits_are_refused() {
+    let read = |sizes: [u64; 2]| {
+        let trace = [event("alloc", 512, sizes[0], 1), event("alloc", 1024, sizes[1], 1)];
+        let snapshot = json!({"device_traces": [trace]}).to_string();
+        lifetimes::read(snapshot.as_bytes(), &Progress::none())
+    };
+    let most = i64::MAX as u64;
+
+    let refused = read([most, 2]).err().map(|error| error.to_string());
+
+    assert!(read([most - 1, 1]).is_ok());
+    assert!(refused.is_some_and(|sentence| sentence.contains("more than 63 bits can hold")));
+}
+
+#[test]
+fn each_device_has_the_lifetimes_of_its_own_trace() {
+    let one = [event("alloc", 512, 8, 1), event("free_completed", 512, 8, 1)];
+    let two = [event("alloc", 512, 16, 1), event("alloc", 1024, 32, 1)];
+
+    let (_, lives) = common::read(&json!({"device_traces": [one, two]}));
+
+    let peaks: Vec<u64> = lives.iter().map(|lives| lives.peak_bytes).collect();
+    let ends: Vec<u64> = lives.iter().map(Lifetimes::final_bytes).collect();
+    assert_eq!((peaks, ends), (vec![8, 48], vec![0, 48]));
 }

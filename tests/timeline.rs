@@ -150,6 +150,7 @@ fn compare(lives: Lifetimes, order: Order, filter: Option<Vec<bool>>, moments: &
         0 => vec![model.height(0)],
         _ => (1..=events as u32).map(|moment| model.height(moment)).collect(),
     };
+    assert_eq!(timeline.lives(), &*lives);
     assert_eq!(timeline.totals(), totals);
     assert_eq!(timeline.initial_bytes(), model.height(0));
     assert_eq!(timeline.shown(), shown.iter().filter(|&&one| one).count());

@@ -151,3 +151,19 @@ impl<T: Copy> Ranges<T> {
         self.0.range(..=address).next_back().and_then(|(_, &value)| value)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pools_are_the_default_one_first_then_ascending_each_once() {
+        assert!(are_pools(&[DEFAULT, (-1, 5), (0, 1), (1, 0)]));
+        assert!(!are_pools(&[(0, 1), DEFAULT]), "the default one is first");
+        assert!(!are_pools(&[DEFAULT, (1, 0), (0, 1)]), "they are in order");
+        assert!(!are_pools(&[DEFAULT, (1, 0), (1, 0)]), "each is there once");
+        let many = |count: i64| (0..count).map(|pool| (0, pool)).collect::<Vec<_>>();
+        assert!(are_pools(&many(MAX_POOLS as i64)));
+        assert!(!are_pools(&many(MAX_POOLS as i64 + 1)), "there are too many");
+    }
+}

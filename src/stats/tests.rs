@@ -565,3 +565,16 @@ fn zeros_of_both_signs_are_equal_and_different_nans_are_not() {
 
     assert_eq!((found.is_equal, found.changed, found.max_abs), (false, 1, Some(0.0)));
 }
+
+#[test]
+fn equal_tensors_differ_by_nothing_and_empty_ones_have_no_difference() {
+    let same =
+        |case: &Case| case.with(|a| case.with(|b| compare(a, b, &Progress::none()).unwrap()));
+
+    let (equal, empty) = (same(&floats(&[1.0, 2.0])), same(&floats(&[])));
+
+    let sizes = |found: Difference| (found.max_abs, found.mean_abs, found.relative_l2);
+    assert!(equal.is_equal && empty.is_equal);
+    assert_eq!(sizes(equal), (Some(0.0), Some(0.0), Some(0.0)));
+    assert_eq!(sizes(empty), (None, None, None));
+}

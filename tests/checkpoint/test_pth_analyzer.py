@@ -152,10 +152,29 @@ def test_a_file_of_one_value_has_one_variable(save: Save) -> None:
 def test_a_tensor_has_shape_type_device_and_size(save: Save) -> None:
     info = analyzed(save({"x": T("float32", (3, 224, 224), requires_grad=True)}))["variables"]["x"]
 
-    assert info["type"] == "torch.Tensor"
+    assert (info["type"], info["class"]) == ("torch.Tensor", "torch.Tensor")
     assert (info["shape"], info["dtype"], info["device"]) == ((3, 224, 224), "float32", "cpu")
     assert info["requires_grad"] is True
     assert (info["size_bytes"], info["size_formatted"]) == (602112, "588.00 KB")
+
+
+@pytest.mark.promise("P09", "P10")
+@pytest.mark.torch
+def test_arrays_and_storages_have_the_fields_of_tensors_and_their_own_type(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    values = {
+        "parameter": torch.nn.Parameter(torch.ones(2)),
+        "array": np.zeros(3),
+        "storage": torch.ones(3).untyped_storage(),
+    }
+    torch.save(values, tmp_path / "like.pth")
+
+    variables = analyzed(tmp_path / "like.pth")["variables"]
+
+    told = {name: (info["type"], info["class"]) for name, info in variables.items()}
+    assert told["parameter"] == ("torch.Tensor", "torch.Tensor")
+    assert told["array"] == ("numpy.ndarray", "numpy.ndarray")
+    assert told["storage"] == ("torch.storage.UntypedStorage", "torch.storage.UntypedStorage")
 
 
 @pytest.mark.promise("P10")
@@ -232,7 +251,7 @@ def test_nested_collections_are_reached_through_contents(save: Save) -> None:
 
 
 @pytest.mark.promise("P12")
-@pytest.mark.parametrize("max_depth", [1, 3, 5, 10])
+@pytest.mark.parametrize("max_depth", [1, 2, 3, 5, 10])
 def test_max_depth_is_the_number_of_levels_shown(save: Save, max_depth: int) -> None:
     results = analyzed(save(nest(12)), max_depth)
 
@@ -353,6 +372,18 @@ def test_an_object_in_two_places_is_named_and_not_counted_again(save: Save) -> N
     assert again["same_as"] == "config"
     assert "contents" not in again
     assert "same as wte" in table_of(results)
+
+
+def test_a_view_in_two_places_is_named_once_by_each(save: Save) -> None:
+    storage = S("0", bytes(400))
+    view = T("float32", (10,), storage=storage)
+    path = save({"all": T("float32", (100,), storage=storage), "part": view, "again": view})
+
+    variables = analyzed(path)["variables"]
+
+    assert variables["part"]["shares_storage_with"] == "all"
+    assert variables["again"]["same_as"] == "part"
+    assert "shares_storage_with" not in variables["again"], "one name is enough"
 
 
 def test_what_is_hidden_is_not_counted_again_elsewhere(save: Save) -> None:

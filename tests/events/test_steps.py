@@ -352,3 +352,53 @@ def _numbered(runs: list[list[int]]) -> tuple[Step, ...]:
         for number, run in enumerate(runs)
         for place, value in enumerate(run)
     )
+
+
+@pytest.mark.parametrize(
+    ("lengths", "is_leak"),
+    [((3, 3, 2), True), ((3, 2, 2), False), ((4, 4), False), ((4, 4, 4, 4), True)],
+)
+def test_growth_between_runs_needs_three_runs_and_eight_steps(
+    lengths: tuple[int, ...], is_leak: bool
+) -> None:
+    runs = [
+        [(number, BASE + 500 * MIB * place) for number in range(length)]
+        for place, length in enumerate(lengths)
+    ]
+
+    found = growth_of(runs)
+
+    assert (found.verdict == "leak-between-runs") == is_leak
+    assert found.per_run_bytes == 500 * MIB
+    assert found.noise_bytes == 0
+
+
+def test_the_second_half_has_its_own_slope_from_six_steps_on() -> None:
+    assert growth(ramp(5)).late_per_step_bytes is None
+    assert growth(ramp(6)).late_per_step_bytes == 16 * MIB
+    assert growth(ramp(20)).late_per_step_bytes == 16 * MIB
+    assert growth(ramp(20)).per_run_bytes is None
+
+
+def test_steps_without_a_run_are_too_few() -> None:
+    assert growth_of([]).verdict == "too-few"
+
+
+def test_a_first_step_above_the_rest_is_no_warm_up() -> None:
+    assert growth([2 * BASE, *([BASE] * 19)]).verdict == "stable"
+    assert growth([0, *([BASE] * 19)]).verdict == "warm-up"
+
+
+def test_growth_that_begins_late_is_a_leak() -> None:
+    late = [BASE] * 20 + [BASE + 16 * MIB * place for place in range(1, 13)]
+
+    assert growth(late).verdict == "leak"
+
+
+def test_growth_within_runs_is_named_before_growth_between_them() -> None:
+    runs = [
+        [(number, BASE + 500 * MIB * place + 16 * MIB * number) for number in range(10)]
+        for place in range(3)
+    ]
+
+    assert growth_of(runs).verdict == "leak"

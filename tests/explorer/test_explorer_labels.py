@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from snapviewer.explorer.labels import MAX_ARGUMENT_CHARS, label
+from snapviewer.explorer.labels import MAX_ARGUMENT_CHARS, MAX_NAME_CHARS, label
 from snapviewer.explorer.saved_types import Shapes, arguments_of_shapes, guessed_type
 from snapviewer.explorer.tree import ModuleNode, Sums
 
@@ -36,6 +36,7 @@ LABELS = {
     "conv: Conv2d(8→16, 3×3, groups=4) [304 params]": lambda: nn.Conv2d(8, 16, 3, groups=4),
     "conv: Conv1d(8→8, 3, depthwise) [32 params]": lambda: nn.Conv1d(8, 8, 3, groups=8),
     "conv: Conv2d(1→1, 3×3, dilation=2) [10 params]": lambda: nn.Conv2d(1, 1, 3, dilation=2),
+    "conv: Conv2d(1→1, 3×3, dilation=2×1) [10 params]": lambda: nn.Conv2d(1, 1, 3, dilation=(2, 1)),
     "wte: Embedding(30522, 768) [23.4M params]": lambda: nn.Embedding(
         30522, 768, _weight=torch.empty(30522, 768)
     ),
@@ -54,6 +55,8 @@ LABELS = {
     "layer1: Sequential [6 params]": lambda: nn.Sequential(nn.Linear(2, 2)),
     "0: _Block [6 params]": lambda: _Block(nn.Linear(2, 2)),
     "lazy: LazyConv2d(?→4, 3×3) [0 params]": lambda: nn.LazyConv2d(4, 3),
+    "lazy: LazyLinear(?→4) [0 params]": lambda: nn.LazyLinear(4),
+    "lazy: LazyBatchNorm2d(?) [0 params]": nn.LazyBatchNorm2d,
 }
 
 
@@ -104,6 +107,15 @@ def test_untrusted_names_are_sanitized() -> None:
         node = ModuleNode(name, name, type_name, "", (), (), Sums(1, 0, 0, 0, 0, 0))
 
         assert label(node) == f"{said} [0 params]"
+
+
+def test_a_long_name_is_shortened() -> None:
+    node = ModuleNode("n" * 500, "n" * 500, "T" * 500, "", (), (), Sums(1, 0, 0, 0, 0, 0))
+
+    name, _, kind = label(node).removesuffix(" [0 params]").partition(": ")
+
+    assert (len(name), len(kind)) == (MAX_NAME_CHARS, MAX_NAME_CHARS)
+    assert (name[0], kind[0]) == ("n", "T")
 
 
 # Saved modules

@@ -18,6 +18,7 @@ from snapviewer import SnapshotError, explorer
 from snapviewer.compat import explorer as compat
 from snapviewer.explorer.app import opening
 from snapviewer.explorer.explored_model import ExploredModel
+from snapviewer.report.tree.diagram import as_svg
 from snapviewer.text.units import format_bytes
 from support.program import run_here
 from support.pth_writer import T, write_pth
@@ -143,12 +144,12 @@ def test_a_graph_has_every_module_and_what_it_is_in(file: Path) -> None:
 
 
 @pytest.fixture
-def watched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Any]]:
-    """What would be opened, as if there were a terminal."""
-    opened: list[tuple[Any, Any]] = []
+def watched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Any, str]]:
+    """What would be opened, with its settings and title, as if there were a terminal."""
+    opened: list[tuple[Any, Any, str]] = []
 
     def explore(read: Callable[[], ExploredModel], *, config: Any, name: str) -> None:
-        opened.append((read(), config))
+        opened.append((read(), config, name))
 
     monkeypatch.setattr("snapviewer.explorer.app.opening.explore", explore)
     monkeypatch.setattr(opening, "is_interactive", lambda: True)
@@ -158,7 +159,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Any]]:
 @pytest.mark.promise("X01", "X02", "X04")
 @pytest.mark.parametrize("name", ["explore_model", "explore_torch_module", "explore_module", "EMA"])
 def test_a_model_is_opened_under_every_name(
-    name: str, file: Path, watched: list[tuple[Any, Any]]
+    name: str, file: Path, watched: list[tuple[Any, Any, str]]
 ) -> None:
     getattr(explorer, name)(snapviewer.read_checkpoint(file))
 
@@ -168,25 +169,45 @@ def test_a_model_is_opened_under_every_name(
 
 @pytest.mark.promise("X05")
 def test_the_answer_of_the_last_line_is_explored(
-    file: Path, watched: list[tuple[Any, Any]], monkeypatch: pytest.MonkeyPatch
+    file: Path, watched: list[tuple[Any, Any, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(builtins, "_", str(file), raising=False)
     explorer.EMA()
     monkeypatch.setattr(builtins, "_", None)
 
     assert len(watched) == 1
-    with pytest.raises(SnapshotError, match="there is no last result"):
-        explorer.EMA()
+    for is_set in (True, False):
+        if not is_set:
+            monkeypatch.delattr(builtins, "_")
+        with pytest.raises(SnapshotError) as refused:
+            explorer.EMA()
+        assert str(refused.value) == (
+            "there is no last result to explore; pass a model: EMA(model)"
+        )
 
 
 @pytest.mark.promise("X01", "X04")
 @pytest.mark.parametrize("name", ["explore_torch_module", "explore_module"])
 def test_a_module_is_the_parameter_of_that_name(
-    name: str, file: Path, watched: list[tuple[Any, Any]]
+    name: str, file: Path, watched: list[tuple[Any, Any, str]]
 ) -> None:
     getattr(explorer, name)(module=file)
 
     assert watched[0][0].tree.root.sums.parameters == 9414
+
+
+@pytest.mark.promise("X13")
+@pytest.mark.parametrize("name", ["explore_model", "explore_torch_module", "explore_module"])
+def test_the_explorer_opens_with_the_settings_and_the_title_of_the_model(
+    name: str, file: Path, watched: list[tuple[Any, Any, str]]
+) -> None:
+    config = explorer.ExplorerConfig(color_scheme="light", max_depth=1)
+
+    getattr(explorer, name)(str(file), config=config)
+    getattr(explorer, name)(snapviewer.read_checkpoint(file))
+
+    assert [opened[1] for opened in watched] == [config, None]
+    assert [opened[2] for opened in watched] == [str(file), "Checkpoint"]
 
 
 @pytest.mark.promise("X10")
@@ -285,6 +306,9 @@ def test_modules_are_found_by_path_and_analyzed_when_asked_for(model: Any) -> No
     assert info.memory_usage == 4 * 72
     with pytest.raises(AttributeError, match=r"no module at 'blocks\.9'"):
         get_module_info("blocks.9")
+    with pytest.raises(AttributeError) as refused:
+        get_module_info("x" * 1000)
+    assert str(refused.value) == f"there is no module at '{'x' * 199}…'"
 
 
 @pytest.mark.promise("X16")
@@ -292,7 +316,9 @@ def test_modules_are_found_by_path_and_analyzed_when_asked_for(model: Any) -> No
 def test_one_module_is_analyzed_with_its_own_tensors(model: Any) -> None:
     own = explorer.analyze_module("attention", model.attention)
     whole = explorer.analyze_module_detailed(model.attention)
+    named = explorer.analyze_module_detailed(model.attention, "attention")
 
+    assert (own.name, whole.name, named.name) == ("attention", "", "attention")
     assert own.shapes == {"in_proj_weight": (24, 8), "in_proj_bias": (24,)}
     assert whole.shapes.keys() == {*own.shapes, "out_proj.weight", "out_proj.bias"}
     assert own.parameter_count == whole.parameter_count == 288
@@ -300,7 +326,7 @@ def test_one_module_is_analyzed_with_its_own_tensors(model: Any) -> None:
 
 @pytest.mark.promise("X03", "X10")
 @pytest.mark.torch
-def test_a_run_is_recorded_and_shown(model: Any, watched: list[tuple[Any, Any]]) -> None:
+def test_a_run_is_recorded_and_shown(model: Any, watched: list[tuple[Any, Any, str]]) -> None:
     import torch
 
     with torch.no_grad():
@@ -316,6 +342,24 @@ def test_a_run_is_recorded_and_shown(model: Any, watched: list[tuple[Any, Any]])
     assert 0 < stats["forward_own"] < stats["forward"]
     data = [e for e in explorer.extract_model_graph(model)["edges"] if e["kind"] == "data"]
     assert {"source": "conv", "target": "bn", "kind": "data"} in data
+    drawn, tree = explorer.generate_architecture_diagram(model), explored.tree
+    assert drawn == as_svg(tree, explored.stats) != as_svg(tree), "with the arrows of the run"
+
+
+@pytest.mark.promise("X03")
+@pytest.mark.torch
+def test_a_model_is_run_with_the_inputs_given_by_place_and_by_name(
+    watched: list[tuple[Any, Any, str]],
+) -> None:
+    import torch
+
+    class Scaled(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, values: Any, *, by: int = 1) -> Any:
+            return by * values
+
+    result = explorer.explore_torch_module_with_stats(Scaled(), torch.ones(2), by=3)
+
+    assert result.tolist() == [3, 3]
 
 
 @pytest.mark.torch
@@ -341,7 +385,7 @@ def test_the_command_writes_the_tree_where_nobody_watches(
 
 
 def test_the_command_opens_the_explorer_for_who_watches(
-    file: Path, watched: list[tuple[Any, Any]], capsys: pytest.CaptureFixture[str]
+    file: Path, watched: list[tuple[Any, Any, str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = run_here(capsys, "explore", file)
     second = run_here(capsys, "explore", file, "--light", "--depth", "2", "--compare", file)

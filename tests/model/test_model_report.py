@@ -22,6 +22,9 @@ import pytest
 
 import snapviewer
 from snapviewer.model import ModelAnalysis, analyze_file
+from snapviewer.model.compression import NOT_ASKED
+from snapviewer.model.graph import TensorSpec, Unknown
+from snapviewer.model.quantity import Quantity, unavailable
 from snapviewer.report.model import console
 from snapviewer.report.model.document import document_of, overview_blocks
 from snapviewer.report.model.formats import rendered_parts
@@ -159,3 +162,99 @@ def test_xml_is_written_in_small_parts(analysis: ModelAnalysis) -> None:
 
     assert max(map(len, parts)) < 3_000
     assert len(parts) > 1_000
+
+
+def test_inputs_that_are_no_tensors_are_plain_values_in_json(analysis: ModelAnalysis) -> None:
+    assert analysis.graph is not None
+    inputs = ((TensorSpec((1, None), "int64"), (None, 3)), "mode", 0.5, Unknown("not recorded"))
+    changed = replace(analysis, graph=replace(analysis.graph, inputs=inputs))
+
+    found = to_json(changed)["compute"]["input_shapes"]
+
+    assert found[:3] == [[{"shape": [1, None], "dtype": "int64"}, [None, 3]], "mode", 0.5]
+    assert "not recorded" in found[3]
+
+
+# Lines of the text report that few models have
+
+
+def text_of(analysis: ModelAnalysis, **changes: Any) -> list[str]:
+    return as_text(replace(analysis, **changes)).splitlines()
+
+
+@pytest.mark.promise("M18")
+@pytest.mark.parametrize(
+    ("value", "line"), [(math.nan, "  NaN: 1  Infinite: 0"), (-math.inf, "  NaN: 0  Infinite: 1")]
+)
+def test_a_single_value_that_is_no_number_is_counted(
+    value: float, line: str, tmp_path: Path
+) -> None:
+    data = struct.pack("<4f", value, 1.0, 2.0, 3.0)
+    write_pth(tmp_path / "odd.pth", {"w": T("float32", (2, 2), data)})
+
+    assert line in as_text(analyze_file(tmp_path / "odd.pth", has_quality=True)).splitlines()
+
+
+@pytest.mark.promise("M23")
+@pytest.mark.parametrize("why", ["its elements are not stored", None])
+def test_a_parameter_that_was_not_measured_says_why(
+    why: str | None, weights: ModelAnalysis
+) -> None:
+    first, *others = weights.parameters.tensors
+    unmeasured = replace(first, stats=None, quality=None, unmeasured=why)
+    parameters = replace(weights.parameters, tensors=(unmeasured, *others))
+
+    lines = text_of(weights, parameters=parameters)
+
+    assert f"  Not measured: {why or NOT_ASKED}" in lines
+
+
+@pytest.mark.promise("M05")
+def test_work_that_nothing_is_known_of_is_unavailable_in_the_summary(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code = module("return torch.frobnicate(x)")
+    write_torchscript(tmp_path / "odd.pt", code, traced=[T("float32", (1, 3))])
+
+    lines = as_text(analyze_file("odd.pt")).splitlines()
+
+    (computation,) = [line for line in lines if line.startswith("Computation: ")]
+    assert computation.startswith("Computation: unavailable (uncounted: ")
+
+
+@pytest.mark.promise("M39")
+def test_a_recommendation_names_ten_subjects_and_no_share_of_nothing(
+    analysis: ModelAnalysis,
+) -> None:
+    one = replace(
+        analysis.recommendations[0],
+        title="Do it",
+        gain=Quantity(2.0, "s", "measured", "made up"),
+        share=0.0,
+        subjects=tuple(f"layer{number}" for number in range(12)),
+    )
+
+    lines = text_of(analysis, recommendations=(one,))
+
+    place = lines.index("    gain: 2.00 s, measured")
+    assert lines[place - 1] == "1. Do it"
+    assert lines[place + 2 : -2] == [f"    layer{number}" for number in range(10)]
+
+
+@pytest.mark.promise("M24", "M28")
+def test_a_node_timed_with_one_thread_count_says_why_it_has_no_speed_up(
+    analysis: ModelAnalysis,
+) -> None:
+    node = replace(
+        analysis.nodes[0],
+        time=Quantity(12.5, "s", "measured", "made up"),
+        speed_up=unavailable("×", "one thread only"),
+        efficiency=unavailable("%", "one thread only"),
+    )
+
+    lines = text_of(analysis, nodes=(node,))
+
+    assert "  Thread Speed-up: unavailable (one thread only)" in lines
+    assert "  Parallel Efficiency: unavailable (one thread only)" in lines
+    assert any(line.startswith("  Execution Time: 12500000.00 us (") for line in lines)

@@ -1,30 +1,34 @@
 """Mutation testing of one module: changes it in one place at a time, and runs the tests.
 
     make mutants WHAT=python/snapviewer/events/analysis.py [TESTS=tests/events]
-    make mutants WHAT=src/lifetimes [TESTS=tests/pools.rs]
+    make mutants WHAT=src/lifetimes
 
-Python modules are mutated by mutmut in a copy of the project, and each mutant meets the tests that
-call the mutated function; tests that start the program in a process of its own do not count. Rust
-modules, or folders of them, are mutated by cargo-mutants in random order, and meet their own tests
-in `src`, or the files of `tests` that are named. Mutants that survive are printed as differences.
+Python modules are mutated by mutmut, and each mutant meets the tests that call the mutated function
+(`forked.py`); tests that start the program in a process of its own do not count. Rust
+modules, or folders of them, meet their own tests in `src` and those that `core.py` lists. With
+`--sample 40`, about 40 mutants evenly spread over the files are tried, the same ones each time.
+Mutants that survive are printed.
 """
 
 from __future__ import annotations
 
 import argparse
+import difflib
+import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
 
+from mutmut.mutation.file_mutation import MutatedFile, mutate_file_contents
+
+from mutants import core
+
 ROOT = Path(__file__).resolve().parents[2]
-COPIED = ("python", "tests", "docs", "examples", "pyproject.toml", "README.md", "*.py")
-MUTMUT = Path(sys.executable).with_name("mutmut")
-KILLED = ("killed", "timeout", "suspicious")
+KILLED = ("killed", "timeout")
 
 
 def main() -> int:
@@ -33,12 +37,14 @@ def main() -> int:
     parser.add_argument("what", type=Path, help="a module, .py or .rs, or a folder in src")
     parser.add_argument("tests", nargs="*", help="the tests (default: those of its package)")
     parser.add_argument("--seconds", type=int, default=900, help="stop after (default: 900)")
+    parser.add_argument("--sample", type=int, help="try about so many (default: all)")
     options = parser.parse_args()
     what = options.what.resolve().relative_to(ROOT)
     if what.parts[0] == "src":
-        return _rust(what, options.tests, options.seconds)
+        return _rust(what, options.sample)
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        return _python(what, options.tests or [_tests_of(what)], options.seconds, Path(folder))
+        tests = options.tests or [_tests_of(what)]
+        return _python(what, tests, options.seconds, options.sample, Path(folder))
 
 
 def _tests_of(what: Path) -> str:
@@ -46,124 +52,74 @@ def _tests_of(what: Path) -> str:
     return f"tests/{room.name}" if room.is_dir() else "tests"
 
 
-def _rust(what: Path, tests: list[str], seconds: int) -> int:
+def _rust(what: Path, sample: int | None) -> int:
     if shutil.which("cargo-mutants") is None:
         print("needs cargo-mutants: cargo install --locked cargo-mutants")
         return 1
-    files = str(what / "**" / "*.rs") if what.suffix == "" else str(what)
-    of_module = "::".join(what.with_suffix("").parts[1:])
-    selected = [f"--test={Path(test).stem}" for test in tests] or ["--lib", of_module]
-    # The tests pass as they are (`make test`); a slow machine should not end a mutant by timeout.
-    command = ["cargo", "mutants", "--in-place", "--file", files, "--shuffle"]
-    command += ["--baseline", "skip"]
-    command += ["--timeout", "100", "--build-timeout", "600", "--colors", "never"]
-    # Compiling takes most of the time: it begins with what the last run compiled, unoptimized.
-    environment = {
-        **os.environ,
-        "CARGO_TARGET_DIR": str(ROOT / "target" / "mutants"),
-        "CARGO_PROFILE_DEV_OPT_LEVEL": "0",
-        "CARGO_INCREMENTAL": "1",
-    }
-    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        # cargo-mutants would copy `.venv` and `target` too.
-        _copy(("src", "tests", "Cargo.*"), Path(folder))
-        with subprocess.Popen(
-            [*command, "--", "--locked", *selected], cwd=folder, env=environment
-        ) as running:
-            try:
-                running.wait(timeout=seconds)
-            except subprocess.TimeoutExpired:
-                running.send_signal(signal.SIGINT)  # it ends the cargo that it started
-                print(f"stopped after {seconds} s")
-        found = Path(folder) / "mutants.out"
-        lists = {
-            name: (found / f"{name}.txt").read_text()
-            for name in ("caught", "missed", "timeout", "unviable")
-        }
-    print(lists["missed"])
-    counts = {name: len(lines.splitlines()) for name, lines in lists.items()}
-    print(", ".join(f"{count} {name}" for name, count in counts.items()))
-    killed = counts["caught"] + counts["timeout"]
-    _print_share(what, killed, killed + counts["missed"])
+    counts: Counter[str] = Counter()
+    for name, result in core.try_mutants(what, sample):
+        counts[result] += 1
+        if result not in KILLED:
+            print(f"{result}: {name}", flush=True)
+    print(", ".join(f"{count} {result}" for result, count in counts.most_common()))
+    killed = sum(counts[result] for result in KILLED)
+    _print_share(what, killed, killed + counts["survived"])
     return 0
 
 
-def _python(what: Path, tests: list[str], seconds: int, folder: Path) -> int:
-    # mutmut expects packages in the folder itself or in src/.
-    _copy(COPIED, folder)
-    (folder / "python").rename(folder / "src")
-    module = Path("src", *what.parts[1:])
-    # Tests that start processes, or read the sources, do not fit the copy. They run unmutated.
-    environment = {**os.environ, "PYTHONPATH": str(folder / "src")}
-    unfit = _failing(tests, folder, environment)
-    with (folder / "pyproject.toml").open("a") as file:
-        file.write(
-            "\n[tool.mutmut]\n"
-            'source_paths = ["src"]\n'
-            f'only_mutate = ["{module}"]\n'
-            'also_copy = ["docs", "examples", "README.md", "convert_snap.py", "gui.py"]\n'
-            f"pytest_add_cli_args_test_selection = {tests}\n"
-            f"pytest_add_cli_args = {['-n', '0', *(f'--deselect={test}' for test in unfit)]}\n"
-            'process_isolation = "forkserver"\n'
-        )
-    log = folder / "mutmut.log"
-    with log.open("w") as file:
-        try:
-            subprocess.run(
-                [MUTMUT, "run", "--max-children", str(os.cpu_count() or 1)],
-                cwd=folder,
-                env=environment,
-                stdout=file,
-                stderr=subprocess.STDOUT,
-                timeout=seconds,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            print(f"stopped after {seconds} s")
-    return _print_python(what, folder, log)
-
-
-def _copy(patterns: tuple[str, ...], folder: Path) -> None:
-    for pattern in patterns:
-        for path in ROOT.glob(pattern):
-            copy = shutil.copytree if path.is_dir() else shutil.copy2
-            copy(path, folder / path.name)
-
-
-def _failing(tests: list[str], folder: Path, environment: dict[str, str]) -> list[str]:
+def _python(what: Path, tests: list[str], seconds: int, sample: int | None, folder: Path) -> int:
+    # A copy with the mutated module comes before the project's own package.
+    shutil.copytree(ROOT / "python", folder / "python")
+    os.chdir(ROOT)  # mutmut looks for sources here
+    mutated = mutate_file_contents(str(what), what.read_text(encoding="utf-8"))
+    (folder / what).write_text(mutated.code, encoding="utf-8")
+    module = ".".join(what.with_suffix("").parts[1:]).removesuffix(".__init__")
+    results = folder / "results.json"
+    names = [f"{module}.{name}" for name in mutated.mutant_names]
+    names = names[:: max(1, len(names) // (sample or len(names)))]
+    job = {"mutants": names, "results": str(results), "seconds": seconds}
+    (folder / "job.json").write_text(json.dumps(job))
     ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-n", "0", "-rf", "--tb=no", *tests],
-        cwd=folder,
-        env=environment,
+        [sys.executable, "-m", "pytest", "-q", "-s", "-n", "0", "-p", "mutants.forked", *tests],
+        env={
+            **os.environ,
+            "MUTANTS": str(folder / "job.json"),
+            "PYTHONPATH": f"{folder / 'python'}{os.pathsep}{ROOT / 'tests'}",
+        },
         capture_output=True,
         text=True,
         check=False,
     )
-    lines = ran.stdout.splitlines()
-    return [line.split()[1] for line in lines if line.startswith(("FAILED ", "ERROR "))]
-
-
-def _print_python(what: Path, folder: Path, log: Path) -> int:
-    listed = _mutmut(folder, "results", "--all", "true").splitlines()
-    results = dict(line.strip().rsplit(": ", 1) for line in listed if ": " in line)
-    if not results:
-        print(log.read_text()[-3000:])
+    if not results.exists():
+        print(ran.stdout[-3000:], ran.stderr[-3000:])
         return 1
+    tried = dict(map(str.split, results.read_text().splitlines()))
+    return _print_python(what, tried, mutated)
+
+
+def _print_python(what: Path, results: dict[str, str], mutated: MutatedFile) -> int:
     for name, result in results.items():
-        if result not in (*KILLED, "not checked"):
-            print(f"{result}:\n{_mutmut(folder, 'show', name)}")
+        if result not in KILLED:
+            function = name.rsplit(".", 1)[1]
+            print(f"{result}: {function}")
+            print(*_difference(mutated, function), sep="\n", end="\n\n")
     counts = Counter(results.values())
-    print(", ".join(f"{count} {result}" for result, count in counts.most_common()))
-    tried = sum(counts.values()) - counts["not checked"]
-    _print_share(what, sum(counts[result] for result in KILLED), tried)
+    skipped = len(mutated.mutant_names) - len(results)
+    print(", ".join(f"{count} {result}" for result, count in counts.most_common()), end="")
+    print(f", {skipped} not tried" if skipped else "")
+    _print_share(what, sum(counts[result] for result in KILLED), len(results))
     return 0
 
 
-def _mutmut(folder: Path, *arguments: str) -> str:
-    ran = subprocess.run(
-        [MUTMUT, *arguments], cwd=folder, capture_output=True, text=True, check=False
+def _difference(mutated: MutatedFile, function: str) -> list[str]:
+    lines = mutated.code.splitlines()
+    spans = mutated.line_span_by_function_name
+    before, after = (
+        lines[spans[name].start : spans[name].end]
+        for name in (f"{function.rsplit('__mutmut_', 1)[0]}__mutmut_orig", function)
     )
-    return ran.stdout
+    changed = list(difflib.unified_diff(before, after, lineterm="", n=2))[3:]
+    return [line for line in changed if "__mutmut_" not in line]
 
 
 def _print_share(what: Path, killed: int, tried: int) -> None:

@@ -23,6 +23,7 @@ from snapviewer.snapshot.allocation_details import (
     When,
     _name,
     allocation_details,
+    pool_name,
 )
 from support import oracle
 from support.detailed_snapshot import BASE, START_US, detailed_snapshot
@@ -74,6 +75,41 @@ def test_everything_that_a_file_says_of_an_allocation_is_shown(tmp_path: Path) -
     assert [frame.is_main for frame in facts.frames] == [False, False, True, False, False]
     assert facts.free_frames is not None
     assert _lines(facts.free_frames) == [31]
+
+
+def test_the_first_event_is_an_event_like_any_other(tmp_path: Path) -> None:
+    def event(action: str, addr: int, **more: Any) -> dict[str, Any]:
+        return {"action": action, "addr": addr, "size": 512, "stream": 0, "frames": [], **more}
+
+    first = [
+        event("alloc", BASE, compile_context="0/1", user_metadata="layer 3"),
+        event("free_requested", BASE),
+        event("free_completed", BASE),
+    ]
+    old = [event("free_requested", BASE), event("free_completed", BASE), event("alloc", BASE)]
+    later = [event("alloc", BASE + 512), *first, event("free_completed", BASE + 512)]
+
+    made = _facts_at(_load({"device_traces": [first], "segments": []}, tmp_path), 0, BASE)
+    older = _facts_at(_load({"device_traces": [old], "segments": []}, tmp_path), -1, BASE)
+    second = _facts_at(_load({"device_traces": [later], "segments": []}, tmp_path), 1, BASE)
+
+    assert (made.compile_context, made.user_metadata) == ("0/1", "layer 3")
+    assert (made.allocated, made.freed) == (When(0, None), When(2, None))
+    assert (made.lifetime, made.is_lifetime_whole) == (Length(2, None), True)
+    assert (made.free_requested, made.pending) == (When(1, None), Length(1, None))
+    assert made.flags == ()
+    assert (older.allocated, older.freed) == (None, When(1, None))
+    assert (older.free_requested, older.pending) == (When(0, None), Length(1, None))
+    assert (older.is_lifetime_whole, older.flags) == (False, ("older than the recording",))
+    assert (made.allocation, second.allocation) == (0, 1)
+    assert second.lifetime == Length(2, None)
+
+
+@pytest.mark.parametrize(
+    ("index", "words"), [(0, "unknown pool"), (1, "default pool"), (2, "private pool 0, 3")]
+)
+def test_a_pool_has_its_name(index: int, words: str) -> None:
+    assert pool_name([(0, 0), (0, 3)], index) == words
 
 
 def test_what_is_odd_about_an_allocation_is_shown(tmp_path: Path) -> None:

@@ -31,7 +31,6 @@ MAX_ENTRIES = 200_000  # of a file
 _CHUNK = 1024
 _MAX_KEY = 16  # values of a tuple that is a key
 
-_NO_TENSORS = ("ndarray", "storage")
 _MAX_PLACE = 300  # labels of a path
 
 Entry = dict[str, Any]
@@ -125,7 +124,7 @@ class Variables:
         is_kept = value.tensor is not None or value.is_container
         first = self._places.get(value) if is_kept else None
         if value.tensor is not None:
-            entry |= self._tensor_entry(value.tensor, value.type)
+            entry |= {"class": value.type, **self._tensor_entry(value.tensor)}
         size = value.size_bytes
         entry |= {"size_bytes": size, "size_formatted": format_size(size)}
         if value.preview is not None:
@@ -139,12 +138,9 @@ class Variables:
             self._places[value] = place
         return entry
 
-    def _tensor_entry(self, index: int, name: str) -> Entry:
+    def _tensor_entry(self, index: int) -> Entry:
         tensor = self._tensors[index]
         entry: Entry = {
-            # Also for parameters and objects of tensor subclasses.
-            "type": name if tensor.kind in _NO_TENSORS else "torch.Tensor",
-            "class": name,
             "kind": tensor.kind,
             "shape": tuple(tensor.shape),
             "dtype": tensor.dtype,

@@ -56,7 +56,7 @@ def own_shapes(node: ModuleNode) -> dict[str, tuple[int, ...]]:
     return {entry.name: entry.shape for entry in node.tensors}
 
 
-def subtree_info(model: Any, name: str = "") -> ModuleInfo:
+def subtree_info(model: Any, name: str) -> ModuleInfo:
     """Summarize a model with the tensors of all its modules and its recorded times."""
     explored = load_model(model)
     root = explored.tree.root

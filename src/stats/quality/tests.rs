@@ -300,6 +300,47 @@ fn an_estimate_is_close_to_the_norm_and_never_above_it() {
 }
 
 #[test]
+fn panels_of_any_size_hold_every_row_or_column_once() {
+    let sorted = |mut numbers: Vec<f64>| {
+        numbers.sort_by(f64::total_cmp);
+        numbers
+    };
+    // By rows, by columns, and with elements outside, along and inside of the first dimension.
+    for stride in [[12, 4, 1], [1, 20, 5], [4, 20, 1]] {
+        let case = floats32(&[5, 3, 4], &stride, scattered(60));
+        let (rows, values) = (case.values(), Values::of(DType::Float32));
+        let lines = |whole| -> Vec<Vec<f64>> {
+            let columns = (0..12).map(|column| rows.iter().skip(column).step_by(12).copied());
+            let mut lines: Vec<_> = match whole {
+                matrix::Whole::Columns => rows.chunks(12).map(|row| sorted(row.to_vec())).collect(),
+                matrix::Whole::Rows => columns.map(|column| sorted(column.collect())).collect(),
+            };
+            lines.sort_by(|a, b| a[0].total_cmp(&b[0]));
+            lines
+        };
+        for whole in [matrix::Whole::Rows, matrix::Whole::Columns] {
+            for indexes in 1..=13 {
+                let found = case.with(|elements| {
+                    let walk = Walk::new(elements, &values, Grain::usual()).unwrap();
+                    let matrix = matrix::Matrix::new(&walk, 1.0);
+                    let panels = matrix.panels(whole, indexes);
+                    let (mut room, mut panel) = (walk::Room::default(), Vec::new());
+                    let mut found = Vec::new();
+                    for number in 0..panels.count {
+                        panels.read(number, &mut room, &mut panel).unwrap();
+                        found.extend(panel.chunks(panels.width).map(|line| sorted(line.to_vec())));
+                    }
+                    found
+                });
+                let mut found = found;
+                found.sort_by(|a, b| a[0].total_cmp(&b[0]));
+                assert_eq!(found, lines(whole), "{whole:?} {indexes} {stride:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn many_channels_are_none() {
     let case = case(DType::UInt8, &[MAX_CHANNELS + 1, 2], &[2, 1], vec![1; 9_000_000]);
 

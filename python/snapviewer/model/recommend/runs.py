@@ -89,7 +89,7 @@ def threads(known: Known) -> Iterator[Recommendation]:
             Quantity(gain, "s", "measured", "difference of the medians"),
             gain / used.time.median.value,
             f"parallel efficiency with {used.threads} threads is "
-            f"{used.efficiency.value or 0:.2g} %"
+            f"{used.efficiency.value or 0:.2g} % (of the fastest runs)"
             + ("; other programs were running: measure again without them" if is_shared else ""),
             _RUN_TIME,
         )

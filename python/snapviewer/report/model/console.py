@@ -201,7 +201,8 @@ def performance(profile: Profile) -> Iterator[str]:
     for run in profile.thread_runs:
         yield (
             f"With {count_of(run.threads, 'thread')}: {format_quantity(run.time.median)}, "
-            f"parallel efficiency {format_quantity(run.efficiency)}"
+            f"fastest {format_quantity(run.time.fastest)}, "
+            f"parallel efficiency {format_quantity(run.efficiency)} (of the fastest)"
         )
     for described in (describe_layouts(profile), describe_dtype(profile)):
         if described is not None:

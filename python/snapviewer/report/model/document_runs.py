@@ -150,11 +150,14 @@ def _threads(profile: Profile) -> Iterator[Block]:
         return
     yield Heading(3, "Threads")
     yield _table(
-        ("Threads|", "Time|", "Speed-up|", "Parallel efficiency|"),
+        ("Threads|", "Time|", "Fastest|", "Speed-up|", "Parallel efficiency|"),
         (
             (
                 str(run.threads),
-                *map(format_quantity, (run.time.median, run.speed_up, run.efficiency)),
+                *map(
+                    format_quantity,
+                    (run.time.median, run.time.fastest, run.speed_up, run.efficiency),
+                ),
             )
             for run in profile.thread_runs
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from snapviewer.model.analysis import ModelAnalysis
 from snapviewer.model.compression import (
@@ -32,6 +33,9 @@ from snapviewer.report.model.quantities import (
     time_shares,
 )
 from snapviewer.text.sanitize import sanitize
+
+if TYPE_CHECKING:
+    from snapviewer._core import Quality
 
 _FORMATS = ("int8", "int4", "float8_e4m3fn", "float8_e5m2")
 
@@ -112,8 +116,8 @@ def _statistics(item: Parameter) -> Iterator[str]:
     yield f"  L2 Norm: {_number(stats.l2)}"
     yield f"  Frobenius Norm: {_number(stats.l2)}"
     if quality is not None:
-        yield f"  Spectral Norm: {_spectral(item)}"
-        yield f"  Stable Rank: {_rank(item)}"
+        yield f"  Spectral Norm: {_spectral(quality)}"
+        yield f"  Stable Rank: {_rank(quality)}"
     yield f"  Entropy: {'none' if stats.entropy is None else f'{stats.entropy:.3f}'}"
     yield f"  Skewness: {_number(stats.skewness)}  Kurtosis: {_number(stats.kurtosis)}"
     yield f"  Histogram: {format_histogram(stats.histogram, ' ')}"
@@ -134,16 +138,15 @@ def _measure(item: Parameter, share: float | None) -> str:
     return format_measured_share(share)
 
 
-def _spectral(item: Parameter) -> str:
-    spectrum = item.quality.spectrum if item.quality else None
+def _spectral(quality: Quality) -> str:
+    spectrum = quality.spectrum
     if spectrum is None:
-        why = item.quality.spectrum_unavailable if item.quality else None
-        return f"unavailable ({sanitize(why or 'not computed')})"
+        return f"unavailable ({sanitize(quality.spectrum_unavailable or '')})"
     return f"{spectrum.norm:.3e} (by iteration; at most {spectrum.upper_bound:.3e})"
 
 
-def _rank(item: Parameter) -> str:
-    spectrum = item.quality.spectrum if item.quality else None
+def _rank(quality: Quality) -> str:
+    spectrum = quality.spectrum
     if spectrum is None or spectrum.stable_rank is None:
         return "unavailable (no spectral norm)"
     return f"{spectrum.stable_rank:.1f} of {min(spectrum.shape)}"
