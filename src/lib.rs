@@ -31,6 +31,8 @@ pub mod allocator;
 
 pub mod timeline;
 
+pub mod analysis;
+
 pub mod raster;
 
 pub mod screen;
