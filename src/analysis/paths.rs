@@ -146,7 +146,7 @@ impl Paths {
 /// The label of each frame, and what is needed to choose among them.
 struct Labels {
     way: Way,
-    labels: Vec<Label>,
+    of_frame: Vec<Label>,
     ranks: Vec<Rank>,
     is_torch: Vec<bool>,
 }
@@ -155,7 +155,7 @@ impl Labels {
     fn new(texts: &StackTexts, way: Way) -> Self {
         let mut seen: HashMap<(&str, &str, u64), u32, RandomState> = HashMap::default();
         let count = texts.frames().len();
-        let (mut labels, mut ranks) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        let (mut of_frame, mut ranks) = (Vec::with_capacity(count), Vec::with_capacity(count));
         let mut is_torch = Vec::with_capacity(count);
         for id in 0..count as u32 {
             let (name, filename, line) = texts.frame(id);
@@ -165,11 +165,11 @@ impl Labels {
                 By::File if frames::is_python(filename) => ("", filename, 0),
                 By::File => (name, "", 0),
             };
-            labels.push(Label::Frame(*seen.entry(key).or_insert(id)));
+            of_frame.push(Label::Frame(*seen.entry(key).or_insert(id)));
             ranks.push(Rank::of(name, filename));
             is_torch.push(frames::kind(name, filename) == "torch");
         }
-        Self { way, labels, ranks, is_torch }
+        Self { way, of_frame, ranks, is_torch }
     }
 
     /// Writes the labels of a stack (innermost first) from the root on.
@@ -197,7 +197,7 @@ impl Labels {
                 push(path, Label::Folded);
             }
             has_torch = false;
-            push(path, self.labels[id as usize]);
+            push(path, self.of_frame[id as usize]);
         }
         if self.way.callers {
             path.reverse();

@@ -19,7 +19,21 @@ use std::sync::Arc;
 use super::paths::{Paths, ROOT};
 use crate::filter::Pattern;
 use crate::lifetimes::Lifetimes;
+use crate::named::named;
 use crate::timeline::Clock;
+
+named! {
+    /// What is weighed, as users name it.
+    pub enum Measured {
+        /// Bytes that are alive after an event.
+        #[default]
+        Alive = "alive",
+        /// Bytes that some events allocate.
+        Allocated = "allocated",
+        /// Bytes × time.
+        Time = "time",
+    }
+}
 
 /// What the weight of an allocation is.
 #[derive(Debug, Clone)]

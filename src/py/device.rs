@@ -17,6 +17,7 @@ use super::getters::{Tuple, derefs, getters};
 use super::image::color_array;
 use super::recording::PyAllocations;
 use super::timeline::PyTimeline;
+use super::tree::{Asked, PyTree};
 use crate::filter::Filter;
 use crate::lifetimes::Lifetimes;
 use crate::raster::{ColorBy, Theme};
@@ -122,6 +123,28 @@ getters! {
             let filter = self.recording.subset(self.which, &shown)?.map(Cow::into_owned);
             PyTimeline::new(&self.recording, self.which, order, filter)
         })
+    }
+
+    /// The call tree of what is alive after an event (default: at the peak), of what some events
+    /// allocated, or of bytes × time.
+    #[pyo3(signature = (
+        event=None, *, events=None, measure="alive", by="line", frames="folded", callers=false,
+        r#where=None
+    ))]
+    #[allow(clippy::too_many_arguments)] // Each has a name, and a default.
+    fn tree(
+        &self,
+        py: Python<'_>,
+        event: Option<&Bound<'_, PyAny>>,
+        events: Option<(i64, i64)>,
+        measure: &str,
+        by: &str,
+        frames: &str,
+        callers: bool,
+        r#where: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyTree> {
+        let asked = Asked { event, events, measure, by, frames, callers, subset: r#where };
+        PyTree::new(py, &self.recording, self.which, &asked)
     }
 
     /// Which allocations a filter matches.

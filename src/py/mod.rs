@@ -19,6 +19,7 @@ mod recording;
 mod screen;
 mod tensors;
 mod timeline;
+mod tree;
 mod values;
 
 use pyo3::prelude::*;
@@ -46,6 +47,7 @@ mod _core {
         screen::PyScreen,
         tensors::{PyStorage, PyTensor, PyTensorPart},
         timeline::PyTimeline,
+        tree::{PyIcicle, PyTree, PyTreeNode},
         values::PyValue,
     };
 

@@ -6,6 +6,7 @@
 mod convert;
 mod look;
 mod replayed;
+mod trees;
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -38,6 +39,7 @@ pub struct Recording {
     path: PathBuf,
     content: Content,
     stack_texts: OnceLock<StackTexts>,
+    paths: trees::MadePaths,
     /// The replay of each device.
     replays: Vec<OnceLock<Arc<Replayed>>>,
 }
@@ -83,6 +85,7 @@ impl Recording {
             path: path.to_owned(),
             content: Content::Snapshot(Box::new(snapshot)),
             stack_texts: OnceLock::new(),
+            paths: trees::MadePaths::default(),
         })
     }
 
@@ -99,6 +102,7 @@ impl Recording {
                 queries: OnceLock::new(),
             })),
             stack_texts: OnceLock::new(),
+            paths: trees::MadePaths::default(),
         }
     }
 
