@@ -31,7 +31,7 @@ def crowded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def made(path: Path, *, held: tuple[str, ...] = (), show_map: bool = True) -> State:
     """A state with a file opened, and the memory map shown."""
     jobs = InlineJobs(held={"convert", *held})
-    state = State(jobs, WindowSettings(show_map=show_map))
+    state = State(jobs, WindowSettings(show_dock=show_map))
     state.plot_px = (800, 400)
     state.open(path)
     return state
@@ -41,7 +41,7 @@ def test_nothing_is_replayed_before_something_shows_it(crowded: Path) -> None:
     state = made(crowded, show_map=False)
     assert state.replayed.replay is None
 
-    state.set_pane("map", is_shown=True)
+    state.show_dock("map")
 
     assert state.replayed.replay is not None
     assert state.replayed.memory() is not None

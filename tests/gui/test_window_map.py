@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from snapviewer.gui.dock.map_tab import MapTab
 from snapviewer.gui.dock.map_view import MapView
 from snapviewer.gui.plot.marks import columns_of, cursor_column
 from snapviewer.gui.theme import palette_of
@@ -17,7 +18,9 @@ pytestmark = pytest.mark.gui
 def _shown(driver: Driver) -> MapView:
     """The map, once it is there."""
     key("F5")
-    view = driver.window.dock.map
+    tab = driver.window.dock.view("map")
+    assert isinstance(tab, MapTab)
+    view = tab.map
     driver.until(lambda: view.map is not None and view.winfo_ismapped())
     driver.done()
     return view
@@ -193,7 +196,7 @@ def test_the_height_of_the_map_is_remembered(driver: Driver) -> None:
     key("F5", "F5")
     driver.done()
 
-    assert driver.state.settings.map_height == height
+    assert driver.state.settings.dock_height == height
     assert abs(driver.window.dock.winfo_height() - height) <= 1
     key("F5")
     driver.settle()

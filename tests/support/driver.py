@@ -105,7 +105,7 @@ class Driver:
         state.set_look(axis="event", color="stack", order="allocation", theme="light")
         for shown in ("minimap", "lanes", "side"):
             state.set_pane(shown, is_shown=True)
-        for hidden in ("legend", "map", "lines"):
+        for hidden in ("legend", "dock", "lines"):
             state.set_pane(hidden, is_shown=False)
         state.show_tab("cursor")
         self.window.side.sql.write("")

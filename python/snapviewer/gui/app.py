@@ -18,6 +18,7 @@ from snapviewer.report.snapshot import allocation_details as details_report
 from . import dialogs
 from .commands import commands_of
 from .dock.dock import Dock
+from .dock.map_tab import MapTab
 from .jobs import Job, ThreadJobs
 from .keys import HeldKeys
 from .menus import bind_keys, make_menus
@@ -244,7 +245,9 @@ class Window:
         self.state.set_pane("side", is_shown=not self._is_side_shown)
 
     def zoom_map(self, step: int) -> None:
-        self.dock.map.zoom(step)
+        view = self.dock.views.get("map")
+        if isinstance(view, MapTab):
+            view.map.zoom(step)
 
     def show_keys(self) -> None:
         dialogs.show_keys(self.root, self.commands)
@@ -309,22 +312,22 @@ class Window:
             self.state.settings.side_width = self.side.winfo_width()
 
     def _show_dock(self) -> None:
-        """Show the memory map below the timeline if it is wanted."""
+        """Show the dock below the timeline if it is wanted."""
         settings = self.state.settings
-        if settings.show_map and not self._is_dock_shown:
+        if settings.show_dock and not self._is_dock_shown:
             room = self.left.winfo_height()
-            height = settings.map_height or px(self.root, _DOCK_HEIGHT)
+            height = settings.dock_height or px(self.root, _DOCK_HEIGHT)
             height = min(max(height, px(self.root, _DOCK_LEAST)), max(room * 2 // 3, 1))
             self.dock.configure(height=height)
             self.left.add(self.dock, weight=0)
-        elif self._is_dock_shown and not settings.show_map:
+        elif self._is_dock_shown and not settings.show_dock:
             self._note_dock()
             self.left.forget(self.dock)
-        self._is_dock_shown = settings.show_map
+        self._is_dock_shown = settings.show_dock
 
     def _note_dock(self) -> None:
         if self.dock.winfo_ismapped():
-            self.state.settings.map_height = self.dock.winfo_height()
+            self.state.settings.dock_height = self.dock.winfo_height()
 
     def _report_bug(self, kind: type[BaseException], error: BaseException, trace: object) -> None:
         """Show an unexpected error, and go on."""

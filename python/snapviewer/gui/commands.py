@@ -12,7 +12,7 @@ from typing import Protocol
 
 from .keys import Direction
 from .state import State
-from .values import TABS, LookPart, Pane, Tab
+from .values import DOCK_TABS, TABS, LookPart, Pane, Tab
 
 MENUS = ("File", "Edit", "View", "Go", "Analyze", "Help")
 
@@ -174,7 +174,10 @@ def _panes(state: State, window: Actions) -> tuple[Command, ...]:
         pane("Show or hide legend", "F6", toggle("legend")),
         pane("Show or hide overview", "F7", toggle("minimap")),
         pane("Show or hide annotations", "F8", toggle("lanes")),
-        pane("Show or hide memory map", "F5", toggle("map")),
+        *(
+            pane(f"Show or hide {title.lower()}", key, partial(state.toggle_dock, tab))
+            for tab, (title, key) in DOCK_TABS.items()
+        ),
         Command("View/Panes", "Show or hide lines of reserved memory", "R", toggle("lines")),
     )
 

@@ -86,7 +86,7 @@ class Replayed:
         """Whether something shows it."""
         settings, trace, cursor = self._state.settings, self._state.trace, self._state.cursor
         is_at_oom = trace is not None and cursor in trace.oom_events.tolist()
-        return settings.show_map or settings.show_lines or is_at_oom
+        return self._state.is_docked("map") or settings.show_lines or is_at_oom
 
     def _device_changed(self) -> None:
         # The same device again if its times have been read.

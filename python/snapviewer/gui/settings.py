@@ -24,12 +24,13 @@ class WindowSettings:
     width: int = 0
     height: int = 0
     side_width: int = 0
-    map_height: int = 0
+    dock_height: int = 0
     show_side: bool = True
     show_minimap: bool = True
     show_lanes: bool = True
     show_legend: bool = False
-    show_map: bool = False
+    show_dock: bool = False
+    dock_tab: str = "map"
     show_lines: bool = False
     recent: list[str] = field(default_factory=list)
     queries: list[str] = field(default_factory=list)

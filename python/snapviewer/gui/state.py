@@ -31,6 +31,8 @@ from .queries import Queries
 from .replay import Replayed
 from .settings import WindowSettings
 from .values import (
+    DOCK_TABS,
+    DockTab,
     Filter,
     FilterMode,
     Look,
@@ -376,6 +378,28 @@ class State:
         self.tab = tab
         self.settings.show_side = self.is_side_requested = True
         self.changed("panes")
+
+    @property
+    def dock_tab(self) -> DockTab:
+        """The tab of the dock that is in front, or would be."""
+        wanted = self.settings.dock_tab
+        return next((tab for tab in DOCK_TABS if tab == wanted), "map")
+
+    def is_docked(self, tab: DockTab) -> bool:
+        """Whether a tab of the dock is shown."""
+        return self.settings.show_dock and self.dock_tab == tab
+
+    def show_dock(self, tab: DockTab) -> None:
+        """Bring a tab of the dock to the front."""
+        self.settings.show_dock, self.settings.dock_tab = True, tab
+        self.changed("panes")
+
+    def toggle_dock(self, tab: DockTab) -> None:
+        """Bring a tab of the dock to the front, or hide the dock if it is there already."""
+        if self.is_docked(tab):
+            self.set_pane("dock", is_shown=False)
+        else:
+            self.show_dock(tab)
 
     # Panning and zooming
 

@@ -159,6 +159,9 @@ def _style_all(styles: _Styles, root: tk.Misc) -> None:
     styles.set("Flat.TButton", "background=panel", padding=pad, borderwidth=0)
     styles.in_state("Flat.TButton", "background=active:border")
     styles.set("Tight.Flat.TButton", padding=(px(root, 6), 0))
+    styles.set("Tab.TButton", "foreground=secondary background=panel", padding=0, borderwidth=0)
+    styles.set("On.Tab.TButton", "foreground=text", font=BOLD)
+    styles.in_state("Tab.TButton", "background=active:border")
     styles.set("Link.TButton", "foreground=accent background=panel", padding=0)
     styles.in_state("Link.TButton", "background=active:panel")
     entry = {"padding": (px(root, 6), px(root, 3)), "borderwidth": 1}

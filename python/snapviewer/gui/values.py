@@ -35,9 +35,14 @@ Topic = Literal[
     "recent",  # recent files
 ]
 FilterMode = Literal["highlight", "only"]
-Pane = Literal["side", "minimap", "lanes", "legend", "map", "lines"]
+Pane = Literal["side", "minimap", "lanes", "legend", "dock", "lines"]
 Tab = Literal["details", "cursor", "sql", "events"]
 TABS: tuple[Tab, ...] = ("details", "cursor", "sql", "events")
+DockTab = Literal["map"]
+# The title and the key of each tab below the timeline; `dock/dock.py` has their widgets.
+DOCK_TABS: dict[DockTab, tuple[str, str]] = {
+    "map": ("Memory map", "F5"),
+}
 
 Mask = npt.NDArray[np.bool_]
 

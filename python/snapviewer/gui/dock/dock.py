@@ -1,120 +1,78 @@
-"""The memory map with its heading: event, steps, order, scale, and the settings beside it."""
+"""The dock below the timeline: one line with its tabs and the controls of the one in front.
+
+A new tab takes two lines: its title and key in `values.DOCK_TABS`, and its class in `_VIEWS`.
+"""
 
 from __future__ import annotations
 
 import tkinter as tk
-from collections.abc import Callable
 from functools import partial
 from tkinter import ttk
-from typing import cast
 
-from snapviewer.gui.labels import BEFORE_TRACE
-from snapviewer.gui.replay import MAP_ORDERS, MapOrder
 from snapviewer.gui.state import State
 from snapviewer.gui.theme import px
 from snapviewer.gui.tips import Tooltip
-from snapviewer.text.units import format_bytes
+from snapviewer.gui.values import DOCK_TABS, DockTab
 
-from .map_view import MapView
-from .settings_view import SettingsView
+from .dock_view import DockView
+from .map_tab import MapTab
 
-_SETTINGS_WIDTH = 250
-_SETTINGS_NEED = 640  # a narrower dock has no room for them
+_VIEWS: dict[DockTab, type[DockView]] = {"map": MapTab}
 
 
 class Dock(ttk.Frame):
-    """A line of controls above the map; a note where the map is not exact or complete."""
+    """The tabs. The view of a tab is made when it is first shown."""
 
     def __init__(self, parent: tk.Misc, state: State) -> None:
         super().__init__(parent)
         self._state = state
+        self.views: dict[DockTab, DockView] = {}
         self.grid_propagate(False)
         line = ttk.Frame(self, style="Border.TFrame", height=px(self, 1))
-        line.grid(row=0, column=0, columnspan=2, sticky="ew")
+        line.grid(row=0, column=0, sticky="ew")
         self._head = ttk.Frame(self, padding=(px(self, 8), px(self, 2)))
-        self._head.grid(row=1, column=0, columnspan=2, sticky="ew")
-        self.note = ttk.Label(self, style="Warn.TLabel", padding=(px(self, 8), 0, 0, px(self, 3)))
-        self.map = MapView(self, state, self._show_scale)
-        self.map.grid(row=3, column=0, sticky="nsew")
-        self.settings = SettingsView(self, state)
-        self.settings.configure(width=px(self, _SETTINGS_WIDTH))
+        self._head.grid(row=1, column=0, sticky="ew")
         self.columnconfigure(0, weight=1)
-        self.rowconfigure(3, weight=1)
-        self._fill_head()
-        self.bind("<Configure>", self._resized)
-        state.on(self._show, "cursor", "replay", "device", "map", "panes")
+        self.rowconfigure(2, weight=1)
+        self._tabs = {tab: self._tab_button(tab) for tab in DOCK_TABS}
+        hide = ttk.Button(self._head, text="✕", style="Tight.Flat.TButton", takefocus=False)
+        hide.configure(width=2, command=self._hide)
+        hide.pack(side="right")
+        Tooltip(hide, "Hide (the key that shows the tab hides it too)")
+        self._shown: DockView | None = None
+        state.on(self._show, "panes")
         self._show()
 
-    def _fill_head(self) -> None:
-        state, head = self._state, self._head
-        replayed = state.replayed
-        ttk.Label(head, text="Memory map", style="Bold.TLabel").pack(side="left")
-        self.event = ttk.Label(head, style="Secondary.TLabel")
-        self.event.pack(side="left", padx=(px(self, 12), px(self, 4)))
-        self._button("«", "Previous segment event (Shift+N)", partial(replayed.step_segment, -1))
-        self._button("‹", "Previous event (,)", partial(replayed.step, -1))
-        self._button("›", "Next event (.)", partial(replayed.step, 1))
-        self._button("»", "Next segment event (N)", partial(replayed.step_segment, 1))
-        self.amounts = ttk.Label(head, style="Secondary.TLabel")
-        self.amounts.pack(side="left", padx=px(self, 12))
-        close = partial(state.set_pane, "map", is_shown=False)
-        self._button("✕", "Hide the memory map (F5)", close, side="right")
-        self._button("fit", "Fit the map (Y)", replayed.fit, side="right")
-        self._button("+", "Zoom in (Z, Ctrl+wheel)", lambda: self.map.zoom(1), side="right")
-        self._scale = ttk.Label(head, style="Secondary.TLabel")
-        self._scale.pack(side="right")
-        Tooltip(self._scale, "Bytes in a row; longer segments continue in the next row")
-        self._button("−", "Zoom out (Shift+Z)", lambda: self.map.zoom(-1), side="right")
-        self._order = ttk.Combobox(head, values=MAP_ORDERS, state="readonly", width=8)
-        self._order.pack(side="right", padx=(px(self, 4), px(self, 10)))
-        self._order.bind("<<ComboboxSelected>>", self._choose_order)
-        Tooltip(self._order, "Order of the segments in each pool (U)")
-        ttk.Label(head, text="by", style="Secondary.TLabel").pack(side="right")
+    def _tab_button(self, tab: DockTab) -> ttk.Button:
+        title, key = DOCK_TABS[tab]
+        button = ttk.Button(self._head, text=title, takefocus=False)
+        button.configure(command=partial(self._state.show_dock, tab))
+        button.pack(side="left", padx=(0, px(self, 2)))
+        Tooltip(button, f"{title} ({key})")
+        return button
 
-    def _button(self, text: str, tip: str, run: Callable[[], object], side: str = "left") -> None:
-        style = "Tight.Flat.TButton"
-        button = ttk.Button(self._head, text=text, style=style, takefocus=False, command=run)
-        button.configure(width=max(len(text), 2))
-        button.pack(side="left" if side == "left" else "right")
-        Tooltip(button, tip)
+    def _hide(self) -> None:
+        self._state.set_pane("dock", is_shown=False)
 
-    def _choose_order(self, _: tk.Event[tk.Misc]) -> None:
-        self._order.selection_clear()
-        self._state.replayed.set_order(cast("MapOrder", self._order.get()))
-
-    def _resized(self, event: tk.Event[tk.Misc]) -> None:
-        if event.widget is not self:
-            return
-        self.note.configure(wraplength=max(event.width - px(self, 16), 1))
-        if event.width >= px(self, _SETTINGS_NEED):
-            self.settings.grid(row=3, column=1, sticky="ns")
-        else:
-            self.settings.grid_remove()
-        self._show()
-
-    def _show_scale(self, row_bytes: int | None) -> None:
-        self._scale.configure(text="" if row_bytes is None else f"{format_bytes(row_bytes)} a row")
+    def view(self, tab: DockTab) -> DockView:
+        """Return the view of a tab; it is made at the first call."""
+        if tab not in self.views:
+            self.views[tab] = _VIEWS[tab](self, self._head, self._state)
+        return self.views[tab]
 
     def _show(self) -> None:
-        state, replayed = self._state, self._state.replayed
-        if not state.settings.show_map:
+        """Bring the chosen tab to the front."""
+        state = self._state
+        if not state.settings.show_dock:
             return
-        self._order.set(replayed.order)
-        trace, event = state.trace, state.cursor
-        text = ""
-        if trace is not None and trace.events and event is not None:
-            text = BEFORE_TRACE if event < 0 else f"after event {event:,}"
-        self.event.configure(text=text)
-        amounts = replayed.amounts(event)
-        is_wide = self.winfo_width() >= px(self, _SETTINGS_NEED) * 1.2
-        if amounts is None or not is_wide:
-            self.amounts.configure(text="")
-        else:
-            active, reserved = (format_bytes(amounts[name]) for name in ("active", "reserved"))
-            self.amounts.configure(text=f"{active} of {reserved} in use")
-        note = replayed.note()
-        self.note.configure(text=note)
-        if note:
-            self.note.grid(row=2, column=0, columnspan=2, sticky="ew")
-        else:
-            self.note.grid_remove()
+        chosen = state.dock_tab
+        for tab, button in self._tabs.items():
+            button.configure(style="On.Tab.TButton" if tab == chosen else "Tab.TButton")
+        view = self.view(chosen)
+        if view is not self._shown:
+            if self._shown is not None:
+                self._shown.grid_remove()
+                self._shown.head.pack_forget()
+            self._shown = view
+            view.grid(row=2, column=0, sticky="nsew")
+            view.head.pack(side="left", fill="x", expand=True, padx=(px(self, 8), 0))

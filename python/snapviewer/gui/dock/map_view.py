@@ -97,7 +97,7 @@ class MapView(ttk.Frame):
     def redraw(self) -> None:
         """Draw the rows in view."""
         state, size = self._state, self._size
-        if not state.settings.show_map or min(size) < 2:
+        if not state.is_docked("map") or min(size) < 2:
             return
         self.map = state.replayed.layout(size, self.sizes)
         self._explain()
@@ -210,7 +210,7 @@ class MapView(ttk.Frame):
     def _reveal(self) -> None:
         """Scroll to the selection, if it has a block here and is not in view."""
         selection = self._state.selection
-        if self.map is None or selection is None or not self._state.settings.show_map:
+        if self.map is None or selection is None or not self._state.is_docked("map"):
             return
         top, height = self.map.top_of(selection), self._size[1]
         if top is not None and not self.top <= top <= self.top + height - self.sizes.row:
