@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from snapviewer._core import Event as Event
     from snapviewer._core import Frame as Frame
     from snapviewer._core import Growth as Growth
+    from snapviewer._core import Icicle as Icicle
     from snapviewer._core import Image as Image
     from snapviewer._core import MemoryMap as MemoryMap
     from snapviewer._core import Oom as Oom
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from snapviewer._core import SnapshotError as SnapshotError
     from snapviewer._core import State as State
     from snapviewer._core import Timeline as Timeline
+    from snapviewer._core import Tree as Tree
+    from snapviewer._core import TreeNode as TreeNode
     from snapviewer._core import convert as convert
     from snapviewer._core import load as load
     from snapviewer._core import query as query
@@ -50,8 +53,8 @@ else:
         __name__,
         {
             "_core": "Allocations Allocator Block CancelledError Checkpoint Clock Curves Device "
-            "Domain Event Frame Growth Image MemoryMap Oom Release Screen Snapshot SnapshotError "
-            "State Timeline convert load query read_checkpoint",
+            "Domain Event Frame Growth Icicle Image MemoryMap Oom Release Screen Snapshot SnapshotError "
+            "State Timeline Tree TreeNode convert load query read_checkpoint",
             "capture.api": "record",
         },
     )

@@ -273,6 +273,34 @@ class Device:
         Raises:
             ValueError: The order or the filter is not understood; the message says what is.
         """
+    def tree(
+        self,
+        event: int | None = None,
+        *,
+        events: tuple[int, int] | None = None,
+        measure: str = "alive",
+        by: str = "line",
+        frames: str = "folded",
+        callers: bool = False,
+        where: str | npt.NDArray[np.bool_] | None = None,
+    ) -> Tree:
+        """The call tree of the allocations, with weights that add up exactly.
+
+        Args:
+            event: Count what is alive after this event; default: at the peak.
+            events: With the measures "allocated" and "time": the first event and the one behind the
+                last; default: all.
+            measure: "alive", "allocated" (bytes that these events allocate) or "time" (bytes × time).
+            by: What a node is: "line", "function" or "file".
+            frames: "folded" makes PyTorch's frames between others one node, "own" shows only the
+                user's code, "all" shows every frame.
+            callers: Start with the innermost frames.
+            where: Count only what a filter or a mask shows.
+
+        Raises:
+            IndexError: There is no such event.
+            ValueError: A choice or the filter is not understood.
+        """
     def mask(self, where: str) -> npt.NDArray[np.bool_]:
         """Which allocations a filter matches.
 
@@ -596,6 +624,141 @@ class MemoryMap:
         previous: Image | None = None,
     ) -> Image:
         """Draw what is below a height; the arguments are those of `Timeline.image`."""
+
+@final
+class TreeNode:
+    """A node of a call tree."""
+
+    @property
+    def index(self) -> int:
+        """Its number; the root is 0. Those below a node have higher ones."""
+    @property
+    def parent(self) -> int | None:
+        """The node above it; None for the root."""
+    @property
+    def depth(self) -> int:
+        """How many nodes are above it."""
+    @property
+    def kind(self) -> str:
+        """"root", "no stack", "folded", or whose code: "own", "library", "torch", "other"."""
+    @property
+    def name(self) -> str:
+        """The function; empty if the node is no frame, or a file."""
+    @property
+    def filename(self) -> str:
+        """The file; empty if it is not known."""
+    @property
+    def line(self) -> int:
+        """The line; 0 if it has none."""
+    @property
+    def weight(self) -> int:
+        """The weight of it and of everything below it."""
+    @property
+    def own(self) -> int:
+        """The weight without what is below it."""
+    @property
+    def count(self) -> int:
+        """How many allocations are at it or below it."""
+    @property
+    def largest(self) -> int | None:
+        """The largest allocation of the heaviest stack at it or below it."""
+    @property
+    def children(self) -> tuple[int, ...]:
+        """The nodes below it that have allocations, in the file's order."""
+
+@final
+class Tree:
+    """Call paths of a device's allocations, with weights that add up exactly.
+
+    A node's own weight and the weights of its children add up to its weight.
+    """
+
+    @property
+    def total(self) -> int:
+        """The weight of everything."""
+    @property
+    def count(self) -> int:
+        """How many allocations there are."""
+    @property
+    def unit(self) -> str:
+        """What weights are: "bytes", "byte-us" or "byte-events"."""
+    @property
+    def duration(self) -> int | None:
+        """How long the events take, in µs or events, if weights are bytes × time."""
+    @property
+    def event(self) -> int | None:
+        """The event whose live allocations it shows, if it shows those."""
+    @property
+    def events(self) -> tuple[int, int] | None:
+        """The first event and the one behind the last, if it shows a range."""
+    def node(self, node: int) -> TreeNode:
+        """A node; 0 is the root.
+
+        Raises:
+            IndexError: There is no such node.
+        """
+    def node_of(self, allocation: int) -> int | None:
+        """The node of an allocation; None if the allocation is not counted."""
+    def mask(self, node: int) -> npt.NDArray[np.bool_]:
+        """Which allocations are at a node or below it, for filters and pictures."""
+    def search(self, text: str) -> tuple[npt.NDArray[np.uint32], int]:
+        """Find the nodes that a regular expression matches.
+
+        Returns:
+            The nodes, and the weight of these and all below them, counted once.
+
+        Raises:
+            ValueError: The expression is not valid.
+        """
+    def icicle(self, *, width: int, row: int, focus: int | None = None) -> Icicle:
+        """Lay out the tree from a node on.
+
+        Args:
+            width: Of the picture, in pixels.
+            row: The height of a row, in pixels.
+            focus: The node that takes the whole width, below those above it.
+        """
+    def __len__(self) -> int: ...
+
+@final
+class Icicle:
+    """A call tree, laid out in rows: a box is as wide as its node is heavy."""
+
+    @property
+    def height(self) -> int:
+        """The height of all rows, in pixels."""
+    def at(self, x: int, y: int) -> int | None:
+        """The node at a pixel; None if there is none."""
+    def boxes(
+        self, *, least: int = 1, top: int = 0, height: int
+    ) -> list[tuple[int, int, int, int]]:
+        """The boxes of at least `least` pixels between two heights: node, left, top and width."""
+    def image(
+        self,
+        *,
+        top: int = 0,
+        height: int,
+        color: str = "stack",
+        theme: str = "light",
+        dim: str | npt.NDArray[np.bool_] | None = None,
+        selected: int | None = None,
+        found: npt.NDArray[np.uint32] | None = None,
+        letters: Sequence[tuple[int, int, int, bytes]] = (),
+        previous: Image | None = None,
+    ) -> Image:
+        """Draw what is below a height; further arguments are those of `Timeline.image`.
+
+        Args:
+            top: The height.
+            height: Of the picture, in pixels.
+            color: What to colour by.
+            theme: "light" or "dark".
+            dim: The allocations that are not dimmed.
+            selected: The node with an outline.
+            found: The nodes that are not dimmed, in ascending order.
+            letters: Texts: left, top, width, and how far each pixel is covered, row by row.
+            previous: A picture that is no longer needed.
+        """
 
 @final
 class State:

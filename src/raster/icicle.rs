@@ -142,6 +142,9 @@ impl Icicle {
     fn inside(&self, one: &NodeBox) -> Vec<NodeBox> {
         let children = self.tree.paths.children(one.node);
         let mut boxes = Vec::new();
+        if self.total() == 0 {
+            return boxes;
+        }
         let mut x = one.columns.start;
         while x < one.columns.end {
             let center = self.center(x);
