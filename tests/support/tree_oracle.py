@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import Any
 
@@ -10,6 +11,7 @@ from snapviewer.snapshot.frames import kind_of, own_frame
 Key = tuple[str, str, str, int]  # kind, function, file, line
 Path = tuple[Key, ...]
 
+NODE = re.compile(r"torch::autograd::(generated::)?\w+::apply\(")  # of a backward pass
 ROOT: Key = ("root", "", "", 0)
 NO_STACK: Key = ("no stack", "", "", 0)
 FOLDED: Key = ("folded", "", "", 0)
@@ -27,7 +29,7 @@ def path_of(frames: Any, *, by: str, shown: str, callers: bool) -> Path:
     for place in reversed(range(len(frames))):
         frame = frames[place]
         kind = kind_of(frame)
-        is_node = "::autograd::" in frame.name and "::apply(" in frame.name and kind == "torch"
+        is_node = NODE.match(frame.name) is not None
         is_own = place == places[0]
         kept = {
             "all": True,
