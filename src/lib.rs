@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! snap.pickle ─ source ─ pickle ─ snapshot ─ lifetimes ─┬─ timeline ─ raster ─ screen ─▶ pixels
+//!                                                       ├─ allocator, analysis ─ recording ─▶ Python
 //!                                                       ├─ filter ─ recording ─▶ Python
 //!                                                       └─ store + bundle ─▶ snap.zip / directory
 //! model.pth ─── checkpoint ─ stats ─▶ Python
@@ -28,6 +29,8 @@ pub mod snapshot;
 pub mod lifetimes;
 
 pub mod allocator;
+
+pub mod analysis;
 
 pub mod timeline;
 
