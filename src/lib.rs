@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! snap.pickle ─ source ─ pickle ─ snapshot ─ lifetimes ─┬─ timeline ─ raster ─ screen ─▶ pixels
+//!                                                       ├─ allocator, analysis ─ recording ─▶ Python
 //!                                                       ├─ filter ─ recording ─▶ Python
 //!                                                       └─ store + bundle ─▶ snap.zip / directory
 //! model.pth ─── checkpoint ─ stats ─▶ Python
@@ -29,9 +30,9 @@ pub mod lifetimes;
 
 pub mod allocator;
 
-pub mod timeline;
-
 pub mod analysis;
+
+pub mod timeline;
 
 pub mod raster;
 

@@ -130,7 +130,6 @@ pub fn autograd_node(name: &str) -> Option<&str> {
 
 /// Whether a file has Python code.
 #[must_use]
-#[allow(clippy::case_sensitive_file_extension_comparisons)] // As Python names them.
 pub fn is_python(filename: &str) -> bool {
     filename.ends_with(".py")
         || PATTERNS.as_ref().is_some_and(|patterns| patterns.typed.is_match(filename))

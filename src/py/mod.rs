@@ -1,6 +1,8 @@
 //! The Python module `snapviewer._core`: converts arguments, calls the core, converts results.
 
 mod allocator;
+mod analysis;
+mod analysis_steps;
 mod arguments;
 mod calls;
 mod checkpoint;
@@ -31,6 +33,8 @@ mod _core {
     #[pymodule_export]
     use super::{
         allocator::{PyAllocator, PyCurves, PyDomain, PyGrowth, PyOom, PyRelease, PyState},
+        analysis::{PyCut, PyGroup, PyGroups, PyKeys, PyPeak},
+        analysis_steps::{PyCategories, PyLeak, PyLeaks, PyStep, PySteps},
         calls::{CancelledError, SnapshotError, convert, is_bundle, load, null_device, query},
         checkpoint::{PyCheckpoint, PyLedger, read_checkpoint},
         clock::PyClock,
@@ -58,6 +62,9 @@ mod _core {
         // A constant would be a list, which is mutable.
         let tuple = |names: &[&str]| PyTuple::new(module.py(), names);
         module.add("ACTIONS", tuple(&crate::snapshot::Action::NAMES)?)?;
-        module.add("CATEGORIES", tuple(&crate::lifetimes::CATEGORIES)?)
+        module.add("CATEGORIES", tuple(&crate::lifetimes::CATEGORIES)?)?;
+        let names: Vec<&str> =
+            crate::analysis::GroupBy::NAMES.iter().map(|(name, _)| *name).collect();
+        module.add("GROUPINGS", tuple(&names)?)
     }
 }

@@ -160,11 +160,22 @@ getters! {
             }
         };
         let (name, filename, line) = frame.unwrap_or_default();
+        let text = match kind {
+            "root" => "all".to_owned(),
+            "no stack" => frames::NO_STACK.to_owned(),
+            "folded" => "… torch".to_owned(),
+            _ if name.is_empty() => frames::basename(filename).to_owned(),
+            _ if line == 0 && frames::is_python(filename) => {
+                format!("{} {name}", frames::basename(filename))
+            }
+            _ => frames::short_text(name, filename, line),
+        };
         Ok(PyTreeNode {
             index: node,
             parent: (node != ROOT).then(|| self.paths.parents[node as usize]),
             depth: self.paths.depths[node as usize],
             kind,
+            text,
             name: name.to_owned(),
             filename: filename.to_owned(),
             line,
@@ -240,6 +251,7 @@ pub(super) struct PyTreeNode {
     parent: Option<u32>,
     depth: u16,
     kind: &'static str,
+    text: String,
     name: String,
     filename: String,
     line: u64,
@@ -259,6 +271,8 @@ getters! {
         depth: u16 = this.depth,
         /// "root", "no stack", "folded", or whose code it is: "own", "library", "torch" or "other".
         kind: &'static str = this.kind,
+        /// A short text for it: `model.py:77 attention`.
+        text: &str = &this.text,
         /// The function; empty if it is no frame or nodes are files.
         name: &str = &this.name,
         /// The file; empty if it is not known.

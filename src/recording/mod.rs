@@ -3,6 +3,7 @@
 //! Both give the same answers. A snapshot is in memory whole; a bundle has the allocations in memory
 //! and looks up the rest in its database.
 
+mod analysed;
 mod convert;
 mod look;
 mod replayed;
@@ -23,6 +24,7 @@ use crate::snapshot::stack_text::StackTexts;
 use crate::snapshot::{Action, Snapshot};
 use crate::store::{Active, AnnotationRow, Query, Store, Table};
 
+use analysed::Analysed;
 pub use convert::{convert, is_bundle, read};
 pub use look::{Look, Subset};
 pub use replayed::Replayed;
@@ -42,6 +44,10 @@ pub struct Recording {
     paths: trees::MadePaths,
     /// The replay of each device.
     replays: Vec<OnceLock<Arc<Replayed>>>,
+    /// What was computed of each device.
+    analysed: Vec<Analysed>,
+    /// Categories that the user's rules give: a place in the categories, and a filter.
+    rules: Vec<(u8, Filter)>,
 }
 
 #[derive(Debug)]
@@ -79,6 +85,8 @@ impl Recording {
         let (snapshot, devices, format) = read(path, progress)?;
         Ok(Self {
             replays: devices.iter().map(|_| OnceLock::new()).collect(),
+            rules: Vec::new(),
+            analysed: devices.iter().map(|_| Analysed::default()).collect(),
             format,
             devices: devices.into_iter().map(Arc::new).collect(),
             warnings: snapshot.oddities.sentences(),
@@ -89,9 +97,20 @@ impl Recording {
         })
     }
 
+    /// The same with rules that give allocations a category: the category's name, and a filter.
+    pub fn with_rules(mut self, rules: &[(String, String)]) -> Result<Self> {
+        let rule = |(name, filter): &(String, String)| {
+            Ok((crate::analysis::categories::named(name)?, Filter::parse(filter)?))
+        };
+        self.rules = rules.iter().map(rule).collect::<Result<_>>()?;
+        Ok(self)
+    }
+
     fn from_bundle(path: &Path, mut bundle: Bundle) -> Self {
         Self {
             replays: bundle.devices.iter().map(|_| OnceLock::new()).collect(),
+            rules: Vec::new(),
+            analysed: bundle.devices.iter().map(|_| Analysed::default()).collect(),
             format: format!("bundle of {}", bundle.origin.format),
             devices: std::mem::take(&mut bundle.devices).into_iter().map(Arc::new).collect(),
             warnings: bundle.warnings.clone(),
@@ -145,7 +164,8 @@ impl Recording {
     /// Which of a device's allocations a filter matches.
     pub fn mask(&self, which: usize, filter: &Filter) -> Result<Vec<bool>> {
         let times = if filter.needs_times() { self.times(which) } else { Cow::default() };
-        filter.mask(&self.devices[which], self.stack_texts()?, &times)
+        let categories = self.needed_categories(which, filter.needs_categories())?;
+        filter.mask_by(&self.devices[which], &categories, self.stack_texts()?, &times)
     }
 
     /// The time of each event of a device in Unix microseconds; empty if none was recorded.

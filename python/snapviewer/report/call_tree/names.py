@@ -6,26 +6,13 @@ import heapq
 from collections.abc import Iterator
 
 from snapviewer import Tree, TreeNode
-from snapviewer.snapshot.frames import NO_STACK, frame_text
 from snapviewer.text.sanitize import MAX_NAME_CHARS, sanitize
 from snapviewer.text.units import format_bytes
-
-FOLDED = "… torch"
-ALL = "all"
-_SPECIAL = {"root": ALL, "no stack": NO_STACK, "folded": FOLDED}
 
 
 def node_text(node: TreeNode) -> str:
     """Return a short text for a node: `model.py:77 attention`."""
-    if (special := _SPECIAL.get(node.kind)) is not None:
-        return special
-    if not node.name:
-        text = node.filename.replace("\\", "/").rsplit("/", 1)[-1]
-    else:
-        text = frame_text(node)
-        if not node.line:  # a function, whatever its line
-            text = text.replace(":0 ", " ", 1)
-    return sanitize(text, MAX_NAME_CHARS) or "??"
+    return sanitize(node.text, MAX_NAME_CHARS) or "??"
 
 
 def place_text(node: TreeNode) -> str:
@@ -56,7 +43,7 @@ def heaviest(tree: Tree, limit: int) -> list[TreeNode]:
         chosen.add(index)
         for child in tree.node(index).children:
             heapq.heappush(waiting, (-tree.node(child).weight, child))
-    return [node for node in walk(tree, chosen)]
+    return list(walk(tree, chosen))
 
 
 def walk(tree: Tree, chosen: set[int] | None = None) -> Iterator[TreeNode]:

@@ -1,0 +1,505 @@
+//! What each allocation is for, without a profiler.
+//!
+//! Four kinds of evidence, in this order: the stack names what allocates (an optimizer, a workspace, a
+//! collective); the phase in which an allocation is made and freed (what is made in a forward pass and
+//! freed in the backward pass is an activation; what outlives the backward pass that made it is a
+//! gradient; what outlives the optimizer's step that made it is its state); sizes that repeat (a
+//! gradient has its parameter's size, and so have Adam's two states); and what never dies. The last two
+//! also hold for allocations older than the recording.
+//!
+//! The file's own categories win over all of these, and a user's rules over both.
+//!
+//! # Cost
+//!
+//! Linear in the allocations: about 20 ns each, besides the names of frames.
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+
+use super::facts::Facts;
+use super::keys::Keys;
+use super::phases::{Phase, Phases, Run, feature};
+use crate::error::{Error, Result};
+use crate::lifetimes::{BEFORE, CATEGORIES};
+
+/// The categories of all allocations of a device.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Categories {
+    /// Of each allocation, 1 + a place in [`CATEGORIES`]: never 0, since not known is one of them.
+    pub category: Vec<u8>,
+    /// Of each allocation, a place in [`REASONS`].
+    pub reason: Vec<u8>,
+    /// What the file lacks, as a sentence.
+    pub missing: Option<&'static str>,
+}
+
+const fn number(name: &str) -> u8 {
+    let mut place = 0;
+    while place < CATEGORIES.len() {
+        if is_same(CATEGORIES[place].as_bytes(), name.as_bytes()) {
+            return place as u8 + 1;
+        }
+        place += 1;
+    }
+    panic!("no such category")
+}
+
+const fn is_same(one: &[u8], other: &[u8]) -> bool {
+    if one.len() != other.len() {
+        return false;
+    }
+    let mut at = 0;
+    while at < one.len() {
+        if one[at] != other[at] {
+            return false;
+        }
+        at += 1;
+    }
+    true
+}
+
+const PARAMETER: u8 = number("parameter");
+const OPTIMIZER_STATE: u8 = number("optimizer_state");
+const INPUT: u8 = number("input");
+const TEMPORARY: u8 = number("temporary");
+const ACTIVATION: u8 = number("activation");
+const GRADIENT: u8 = number("gradient");
+const WORKSPACE: u8 = number("workspace");
+const COMMUNICATION: u8 = number("communication");
+/// The category of what is not known.
+pub const UNKNOWN: u8 = number("unknown");
+
+/// The number of the category with a name.
+pub fn named(name: &str) -> Result<u8> {
+    let place = CATEGORIES.iter().position(|known| known.eq_ignore_ascii_case(name));
+    let wrong =
+        || Error::filter(format!("a category is one of {}, not {name:?}", CATEGORIES.join(", ")));
+    place.map(|place| place as u8 + 1).ok_or_else(wrong)
+}
+
+/// Reasons and confidences, and a constant for the number of each.
+macro_rules! reasons {
+    ($($name:ident = $confidence:literal, $text:literal;)+) => {
+        #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
+        #[derive(Clone, Copy)]
+        #[repr(u8)]
+        enum Why { $($name,)+ }
+
+        /// Why a category was chosen, and how sure that is in percent.
+        pub const REASONS: &[(&str, u8)] = &[$(($text, $confidence),)+];
+    };
+}
+
+reasons! {
+    Rule = 100, "a rule of the user's";
+    File = 100, "recorded in the file";
+    Collective = 95, "allocated for communication between processes";
+    Scratch = 95, "allocated as a workspace";
+    ScratchSize = 80, "has the size of a cuBLAS workspace, is made once and never freed";
+    StateMade = 97, "made in an optimizer's step and kept after it";
+    OptimizerScratch = 97, "made and freed in one optimizer's step";
+    GradientStored = 97, "made in a backward pass, kept after it, with the size of a parameter";
+    GradientKept = 75, "made in a backward pass and kept after it";
+    GradientOpen = 70, "made in a backward pass that the recording does not end, with the size of a parameter";
+    BackwardScratch = 95, "made and freed in one backward pass";
+    Recomputed = 90, "computed again in a backward pass, for a checkpoint";
+    Built = 97, "made when a model was built, moved or loaded";
+    BuiltScratch = 85, "made and freed while a model was built";
+    KeptWithGradient = 90, "made before the first step, kept, with gradients of its size";
+    KeptEarly = 65, "made before the first step and kept";
+    KeptForBackward = 95, "made in a forward pass and freed in the backward pass";
+    ForwardScratch = 85, "made and freed before the backward pass";
+    ModuleOutput = 85, "made in a module's call, without a backward pass";
+    ForwardKept = 55, "made in a forward pass and not freed";
+    StateBySize = 85, "made after a backward pass, kept, with the size of a gradient";
+    BatchMade = 80, "made outside of the model before its call";
+    Loaded = 90, "made by a data loader";
+    KeptInput = 70, "made outside of the model before the first step, kept, without gradients of its size";
+    OldWithGradient = 90, "older than the recording, never freed, with gradients of its size";
+    OldState = 80, "older than the recording, never freed, one of several for each gradient of its size";
+    OldKept = 65, "older than the recording and never freed";
+    OldGradient = 80, "older than the recording, freed between backward and forward, with the size of a parameter";
+    OldActivation = 80, "older than the recording and freed in a backward pass";
+    OldFreed = 40, "older than the recording and freed";
+    Loss = 80, "made after a forward pass and freed in the backward pass";
+    Aside = 60, "made and freed outside of the model";
+    ShapeActivation = 55, "made on the way up to a step's peak and freed on the way down";
+    ShapeKept = 50, "made after a step's peak and freed in the next step";
+    Nothing = 0, "nothing is known but its size and lifetime";
+}
+
+/// Sizes of the workspaces that cuBLAS and cuBLASLt get from PyTorch by default.
+const WORKSPACES: [u64; 5] = [8_519_680, 33_554_432, 4_194_304 + 24, 32 << 20, 76_021_760];
+
+/// A user's rule: a category, and the allocations that it is for.
+pub type Rule = (u8, Vec<bool>);
+
+/// Infers the category of every allocation.
+#[must_use]
+pub fn categories(facts: &Facts<'_>, phases: &Phases, rules: &[Rule]) -> Categories {
+    let count = facts.lives.allocations.len();
+    let judge = Judge::new(facts, phases);
+    let mut found = Categories {
+        category: Vec::with_capacity(count),
+        reason: Vec::with_capacity(count),
+        missing: judge.missing(),
+    };
+    let older = judge.older();
+    for which in 0..count {
+        let recorded = facts.lives.allocations.category[which];
+        let ruled = rules.iter().find(|(_, mask)| mask[which]).map(|(category, _)| *category);
+        let (category, why) = match ruled {
+            Some(category) => (category, Why::Rule),
+            None if recorded != 0 && recorded != UNKNOWN => (recorded, Why::File),
+            None if facts.lives.allocations.alloc_event[which] == BEFORE => older[which],
+            None => judge.made(which),
+        };
+        found.category.push(category);
+        found.reason.push(why as u8);
+    }
+    found
+}
+
+impl Categories {
+    /// A group for each category.
+    #[must_use]
+    pub fn keys(&self) -> Keys {
+        let ids = self.category.iter().map(|&one| u32::from(one) - 1).collect();
+        let names = CATEGORIES.iter().map(|&name| name.to_owned()).collect();
+        Keys::new(ids, names, self.missing)
+    }
+
+    /// Why an allocation has its category, and how sure that is in percent.
+    #[must_use]
+    pub fn reason(&self, which: usize) -> (&'static str, u8) {
+        REASONS[usize::from(self.reason[which])]
+    }
+}
+
+type Counts = HashMap<u64, u64, RandomState>;
+
+struct Judge<'a> {
+    facts: &'a Facts<'a>,
+    phases: &'a Phases,
+    /// The run of each event, by its start: runs are in order.
+    runs: &'a [Run],
+    backward: Vec<Run>,
+    /// The event of the first forward, backward or optimizer allocation.
+    first_step: i64,
+    /// Events in the trace.
+    end: i64,
+    /// How many gradients of each size a step has.
+    gradients: Counts,
+    /// Sizes of what is known to be a parameter.
+    parameters: Counts,
+    /// Whether an optimizer's state was made in the recording.
+    makes_state: bool,
+}
+
+impl<'a> Judge<'a> {
+    fn new(facts: &'a Facts<'a>, phases: &'a Phases) -> Self {
+        let end = facts.lives.totals.len() as i64;
+        let is_step = |run: &&Run| !matches!(run.phase, Phase::Construct | Phase::Outside);
+        let mut judge = Self {
+            facts,
+            phases,
+            runs: &phases.runs,
+            backward: phases.backward_runs().collect(),
+            first_step: phases.runs.iter().find(is_step).map_or(end, |run| run.start),
+            end,
+            gradients: Counts::default(),
+            parameters: Counts::default(),
+            makes_state: false,
+        };
+        judge.count_gradients();
+        judge.count_parameters();
+        judge
+    }
+
+    fn missing(&self) -> Option<&'static str> {
+        let all = &self.facts.lives.allocations;
+        if self.end == 0 && !all.stack.iter().any(|&stack| stack != 0) {
+            Some("neither events nor stacks were recorded: what allocations are for is not known")
+        } else if self.end == 0 {
+            Some("the file has no events: categories are inferred from stacks only")
+        } else if !self.phases.has_stacks {
+            Some(
+                "no stack shows a forward or backward pass: categories are inferred from lifetimes only",
+            )
+        } else {
+            None
+        }
+    }
+
+    /// Gradients are what outlives the backward pass that made it: the most of a size in any pass.
+    fn count_gradients(&mut self) {
+        let all = &self.facts.lives.allocations;
+        let mut counts: HashMap<(usize, u64), u64, RandomState> = HashMap::default();
+        for which in 0..all.len() {
+            if self.phases.of_allocation[which] != Phase::Backward || self.is_scratch(which) {
+                continue;
+            }
+            if let Some(run) = self.backward_of(all.alloc_event[which]) {
+                if all.free_event[which] >= self.backward[run].end
+                    && self.backward[run].end < self.end
+                {
+                    *counts.entry((run, all.size[which])).or_default() += 1;
+                }
+            }
+        }
+        for ((_, size), count) in counts {
+            let most = self.gradients.entry(size).or_default();
+            *most = count.max(*most);
+        }
+    }
+
+    fn count_parameters(&mut self) {
+        let all = &self.facts.lives.allocations;
+        for which in 0..all.len() {
+            let is_kept = all.free_event[which] > self.first_step;
+            match self.phases.of_allocation[which] {
+                Phase::Construct | Phase::Outside
+                    if is_kept && all.alloc_event[which] < self.first_step =>
+                {
+                    *self.parameters.entry(all.size[which]).or_default() += 1;
+                }
+                Phase::Before if is_kept => {
+                    *self.parameters.entry(all.size[which]).or_default() += 1;
+                }
+                Phase::Optimizer => {
+                    self.makes_state |= all.free_event[which]
+                        >= self.run_end(all.alloc_event[which])
+                        && all.size[which] > 64;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn features(&self, which: usize) -> u16 {
+        self.phases.features[self.facts.lives.allocations.stack[which] as usize]
+    }
+
+    fn has(&self, which: usize, bits: u16) -> bool {
+        self.features(which) & bits != 0
+    }
+
+    /// Whether it is a workspace: by its stack, or by its size if it is never freed.
+    fn is_scratch(&self, which: usize) -> bool {
+        let all = &self.facts.lives.allocations;
+        self.has(which, feature::WORKSPACE)
+            || (WORKSPACES.contains(&all.size[which])
+                && all.free_event[which] >= self.end
+                && !self.phases.has_cpp)
+    }
+
+    /// Where the run with an event ends.
+    fn run_end(&self, event: i64) -> i64 {
+        let after = self.runs.partition_point(|run| run.start <= event);
+        after.checked_sub(1).map_or(self.end, |at| self.runs[at].end)
+    }
+
+    /// The backward pass with an event.
+    fn backward_of(&self, event: i64) -> Option<usize> {
+        let at = self.backward.partition_point(|run| run.start <= event).checked_sub(1)?;
+        (event < self.backward[at].end).then_some(at)
+    }
+
+    /// The first backward pass that begins after an event.
+    fn next_backward(&self, event: i64) -> Option<Run> {
+        self.backward.get(self.backward.partition_point(|run| run.start <= event)).copied()
+    }
+
+    /// The category of an allocation made in the recording.
+    fn made(&self, which: usize) -> (u8, Why) {
+        let all = &self.facts.lives.allocations;
+        if self.has(which, feature::COMMUNICATION) {
+            return (COMMUNICATION, Why::Collective);
+        }
+        if self.is_scratch(which) {
+            let why =
+                if self.has(which, feature::WORKSPACE) { Why::Scratch } else { Why::ScratchSize };
+            return (WORKSPACE, why);
+        }
+        let (made, freed) = (all.alloc_event[which], all.free_event[which]);
+        match self.phases.of_allocation[which] {
+            Phase::Optimizer if freed < self.run_end(made) => (TEMPORARY, Why::OptimizerScratch),
+            Phase::Optimizer => (OPTIMIZER_STATE, Why::StateMade),
+            Phase::Backward => self.made_backward(which),
+            Phase::Construct if freed > self.first_step || freed >= self.end => {
+                (PARAMETER, Why::Built)
+            }
+            Phase::Construct => (TEMPORARY, Why::BuiltScratch),
+            _ => self.made_forward(which),
+        }
+    }
+
+    fn made_backward(&self, which: usize) -> (u8, Why) {
+        let all = &self.facts.lives.allocations;
+        let (size, freed) = (all.size[which], all.free_event[which]);
+        let Some(run) = self.backward_of(all.alloc_event[which]).map(|at| self.backward[at]) else {
+            return (TEMPORARY, Why::BackwardScratch);
+        };
+        let has_size = self.parameters.contains_key(&size);
+        if self.has(which, feature::RECOMPUTE) {
+            (ACTIVATION, Why::Recomputed)
+        } else if freed < run.end {
+            (TEMPORARY, Why::BackwardScratch)
+        } else if run.end < self.end {
+            if has_size { (GRADIENT, Why::GradientStored) } else { (GRADIENT, Why::GradientKept) }
+        } else if has_size {
+            (GRADIENT, Why::GradientOpen)
+        } else {
+            (TEMPORARY, Why::BackwardScratch)
+        }
+    }
+
+    /// Made in a forward pass, or in code of the user's.
+    fn made_forward(&self, which: usize) -> (u8, Why) {
+        let all = &self.facts.lives.allocations;
+        let (made, freed, size) = (all.alloc_event[which], all.free_event[which], all.size[which]);
+        let is_forward = self.phases.of_allocation[which] == Phase::Forward;
+        if self.has(which, feature::DATA) {
+            return (INPUT, Why::Loaded);
+        }
+        let next = self.next_backward(made);
+        let has_gradient = self.gradients.contains_key(&size);
+        if !is_forward {
+            let outlives_pass = match next {
+                Some(run) => freed >= run.end,
+                None => freed >= self.end,
+            };
+            let is_early = self.backward.first().is_none_or(|first| made < first.start);
+            let is_before_model = made < self.first_step || !self.phases.has_python;
+            if is_early && is_before_model && outlives_pass {
+                return self.kept_early(which, has_gradient);
+            }
+            if !self.phases.has_python && !is_early && outlives_pass && has_gradient {
+                return (OPTIMIZER_STATE, Why::StateBySize);
+            }
+            if self.has(which, feature::GRADIENT_TOOLS) {
+                return (TEMPORARY, Why::Aside);
+            }
+        }
+        let is_before_call =
+            !is_forward && self.phases.has_python && self.precedes_forward(made, freed);
+        match next {
+            _ if is_before_call => (INPUT, Why::BatchMade),
+            Some(run) if freed >= run.end => (ACTIVATION, Why::ForwardKept),
+            Some(run) if freed >= run.start => {
+                (ACTIVATION, if is_forward { Why::KeptForBackward } else { Why::Loss })
+            }
+            Some(_) if is_forward => (TEMPORARY, Why::ForwardScratch),
+            Some(_) => (TEMPORARY, Why::Aside),
+            None if is_forward => (ACTIVATION, Why::ModuleOutput),
+            None if freed >= self.end && !self.phases.has_stacks => (UNKNOWN, Why::Nothing),
+            None => (TEMPORARY, Why::Aside),
+        }
+    }
+
+    /// Made before the first step and kept after it.
+    fn kept_early(&self, which: usize, has_gradient: bool) -> (u8, Why) {
+        let is_built = self.has(which, feature::INIT) && !self.has(which, feature::FACTORY);
+        match () {
+            () if has_gradient => (PARAMETER, Why::KeptWithGradient),
+            () if is_built => (PARAMETER, Why::KeptEarly),
+            () if self.phases.has_python => (INPUT, Why::KeptInput),
+            () if self.has(which, feature::FACTORY) => (INPUT, Why::KeptInput),
+            () => (PARAMETER, Why::KeptEarly),
+        }
+    }
+
+    /// Whether what is made in the user's code is still there when a module is called next.
+    fn precedes_forward(&self, made: i64, freed: i64) -> bool {
+        let after = self.runs.partition_point(|run| run.start <= made);
+        match self.runs.get(after) {
+            Some(next) => next.phase == Phase::Forward && freed > next.start,
+            None => false,
+        }
+    }
+
+    /// The categories of all allocations older than the recording, which come first.
+    fn older(&self) -> Vec<(u8, Why)> {
+        let all = &self.facts.lives.allocations;
+        let count = all.alloc_event.iter().take_while(|&&event| event == BEFORE).count();
+        let mut found: Vec<(u8, Why)> = (0..count).map(|which| self.old(which)).collect();
+        if self.makes_state || self.gradients.is_empty() {
+            return found;
+        }
+        // The optimizer's state is as old as the parameters, and of the same sizes.
+        let mut of_size: HashMap<u64, Vec<u32>, RandomState> = HashMap::default();
+        for which in 0..count {
+            if matches!(found[which].1, Why::OldWithGradient | Why::OldKept) {
+                of_size.entry(all.size[which]).or_default().push(which as u32);
+            }
+        }
+        let states = self.states_per_parameter(&of_size);
+        for (size, mut same) in of_size {
+            // What was made first usually has the lower address.
+            same.sort_unstable_by_key(|&which| all.address[which as usize]);
+            let parameters = match (self.gradients.get(&size), self.gradients.get(&(size / 2))) {
+                (Some(&gradients), _) => {
+                    same.len().saturating_sub(states * gradients as usize).max(gradients as usize)
+                }
+                // States of twice the bytes: parameters of half precision.
+                (None, Some(&gradients))
+                    if size % 2 == 0 && same.len() as u64 >= gradients && states > 0 =>
+                {
+                    0
+                }
+                _ => same.len(),
+            };
+            for &which in same.iter().skip(parameters) {
+                found[which as usize] = (OPTIMIZER_STATE, Why::OldState);
+            }
+        }
+        found
+    }
+
+    /// How many states of its own size the optimizer keeps for a parameter; by bytes, most have it.
+    fn states_per_parameter(&self, of_size: &HashMap<u64, Vec<u32>, RandomState>) -> usize {
+        let mut bytes: std::collections::BTreeMap<usize, u64> = std::collections::BTreeMap::new();
+        for (size, &gradients) in &self.gradients {
+            let same = of_size.get(size).map_or(0, Vec::len);
+            if gradients > 0 && same > 0 {
+                let states = (same / gradients as usize).saturating_sub(1);
+                *bytes.entry(states).or_default() += size * gradients;
+            }
+        }
+        let most = bytes.iter().max_by_key(|(_, bytes)| **bytes);
+        most.map_or(0, |(&states, _)| states.min(3))
+    }
+
+    fn old(&self, which: usize) -> (u8, Why) {
+        let all = &self.facts.lives.allocations;
+        let (size, freed) = (all.size[which], all.free_event[which]);
+        let has_gradient = self.gradients.contains_key(&size);
+        if self.has(which, feature::COMMUNICATION) {
+            return (COMMUNICATION, Why::Collective);
+        }
+        if self.has(which, feature::WORKSPACE) {
+            return (WORKSPACE, Why::Scratch);
+        }
+        if freed >= self.end {
+            return match () {
+                () if self.has(which, feature::OPTIMIZER) => (OPTIMIZER_STATE, Why::StateMade),
+                () if self.has(which, feature::RECOMPUTE) => (ACTIVATION, Why::Recomputed),
+                () if self.has(which, feature::BACKWARD) => (GRADIENT, Why::GradientKept),
+                () if self.has(which, feature::MODULE) => (ACTIVATION, Why::ModuleOutput),
+                () if self.has(which, feature::CONSTRUCT) => (PARAMETER, Why::Built),
+                () if self.has(which, feature::DATA) => (INPUT, Why::Loaded),
+                () if WORKSPACES.contains(&size) && !has_gradient => (WORKSPACE, Why::ScratchSize),
+                () if has_gradient => (PARAMETER, Why::OldWithGradient),
+                () if self.end == 0 => (UNKNOWN, Why::Nothing),
+                () => (PARAMETER, Why::OldKept),
+            };
+        }
+        if self.backward_of(freed).is_some() {
+            return (ACTIVATION, Why::OldActivation);
+        }
+        if has_gradient {
+            return (GRADIENT, Why::OldGradient);
+        }
+        (UNKNOWN, Why::OldFreed)
+    }
+}
