@@ -53,8 +53,8 @@ else:
         __name__,
         {
             "_core": "Allocations Allocator Block CancelledError Checkpoint Clock Curves Device "
-            "Domain Event Frame Growth Icicle Image MemoryMap Oom Release Screen Snapshot SnapshotError "
-            "State Timeline Tree TreeNode convert load query read_checkpoint",
+            "Domain Event Frame Growth Icicle Image MemoryMap Oom Release Screen Snapshot "
+            "SnapshotError State Timeline Tree TreeNode convert load query read_checkpoint",
             "capture.api": "record",
         },
     )

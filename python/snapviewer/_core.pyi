@@ -586,7 +586,7 @@ class Device:
             event: Count what is alive after this event; default: at the peak.
             events: With the measures "allocated" and "time": the first event and the one behind the
                 last; default: all.
-            measure: "alive", "allocated" (bytes that these events allocate) or "time" (bytes × time).
+            measure: "alive", "allocated" (bytes that the events allocate) or "time" (bytes × time).
             by: What a node is: "line", "function" or "file".
             frames: "folded" makes PyTorch's frames between others one node, "own" shows only the
                 user's code, "all" shows every frame.
@@ -936,7 +936,7 @@ class TreeNode:
         """How many nodes are above it."""
     @property
     def kind(self) -> str:
-        """Either "root", "no stack", "folded", or whose code: "own", "library", "torch", "other"."""
+        """Either "root", "no stack", "folded", or whose code it is, as `Frame.kind`."""
     @property
     def text(self) -> str:
         """A short text for it: `model.py:77 attention`."""

@@ -155,7 +155,9 @@ def test_real_files_have_the_tree_of_the_model(path: Path, shown: str) -> None:
                 snapshot, device, way, None, measure="alive", event=event, events=(0, events)
             )
             if events:
-                assert device.tree(event).total == ([device.initial_bytes, *device.totals])[event + 1]
+                assert (
+                    device.tree(event).total == ([device.initial_bytes, *device.totals])[event + 1]
+                )
 
 
 @given(deep_snapshots(), WAYS, st.integers(1, 60), st.integers(1, 5), st.data())

@@ -34,7 +34,7 @@ def path_of(frames: Any, *, by: str, shown: str, callers: bool) -> Path:
         kept = {
             "all": True,
             "own": kind == "own" or is_own,
-            "folded": kind in ("own", "library") or is_own or is_node and not _python(frame),
+            "folded": kind in ("own", "library") or is_own or (is_node and not _python(frame)),
         }[shown]
         if not kept:
             has_torch |= kind == "torch"

@@ -100,9 +100,7 @@ def _tree(options: argparse.Namespace) -> None:
             width=output_width(options),
             note=note,
         ),
-        document=lambda: tree_text.to_json(
-            device, tree, file=str(options.file), limit=options.top
-        ),
+        document=lambda: tree_text.to_json(device, tree, file=str(options.file), limit=options.top),
         others={
             ".html": lambda: picture.as_html(device, tree, **how),
             ".svg": lambda: picture.as_svg(device, tree, **how),

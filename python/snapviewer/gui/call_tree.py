@@ -1,4 +1,4 @@
-"""The call tree at the cursor or over the events in view: what it shows, and what is selected. No Tk.
+"""The call tree at the cursor or over the events in view, and its selected node. Without Tk.
 
 Paths are made by a job when the tab is first shown; a tree of another moment then takes a few
 milliseconds, so it is found where it is drawn.
@@ -27,9 +27,9 @@ Frames = Literal["folded", "own", "all"]
 MEASURES: dict[Measure, str] = {
     "alive": "alive at cursor",
     "allocated": "allocated in view",
-    "time": "bytes × time in view",
+    "time": "bytes × time",
 }
-BYS: dict[By, str] = {"line": "by line", "function": "by function", "file": "by file"}
+BYS: dict[By, str] = {"line": "line", "function": "function", "file": "file"}
 FRAMES: dict[Frames, str] = {"folded": "fold torch", "own": "only my code", "all": "all frames"}
 
 
@@ -47,14 +47,12 @@ class CallTree:
         self.error = ""
         self._node: int | None = None
         self._largest: int | None = None
-        self.marked: Mask | None = None
-        """The allocations of the selected node, which the plot does not dim."""
         self._tree: tuple[object, Tree] | None = None
         self._ready: object = None
         self._found: tuple[object, npt.NDArray[np.uint32], int] | None = None
         state.on(self._reset, "document")
-        state.on(self._device_changed, "device")
         state.on(self._selection_changed, "selection")
+        state.on(self._marked_changed, "marked")
         state.on(self._start, "panes", "device")
 
     # The tree
@@ -200,31 +198,25 @@ class CallTree:
         if tree is None:
             return
         self._node, self._largest = node, tree.node(node).largest
-        # Everything is no selection.
-        self.marked = tree.mask(node) if node else None
-        if not node:
+        if not node:  # everything is no selection
             self._forget_node()
-        self._state.select(self._largest if node else None)
-        self._state.changed("tree", "marked")
-
-    def clear(self) -> bool:
-        """Forget the selected node; return whether there was one."""
-        had_one = self._node is not None
-        if had_one:
-            self._forget_node()
-            self._state.changed("tree", "marked")
-        return had_one
+        self._state.select(self._largest)
+        self._state.mark(tree.mask(node) if node else None)
+        self._state.changed("tree")
 
     def _forget_node(self) -> None:
-        self._node = self._largest = self.marked = None
+        self._node = self._largest = None
 
     def _selection_changed(self) -> None:
-        if self._node is not None and self._state.selection != self._largest:
-            self.clear()
-
-    def _device_changed(self) -> None:
-        if self._tree is not None and self._state.device is not self._tree[1]:
+        """Follow a selection that was made elsewhere."""
+        if self._state.selection != self._largest:
             self._forget_node()
+            self._state.mark(None)
+
+    def _marked_changed(self) -> None:
+        if self._state.marked is None and self._node is not None:
+            self._forget_node()
+            self._state.changed("tree")
 
     def _reset(self) -> None:
         self.focus, self._tree, self._found = 0, None, None

@@ -18,13 +18,16 @@ import numpy as np
 import numpy.typing as npt
 
 from snapviewer import CancelledError, Clock, Device, Snapshot, Timeline, _core
+from snapviewer._core import GROUPINGS
 from snapviewer.files.cache import cached_bundle
 from snapviewer.report.picture.options import Coloring, Order, ThemeName
-from snapviewer.snapshot.alive import Alive, alive_at
+from snapviewer.snapshot.alive import Alive, Group, alive_at, regrouped
 from snapviewer.snapshot.allocation_details import AllocationDetails, allocation_details
 from snapviewer.snapshot.stack_filter import filter_of
 from snapviewer.text.sanitize import sanitize
 
+from .answers import Answers
+from .call_tree import CallTree
 from .document import Axis, Document, Opened, Picture, Times, Trace, open_document, times_of
 from .jobs import Done, Failed, Job, Jobs, Work
 from .queries import Queries
@@ -88,6 +91,10 @@ class State:
         self.is_side_requested = False
         self.queries = Queries(self)
         self.replayed = Replayed(self)
+        self.marked: Mask | None = None
+        """The allocations of a selected node, leak or group, which are not dimmed; None: all."""
+        self.call_tree = CallTree(self)
+        self.answers = Answers(self)
         self.ids_on_screen: Callable[[], npt.NDArray[np.int64]] | None = None
         self.drawn_ahead: Picture | None = None
         self._stacked: tuple[object, ...] = _stacking(self.look.order, self.filter)
@@ -227,6 +234,7 @@ class State:
             self.jobs.stop(name)
         self._stacked, self._shown = _stacking("allocation", Filter()), None
         self.selection = self.allocation_details = self.cursor = self.alive = self.pointer = None
+        self.marked = None
         self.filter = replace(self.filter, matches=None, error="")
         # Without a clock, there is no other axis yet.
         if self.look.axis not in (self.trace.axes() if self.trace else ("event",)):
@@ -564,6 +572,8 @@ class State:
             self._set_notice(None)
         elif self.selection is not None:
             self.select(None)
+        elif self.marked is not None:
+            self.mark(None)
         elif self.filter.text:
             self.clear_filter()
 
@@ -619,12 +629,36 @@ class State:
         document, timeline, device, event = self.document, self.timeline, self.device, self.cursor
         if document is None or timeline is None or device is None or event is None:
             return
+        by, shown = self.grouping, self._shown
+
+        def work(_: Job) -> Alive:
+            alive = alive_at(device, timeline, event, document.line_of)
+            return alive if by == "line" else regrouped(alive, device, by, shown)
+
         self.start(
             Job("alive"),
-            lambda _: alive_at(device, timeline, event, document.line_of),
+            work,
             self._set_alive,
             lambda error: self._set_notice(Notice(f"Could not read the live allocations: {error}")),
         )
+
+    @property
+    def grouping(self) -> str:
+        """What live allocations are grouped by."""
+        return self.settings.group_by if self.settings.group_by in GROUPINGS else "line"
+
+    def group_by(self, by: str) -> None:
+        """Group the live allocations at the cursor by something else."""
+        if by != self.grouping:
+            self.settings.group_by = by
+            self.changed("panes")
+            self._find_alive()
+
+    def mark_group(self, group: Group) -> None:
+        """Highlight the allocations of a group, whenever they are alive."""
+        device = self.device
+        if device is not None and group.id is not None:
+            self.mark(device.keys(self.grouping).ids == group.id)
 
     def _set_alive(self, alive: Alive) -> None:
         self.alive = alive
@@ -701,11 +735,27 @@ class State:
     def clear_filter(self) -> None:
         self.set_filter("", "highlight")
 
-    def dimmed(self) -> Mask | None:
-        """Return the allocations that are not dimmed; None if none are dimmed."""
+    @property
+    def shown_mask(self) -> Mask | None:
+        """The allocations that are stacked; None if all are."""
+        return self._shown
+
+    def filter_mask(self) -> Mask | None:
+        """Return the allocations that the filter does not dim; None if it dims none."""
         if self.filter.mode == "highlight" and self.filter.matches is not None:
             return self.filter.matches.mask
         return None
+
+    def dimmed(self) -> Mask | None:
+        """Return the allocations that are not dimmed; None if none are dimmed."""
+        mask, marked = self.filter_mask(), self.marked
+        return mask if marked is None else marked if mask is None else mask & marked
+
+    def mark(self, mask: Mask | None) -> None:
+        """Dim all other allocations in the plot; None dims none."""
+        if mask is not self.marked:
+            self.marked = mask
+            self.changed("marked")
 
     def _stack(self) -> None:
         """Find the matches of the filter and stack what is shown, in one job.

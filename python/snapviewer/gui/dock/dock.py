@@ -15,9 +15,17 @@ from snapviewer.gui.tips import Tooltip
 from snapviewer.gui.values import DOCK_TABS, DockTab
 
 from .dock_view import DockView
+from .leaks_tab import LeaksTab
 from .map_tab import MapTab
+from .steps_tab import StepsTab
+from .tree_tab import TreeTab
 
-_VIEWS: dict[DockTab, type[DockView]] = {"map": MapTab}
+_VIEWS: dict[DockTab, type[DockView]] = {
+    "map": MapTab,
+    "tree": TreeTab,
+    "steps": StepsTab,
+    "leaks": LeaksTab,
+}
 
 
 class Dock(ttk.Frame):

@@ -26,6 +26,14 @@ class TreeTab(DockView):
         self.columnconfigure(0, weight=1)
         self.rowconfigure(0, weight=1)
         shown = state.call_tree
+        # What is on the right keeps its room in a narrow dock.
+        self.search = ttk.Entry(self.head, width=14)
+        self.search.pack(side="right")
+        self.search.bind("<KeyRelease>", lambda _: shown.search(self.search.get()))
+        Tooltip(self.search, "Search: a regular expression over function, file and line")
+        ttk.Label(self.head, text="⌕", style="Secondary.TLabel").pack(
+            side="right", padx=(px(self, 8), px(self, 4))
+        )
         self._measure = self._choice(
             MEASURES, "What a box weighs", lambda key: shown.set_way(measure=key)
         )
@@ -39,14 +47,7 @@ class TreeTab(DockView):
         self._callers.pack(side="left", padx=px(self, 6))
         Tooltip(self._callers, "Start with the lines that allocate, then their callers (Shift+J)")
         self.about = ttk.Label(self.head, style="Secondary.TLabel")
-        self.search = ttk.Entry(self.head, width=16)
-        self.search.pack(side="right")
-        self.search.bind("<KeyRelease>", lambda _: shown.search(self.search.get()))
-        Tooltip(self.search, "Search: a regular expression over function, file and line")
-        ttk.Label(self.head, text="⌕", style="Secondary.TLabel").pack(
-            side="right", padx=(px(self, 8), px(self, 4))
-        )
-        self.about.pack(side="right", padx=px(self, 4))
+        self.about.pack(side="left", padx=px(self, 4))
         state.on(self._show, "tree", "cursor", "view", "device", "panes", "timeline", "filter")
         self._show()
 

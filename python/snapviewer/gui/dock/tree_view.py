@@ -126,11 +126,11 @@ class TreeView(ttk.Frame):
         self, tree: Tree, icicle: Icicle, height: int
     ) -> list[tuple[int, int, int, bytes]]:
         """Return the names of the boxes that have room for some letters."""
-        gap, size = px(self, 4), px(self, 11)
+        gap, size = px(self, 4), px(self, 12)
         letters = []
         for index, x, y, width in icicle.boxes(least=px(self, 34), top=self.top, height=height):
             node = tree.node(index)
-            text = f"{node_text(node)}   {format_weight(tree, node.weight)}"
+            text = f"{node_text(node)} · {format_weight(tree, node.weight)}"
             wide, tall, coverage = text_coverage(text, size, width - 2 * gap)
             if wide:
                 letters.append((x + gap, y - self.top + (self.row - tall) // 2, wide, coverage))

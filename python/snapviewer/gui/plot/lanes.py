@@ -66,14 +66,16 @@ class SpanBox:
     last: int
 
 
-def lanes_of(trace: Trace, axis: Axis) -> tuple[Lane, ...]:
-    """Place the spans of a device on an axis."""
+def lanes_of(trace: Trace, axis: Axis, steps: tuple[Span, ...] = ()) -> tuple[Lane, ...]:
+    """Place the spans of a device on an axis; steps have a lane of their own, the first."""
     by_lane: list[list[Span]] = []
     for span in trace.spans:
         while len(by_lane) <= span.lane:
             by_lane.append([])
         by_lane[span.lane].append(span)
-    return tuple(_lane(trace, axis, tuple(spans)) for spans in by_lane)
+    lanes = [steps] if steps else []
+    lanes += [tuple(spans) for spans in by_lane]
+    return tuple(_lane(trace, axis, spans) for spans in lanes)
 
 
 def _lane(trace: Trace, axis: Axis, spans: tuple[Span, ...]) -> Lane:
@@ -133,7 +135,7 @@ class Lanes(ttk.Frame):
         self._canvas.bind("<Motion>", self._moved)
         self._canvas.bind("<Leave>", lambda _: self._unhover())
         self._canvas.bind("<Button-1>", self._pressed)
-        state.on(self._changed, "document", "device", "look", "panes")
+        state.on(self._changed, "document", "device", "look", "panes", "answers")
         state.on(self._follow, "view")
         self._drawn_at, self._drawn, self._moved_px = 0.0, state.view, 0.0
         self._changed()
@@ -145,9 +147,10 @@ class Lanes(ttk.Frame):
 
     def _changed(self) -> None:
         trace, axis = self._state.trace, self._state.look.axis
-        of = (trace, trace and trace.times, axis)
+        of = (trace, trace and trace.times, axis, self._state.answers.found)
         if self._laid_out != of:
-            self._lanes = () if trace is None else lanes_of(trace, axis)
+            steps = () if trace is None else self._state.answers.step_spans(trace)
+            self._lanes = () if trace is None else lanes_of(trace, axis, steps)
             self._laid_out = of
         self._canvas.configure(background=palette_of(self._state.look.theme).background)
         if self.is_shown:
@@ -312,10 +315,10 @@ class Lanes(ttk.Frame):
             return f"{self._label_of(box)}\nClick to zoom in."
         span = self._span_of(box)
         least = "at least " if span.is_open_start or span.is_open_end else ""
-        return (
-            f"{_name(span)}\n{least}{format_duration(span.end_us - span.start_us)}"
-            f" · {count_of(span.end_event - span.start_event, 'event')}\nClick to zoom in."
-        )
+        long = f"{least}{format_duration(span.end_us - span.start_us)}"
+        facts = [long] if span.end_us > span.start_us else []
+        facts.append(count_of(span.end_event - span.start_event, "event"))
+        return f"{_name(span)}\n{' · '.join(facts)}\nClick to zoom in."
 
     def _span_of(self, box: SpanBox) -> Span:
         return self._lanes[box.lane].spans[box.first]

@@ -88,6 +88,7 @@ class Plot:
             "selection",
             "cursor",
             "filter",
+            "marked",
             "document",
             "replay",
             "panes",
@@ -172,6 +173,7 @@ class Plot:
             state.look,
             state.filter.mode,
             state.filter.matches,
+            None if state.marked is None else id(state.marked),
             state.selection,
         )
         ahead = state.drawn_ahead if clock is None else None

@@ -103,7 +103,7 @@ def _hex(color: Color) -> str:
 
 def _is_light(color: Color) -> bool:
     red, green, blue = ((part / 255) ** 2.2 for part in color)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.18
+    return bool(0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.18)
 
 
 _PAGE = """<!DOCTYPE html>
