@@ -24,6 +24,7 @@ pub mod source;
 pub mod strided;
 
 pub mod pickle;
+pub mod profile;
 pub mod snapshot;
 
 pub mod lifetimes;

@@ -33,6 +33,7 @@ __all__ = [
     "Group",
     "Groups",
     "Growth",
+    "Icicle",
     "Image",
     "Keys",
     "Leak",
@@ -42,6 +43,7 @@ __all__ = [
     "Oom",
     "Pattern",
     "Peak",
+    "Profile",
     "PruningPoint",
     "Quality",
     "Release",
@@ -58,6 +60,8 @@ __all__ = [
     "Tensor",
     "TensorPart",
     "Timeline",
+    "Tree",
+    "TreeNode",
     "Value",
     "convert",
     "is_bundle",
@@ -65,6 +69,7 @@ __all__ = [
     "null_device",
     "query",
     "read_checkpoint",
+    "read_profile",
     "tensor_quality",
     "tensor_stats",
 ]
@@ -920,6 +925,53 @@ class MemoryMap:
         previous: Image | None = None,
     ) -> Image:
         """Draw what is below a height; the arguments are those of `Timeline.image`."""
+
+@final
+class Profile:
+    """Annotations, operators and kernels that PyTorch's profiler recorded, by their starts."""
+
+    @property
+    def skipped(self) -> int:
+        """How many events were left out."""
+    @property
+    def names(self) -> int:
+        """How many different names there are."""
+    def text(self, name: int) -> str:
+        """The text of a name.
+
+        Raises:
+            IndexError: There is no such name.
+        """
+    @property
+    def name(self) -> npt.NDArray[np.uint32]:
+        """The name of each event, for `text`."""
+    @property
+    def kind(self) -> npt.NDArray[np.uint8]:
+        """The kind of each event: 0 is an annotation, 1 an operator, 2 a kernel."""
+    @property
+    def start_ns(self) -> npt.NDArray[np.int64]:
+        """When each starts, in nanoseconds of Unix time."""
+    @property
+    def duration_ns(self) -> npt.NDArray[np.int64]:
+        """How long each takes, in nanoseconds."""
+    @property
+    def track(self) -> npt.NDArray[np.uint32]:
+        """The thread or the stream of each, a small number."""
+    def __len__(self) -> int: ...
+
+def read_profile(
+    path: str | PathLike[str],
+    *,
+    progress: Callable[[int, int], object] | None = None,
+    cancel: _Cancel | None = None,
+) -> Profile:
+    """Read a trace of PyTorch's profiler: JSON, or gzip of it.
+
+    Raises:
+        SnapshotError: It is no such trace; the message says why.
+        OSError: The file cannot be read.
+        CancelledError: It was cancelled.
+    """
 
 @final
 class TreeNode:

@@ -17,6 +17,7 @@ mod memory;
 mod memory_map;
 mod numbers;
 mod pattern;
+mod profile;
 mod recording;
 mod screen;
 mod tensors;
@@ -47,6 +48,7 @@ mod _core {
             PyChannels, PyDifference, PyPruningPoint, PyQuality, PyRoundTrip, PySpectrum, PyStats,
         },
         pattern::PyPattern,
+        profile::{PyProfile, read_profile},
         recording::{PyAllocations, PyFrame, PySnapshot},
         screen::PyScreen,
         tensors::{PyStorage, PyTensor, PyTensorPart},

@@ -25,6 +25,7 @@ from .menus import bind_keys, make_menus
 from .overlay import Overlay
 from .panes.side import Side
 from .plot.area import Area
+from .plot.first_line import FirstLine
 from .settings import load_settings, save_settings, settings_file
 from .state import SELECT_FIRST, State
 from .status_bar import StatusBar
@@ -80,6 +81,7 @@ class Window:
     def _build(self) -> None:
         root, state = self.root, self.state
         self.toolbar = Toolbar(root, state)
+        self.first_line = FirstLine(root, state)
         self.panes = ttk.PanedWindow(root, orient="horizontal")
         self.left = ttk.PanedWindow(self.panes, orient="vertical")
         self.area = Area(self.left, state)
@@ -87,6 +89,7 @@ class Window:
         self.side = Side(self.panes, state)
         self.status = StatusBar(root, state, self.show_completeness)
         self.toolbar.pack(side="top", fill="x")
+        self.first_line.pack(side="top", fill="x")
         self.status.pack(side="bottom", fill="x")
         self.panes.pack(side="top", fill="both", expand=True)
         self.left.add(self.area, weight=1)
@@ -338,7 +341,11 @@ class Window:
 
 
 def run(
-    files: Sequence[Path], *, plot_size: tuple[int, int] | None = None, theme: str = ""
+    files: Sequence[Path],
+    *,
+    plot_size: tuple[int, int] | None = None,
+    theme: str = "",
+    profile: Path | None = None,
 ) -> None:
     """Open the window, show the first of the files, and return when it is closed.
 
@@ -346,6 +353,7 @@ def run(
         files: Snapshots or bundles; the others become recent files.
         plot_size: The size of the plot at the start, in pixels, as far as the screen allows.
         theme: "light" or "dark"; the default is the last used.
+        profile: A profiler's trace of the same run.
 
     Raises:
         NoDisplayError: There is no display.
@@ -363,6 +371,8 @@ def run(
         # The window appears before the file is read.
         window.root.update()
         window.state.open(files[0])
+        if profile is not None:
+            window.state.open_profile(profile)
     window.root.mainloop()
 
 

@@ -139,7 +139,8 @@ class CallTree:
         if self._way() != before:
             # Nodes have other numbers.
             self.focus = 0
-            self._forget_node()
+            if self._node is not None:
+                self._state.mark(None)
             self._start()
         self._state.changed("tree")
 

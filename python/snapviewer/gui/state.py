@@ -23,6 +23,8 @@ from snapviewer.files.cache import cached_bundle
 from snapviewer.report.picture.options import Coloring, Order, ThemeName
 from snapviewer.snapshot.alive import Alive, Group, alive_at, regrouped
 from snapviewer.snapshot.allocation_details import AllocationDetails, allocation_details
+from snapviewer.snapshot.annotations import Span
+from snapviewer.snapshot.profile import ProfilerTrace, open_trace
 from snapviewer.snapshot.stack_filter import filter_of
 from snapviewer.text.sanitize import sanitize
 
@@ -89,6 +91,7 @@ class State:
         self.notice: Notice | None = None
         self.tab: Tab = "cursor"
         self.is_side_requested = False
+        self._profile_path: Path | None = None
         self.queries = Queries(self)
         self.replayed = Replayed(self)
         self.marked: Mask | None = None
@@ -191,6 +194,40 @@ class State:
             lambda error: self._set_notice(Notice(f"Could not open {name}: {error}")),
         )
 
+    def open_profile(self, path: Path) -> None:
+        """Read a profiler's trace of the same run, as a job, and show it below the timeline."""
+        document = self.document
+        if document is None:
+            self._profile_path = path  # follows the snapshot, which is being read
+            return
+        name = sanitize(path.name)
+
+        def work(job: Job) -> ProfilerTrace:
+            return open_trace(path, document.snapshot, progress=job.progress, cancel=job.cancel)
+
+        def done(profile: ProfilerTrace) -> None:
+            document.profile = profile
+            self._place_profile()
+            self.notify(f"{name}: {profile.fit.sentence()}.", is_error=profile.fit.is_far)
+
+        def failed(error: Exception) -> None:
+            self._set_notice(Notice(f"Could not open {name}: {error}"))
+
+        self.start(Job("profile", f"reading {name}"), work, done, failed)
+
+    def _place_profile(self) -> None:
+        """Find where the profiler's spans are on the clock of the device."""
+        document, trace = self.document, self.trace
+        if document is None or trace is None or document.profile is None:
+            return
+        by_kind = document.profile.spans(trace.device, trace.clock)
+        below, spans = 0, list[Span]()
+        for of_kind in by_kind.values():
+            spans += [replace(span, lane=span.lane + below) for span in of_kind]
+            below += max(span.lane for span in of_kind) + 1
+        trace.profiled = tuple(spans)
+        self.changed("device")
+
     def cancel_opening(self) -> None:
         self.cancel("open")
 
@@ -225,6 +262,9 @@ class State:
             self._set_notice(Notice("This file contains no devices."))
             return
         self._complete_device()
+        if self._profile_path is not None:
+            self.open_profile(self._profile_path)
+            self._profile_path = None
         if opened.document.bundle is None:
             self.convert()
 
@@ -259,6 +299,7 @@ class State:
 
         def done(times: Times) -> None:
             trace.times = times
+            self._place_profile()
             self.changed("device", "look")
 
         def failed(error: Exception) -> None:
@@ -545,19 +586,24 @@ class State:
             if allocation is not None:
                 self.start(
                     Job("details"),
-                    lambda _: allocation_details(
-                        document.snapshot,
-                        trace.device,
-                        allocation,
-                        clock=trace.clock,
-                        spans=trace.spans,
-                    ),
+                    lambda _: self._details_of(document, trace, allocation),
                     self._set_details,
                     self._fail_details,
                 )
             self.changed("selection", "details")
         if reveal and allocation is not None:
             self._reveal()
+
+    @staticmethod
+    def _details_of(document: Document, trace: Trace, allocation: int) -> AllocationDetails:
+        details = allocation_details(
+            document.snapshot, trace.device, allocation, clock=trace.clock, spans=trace.spans
+        )
+        made = trace.unix_us_of(int(trace.device.allocations.alloc_event[allocation]))
+        if document.profile is None or made is None:
+            return details
+        operator, kernel = document.profile.at(made)
+        return replace(details, operator=operator, kernel=kernel)
 
     def _set_details(self, facts: AllocationDetails) -> None:
         self.allocation_details = facts

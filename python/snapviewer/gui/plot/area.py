@@ -1,4 +1,4 @@
-"""The timeline with what shares its axes, and the first answer above it."""
+"""The timeline with everything that shares its axes: overview, axes, annotations, legend."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from snapviewer.gui.theme import palette_of, px
 
 from .amounts import AmountsBox
 from .axes import ByteAxis, LabelWidth, TimeAxis
-from .first_line import FirstLine
 from .lanes import Lanes
 from .legend import Legend
 from .marks import Scales
@@ -25,7 +24,6 @@ class Area(ttk.Frame):
         super().__init__(parent, style="Plot.TFrame")
         self._state = state
         width_of = LabelWidth(self)
-        self.first_line = FirstLine(self, state)
         self._minimap = Minimap(self, state)
         self._bytes = ByteAxis(self, state, width_of)
         self._time = TimeAxis(self, state, width_of)
@@ -34,14 +32,13 @@ class Area(ttk.Frame):
         self.amounts = AmountsBox(self.plot.widget, state, self.legend)
         self.lanes = Lanes(self, state)
         self._lanes_label = ttk.Label(self, text="spans", style="PlotSmall.TLabel", anchor="e")
-        self.first_line.grid(row=0, column=0, columnspan=2, sticky="ew")
-        self._bytes.grid(row=2, column=0, sticky="ns")
-        self.plot.widget.grid(row=2, column=1, sticky="nsew")
-        self._time.grid(row=3, column=1, sticky="ew")
-        self.lanes.grid(row=4, column=1, sticky="ew")
-        self._lanes_label.grid(row=4, column=0, sticky="ne", padx=(0, px(self, 8)))
+        self._bytes.grid(row=1, column=0, sticky="ns")
+        self.plot.widget.grid(row=1, column=1, sticky="nsew")
+        self._time.grid(row=2, column=1, sticky="ew")
+        self.lanes.grid(row=3, column=1, sticky="ew")
+        self._lanes_label.grid(row=3, column=0, sticky="ne", padx=(0, px(self, 8)))
         self.columnconfigure(1, weight=1)
-        self.rowconfigure(2, weight=1)
+        self.rowconfigure(1, weight=1)
         state.on(self._show_panes, "panes", "document", "device", "answers")
         state.on(self._recolor, "look")
         self._show_panes()
@@ -54,7 +51,7 @@ class Area(ttk.Frame):
 
     def _show_panes(self) -> None:
         if self._state.settings.show_minimap:
-            self._minimap.grid(row=1, column=1, sticky="ew")
+            self._minimap.grid(row=0, column=1, sticky="ew")
         else:
             self._minimap.grid_forget()
         if self.lanes.is_shown:

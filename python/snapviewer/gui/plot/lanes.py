@@ -32,6 +32,7 @@ from snapviewer.text.units import count_of, format_duration
 from .axes import LabelWidth
 
 MAX_LANES = 6
+MAX_PROFILED = 12  # with those of a profiler
 _MIN_PX = 3.0
 _REDRAW_MS = 100
 _ROOM = 0.02  # beside a span that is zoomed to
@@ -75,6 +76,11 @@ def lanes_of(trace: Trace, axis: Axis, steps: tuple[Span, ...] = ()) -> tuple[La
         by_lane[span.lane].append(span)
     lanes = [steps] if steps else []
     lanes += [tuple(spans) for spans in by_lane]
+    deepest = max((span.lane for span in trace.profiled), default=-1)
+    profiled: list[list[Span]] = [[] for _ in range(deepest + 1)]
+    for span in trace.profiled:
+        profiled[span.lane].append(span)
+    lanes += [tuple(spans) for spans in profiled if spans]
     return tuple(_lane(trace, axis, spans) for spans in lanes)
 
 
@@ -147,7 +153,8 @@ class Lanes(ttk.Frame):
 
     def _changed(self) -> None:
         trace, axis = self._state.trace, self._state.look.axis
-        of = (trace, trace and trace.times, axis, self._state.answers.found)
+        profiled = None if trace is None else id(trace.profiled)
+        of = (trace, trace and trace.times, axis, self._state.answers.found, profiled)
         if self._laid_out != of:
             steps = () if trace is None else self._state.answers.step_spans(trace)
             self._lanes = () if trace is None else lanes_of(trace, axis, steps)
@@ -163,7 +170,9 @@ class Lanes(ttk.Frame):
 
     @property
     def _rows(self) -> int:
-        return min(len(self._lanes), MAX_LANES)
+        trace = self._state.trace
+        has_profile = trace is not None and bool(trace.profiled)
+        return min(len(self._lanes), MAX_PROFILED if has_profile else MAX_LANES)
 
     @property
     def _lane_px(self) -> int:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable
 
 from snapviewer import Tree
+from snapviewer.report.writers.protobuf import message, number, packed
 from snapviewer.text.sanitize import MAX_NAME_CHARS, json_text, sanitize
 
 from .names import node_text, own_paths
@@ -86,49 +86,25 @@ def as_pprof(tree: Tree, *, callers: bool = False) -> bytes:
             ids.append(locations.setdefault((function, line), len(locations) + 1))
         count = node.count - sum(tree.node(child).count for child in node.children)
         values = (count, node.own // divisor)
-        samples.append(_field(2, _packed(1, ids) + _packed(2, values)))
+        samples.append(message(2, packed(1, ids) + packed(2, values)))
     body = [
-        *(_field(1, _number(1, string(what)) + _number(2, string(of))) for what, of in types),
+        *(message(1, number(1, string(what)) + number(2, string(of))) for what, of in types),
         *samples,
         *(
-            _field(4, _number(1, id_) + _field(4, _number(1, function) + _number(2, line)))
+            message(4, number(1, id_) + message(4, number(1, function) + number(2, line)))
             for (function, line), id_ in locations.items()
         ),
         *(
-            _field(
+            message(
                 5,
-                _number(1, id_)
-                + _number(2, string(text))
-                + _number(3, string(text))
-                + _number(4, string(file)),
+                number(1, id_)
+                + number(2, string(text))
+                + number(3, string(text))
+                + number(4, string(file)),
             )
             for (text, file), id_ in functions.items()
         ),
-        _number(14, string(types[1][0])),
+        number(14, string(types[1][0])),
     ]
-    table = [_field(6, text.encode()) for text in strings]
+    table = [message(6, text.encode()) for text in strings]
     return gzip.compress(b"".join(body + table), mtime=0)
-
-
-# The wire format of protocol buffers: a field's number and kind, then its value.
-
-
-def _varint(number: int) -> bytes:
-    encoded = bytearray()
-    while number > 0x7F:
-        encoded.append(number & 0x7F | 0x80)
-        number >>= 7
-    encoded.append(number)
-    return bytes(encoded)
-
-
-def _number(field: int, value: int) -> bytes:
-    return _varint(field << 3) + _varint(value) if value else b""
-
-
-def _field(field: int, value: bytes) -> bytes:
-    return _varint(field << 3 | 2) + _varint(len(value)) + value
-
-
-def _packed(field: int, values: Iterable[int]) -> bytes:
-    return _field(field, b"".join(map(_varint, values)))

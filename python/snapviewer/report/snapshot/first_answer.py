@@ -90,8 +90,10 @@ def _peak(device: Device) -> Part:
     if event < 0:
         return Part(f"Peak {peak} before the first event", "peak")
     phase = next((name for name, start, end in device.steps.phases if start <= event < end), "")
-    where = _PHASES.get(phase, "")
-    return Part(f"Peak {peak} at event {event:,}{' ' if where else ''}{where}", "peak")
+    where = _PHASES.get(phase)
+    return Part(
+        f"Peak {peak} {where}" if where else f"Peak {peak}", "peak", more=f"at event {event:,}"
+    )
 
 
 def _categories(device: Device) -> Part | None:
@@ -115,12 +117,15 @@ def _reserved(device: Device) -> Part | None:
         reserved, state = device.reserved_peak_bytes, None
     if not reserved:
         return None
-    text = f"{format_bytes(reserved)} reserved"
+    text, more = f"{format_bytes(reserved)} reserved", ""
     if state is not None:
         pieces = sum(one.free_bytes - one.releasable_bytes for one in state.domains)
         if pieces >= reserved * _LEAST_SHARE:
-            text += f", {format_bytes(pieces)} of it in pieces at the peak"
-    return Part(text, "reserved")
+            text += f", {format_bytes(pieces)} in pieces"
+            more = (
+                "free at the peak, between blocks in use: only what fits into the gaps can use it"
+            )
+    return Part(text, "reserved", more=more)
 
 
 def _growth(device: Device) -> Part | None:
@@ -128,9 +133,9 @@ def _growth(device: Device) -> Part | None:
     if not leaks.leaks:
         if leaks.missing or not leaks.steps:
             return None
-        return Part(f"No growth over {count_of(leaks.steps, 'step')}", "growth")
+        return Part(f"no growth over {count_of(leaks.steps, 'step')}", "growth")
     first = leaks.leaks[0]
     rate = format_bytes(round(sum(leak.bytes_per_step for leak in leaks.leaks)))
     line = sanitize(first.key, MAX_NAME_CHARS)
     guess = " (a guess)" if leaks.is_guess else ""
-    return Part(f"Grows by {rate} a step{guess}: {line}", "growth", is_warning=True)
+    return Part(f"grows by {rate} a step{guess}: {line}", "growth", is_warning=True)
