@@ -230,7 +230,7 @@ class Group:
 
     @property
     def key(self) -> str:
-        """What they have in common: a line of code, a module, a category, …; of a stack its text."""
+        """What they have in common: a line of code, a module, a category, a stack's text, …."""
     @property
     def id(self) -> int:
         """Its number in `Keys.ids`."""
@@ -1973,8 +1973,8 @@ def load(
 
     Args:
         path: The file, or a bundle's directory or zip.
-        rules: Categories that win over the recorded and inferred ones: the name of a category, and a
-            filter for the allocations that have it. The first that matches counts.
+        rules: Categories that win over the recorded and inferred ones: the name of a category, and
+            a filter for the allocations that have it. The first that matches counts.
         progress: Called with (done, total) now and then.
         cancel: Asked now and then whether to stop, such as a `threading.Event`.
 

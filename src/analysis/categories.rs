@@ -112,6 +112,7 @@ reasons! {
     ModuleOutput = 85, "made in a module's call, without a backward pass";
     ForwardKept = 55, "made in a forward pass and not freed";
     StateBySize = 85, "made after a backward pass, kept, with the size of a gradient";
+    StateKept = 60, "made after a backward pass and kept";
     BatchMade = 80, "made outside of the model before its call";
     Loaded = 90, "made by a data loader";
     KeptInput = 70, "made outside of the model before the first step, kept, without gradients of its size";
@@ -123,13 +124,17 @@ reasons! {
     OldFreed = 40, "older than the recording and freed";
     Loss = 80, "made after a forward pass and freed in the backward pass";
     Aside = 60, "made and freed outside of the model";
-    ShapeActivation = 55, "made on the way up to a step's peak and freed on the way down";
-    ShapeKept = 50, "made after a step's peak and freed in the next step";
+    ShortLived = 50, "lives for a few events only";
+    LongLived = 40, "comes and goes with the steps";
+    FreedTogether = 50, "has the size of something kept, and is freed together with others that have";
+    KeptLater = 60, "made after the first steps began, kept, with the size of something kept from the start";
+    OldReplaced = 65, "older than the recording, freed after an optimizer's step, with the size of something kept";
     Nothing = 0, "nothing is known but its size and lifetime";
 }
 
-/// Sizes of the workspaces that cuBLAS and cuBLASLt get from PyTorch by default.
-const WORKSPACES: [u64; 5] = [8_519_680, 33_554_432, 4_194_304 + 24, 32 << 20, 76_021_760];
+/// The size of the workspace that cuBLAS gets from PyTorch; on the newest GPUs it is a round number,
+/// which says nothing.
+const WORKSPACE_BYTES: u64 = 8_519_680;
 
 /// A user's rule: a category, and the allocations that it is for.
 pub type Rule = (u8, Vec<bool>);
@@ -188,13 +193,31 @@ struct Judge<'a> {
     first_step: i64,
     /// Events in the trace.
     end: i64,
+    /// The last event that makes an allocation: a program that ends frees everything after it.
+    last_made: i64,
     /// How many gradients of each size a step has.
     gradients: Counts,
     /// Sizes of what is known to be a parameter.
     parameters: Counts,
     /// Whether an optimizer's state was made in the recording.
     makes_state: bool,
+    /// If stacks show nothing: when allocations of a parameter's size are freed, in order.
+    gradient_frees: Vec<i64>,
+    /// Of each backward pass.
+    tails: Vec<Tail>,
 }
+
+/// How a backward pass ends.
+#[derive(Debug, Default, Clone, Copy)]
+struct Tail {
+    /// The event that makes its last allocation.
+    last_made: i64,
+    /// How many of a parameter's size are freed after that, before anything else is allocated.
+    freed: u32,
+}
+
+/// What lives for fewer events than this is not kept for anything.
+const SHORT: i64 = 20;
 
 impl<'a> Judge<'a> {
     fn new(facts: &'a Facts<'a>, phases: &'a Phases) -> Self {
@@ -207,12 +230,25 @@ impl<'a> Judge<'a> {
             backward: phases.backward_runs().collect(),
             first_step: phases.runs.iter().find(is_step).map_or(end, |run| run.start),
             end,
+            last_made: facts.lives.allocations.alloc_event.last().copied().unwrap_or(BEFORE),
             gradients: Counts::default(),
             parameters: Counts::default(),
             makes_state: false,
+            gradient_frees: Vec::new(),
+            tails: Vec::new(),
         };
-        judge.count_gradients();
+        if !phases.has_stacks {
+            judge.first_step = judge.first_return();
+        }
         judge.count_parameters();
+        judge.find_tails();
+        judge.count_gradients();
+        judge.find_state();
+        if !phases.has_stacks {
+            judge.find_gradient_frees();
+        } else if judge.backward.is_empty() {
+            judge.count_replaced();
+        }
         judge
     }
 
@@ -231,49 +267,160 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Gradients are what outlives the backward pass that made it: the most of a size in any pass.
+    /// The last allocation of each backward pass, and whether gradients are freed before the next phase
+    /// allocates: some optimizers allocate nothing.
+    fn find_tails(&mut self) {
+        let all = &self.facts.lives.allocations;
+        let mut tails = vec![Tail::default(); self.backward.len()];
+        let of_pass = |which: usize| {
+            (self.phases.of_allocation[which] == Phase::Backward)
+                .then(|| self.backward_of(all.alloc_event[which]))
+                .flatten()
+        };
+        for which in 0..all.len() {
+            if let Some(run) = of_pass(which) {
+                tails[run].last_made = all.alloc_event[which];
+            }
+        }
+        for which in 0..all.len() {
+            if let Some(run) = of_pass(which) {
+                let freed = all.free_event[which];
+                let is_tail = freed > tails[run].last_made && freed < self.backward[run].end;
+                if is_tail && self.parameters.contains_key(&all.size[which]) {
+                    tails[run].freed += 1;
+                }
+            }
+        }
+        self.tails = tails;
+    }
+
+    /// Whether an allocation of a backward pass outlives it.
+    fn outlives_backward(&self, which: usize, run: usize) -> bool {
+        let all = &self.facts.lives.allocations;
+        let (freed, tail) = (all.free_event[which], &self.tails[run]);
+        let is_tail = tail.freed >= 2 && freed > tail.last_made;
+        freed >= self.backward[run].end
+            || (is_tail && self.parameters.contains_key(&all.size[which]))
+    }
+
+    /// How many gradients of each size there are at once: they outlive the backward pass that made them.
     fn count_gradients(&mut self) {
         let all = &self.facts.lives.allocations;
-        let mut counts: HashMap<(usize, u64), u64, RandomState> = HashMap::default();
+        let mut changes: Vec<(i64, i64, u64)> = Vec::new();
         for which in 0..all.len() {
             if self.phases.of_allocation[which] != Phase::Backward || self.is_scratch(which) {
                 continue;
             }
-            if let Some(run) = self.backward_of(all.alloc_event[which]) {
-                if all.free_event[which] >= self.backward[run].end
-                    && self.backward[run].end < self.end
-                {
-                    *counts.entry((run, all.size[which])).or_default() += 1;
-                }
+            let Some(run) = self.backward_of(all.alloc_event[which]) else { continue };
+            let is_over = self.backward[run].end < self.end || self.tails[run].freed >= 2;
+            if is_over && self.outlives_backward(which, run) {
+                changes.push((all.alloc_event[which], 1, all.size[which]));
+                changes.push((all.free_event[which], -1, all.size[which]));
             }
         }
-        for ((_, size), count) in counts {
+        changes.sort_unstable();
+        let mut now: HashMap<u64, i64, RandomState> = HashMap::default();
+        for (_, change, size) in changes {
+            let count = now.entry(size).or_default();
+            *count += change;
             let most = self.gradients.entry(size).or_default();
-            *most = count.max(*most);
+            *most = (*most).max((*count).max(0) as u64);
         }
     }
 
     fn count_parameters(&mut self) {
         let all = &self.facts.lives.allocations;
+        // Activations are freed in the first backward pass.
+        let first_end = self.backward.first().map_or(self.first_step, |run| run.end);
         for which in 0..all.len() {
-            let is_kept = all.free_event[which] > self.first_step;
-            match self.phases.of_allocation[which] {
-                Phase::Construct | Phase::Outside
-                    if is_kept && all.alloc_event[which] < self.first_step =>
-                {
-                    *self.parameters.entry(all.size[which]).or_default() += 1;
-                }
-                Phase::Before if is_kept => {
-                    *self.parameters.entry(all.size[which]).or_default() += 1;
-                }
-                Phase::Optimizer => {
-                    self.makes_state |= all.free_event[which]
-                        >= self.run_end(all.alloc_event[which])
-                        && all.size[which] > 64;
-                }
-                _ => {}
+            let freed = all.free_event[which];
+            let is_early = all.alloc_event[which] < self.first_step;
+            let is_parameter = match self.phases.of_allocation[which] {
+                Phase::Construct => is_early && freed > self.first_step,
+                Phase::Outside => is_early && (freed >= first_end || self.is_kept(which)),
+                Phase::Before => self.is_kept_old(which),
+                _ => false,
+            };
+            if is_parameter {
+                *self.parameters.entry(all.size[which]).or_default() += 1;
             }
         }
+    }
+
+    /// Whether an optimizer's state is made in the recording.
+    fn find_state(&mut self) {
+        let all = &self.facts.lives.allocations;
+        let first = self.backward.first().map_or(self.end, |run| run.end);
+        self.makes_state = (0..all.len()).any(|which| match self.phases.of_allocation[which] {
+            Phase::Optimizer => {
+                all.free_event[which] >= self.run_end(all.alloc_event[which])
+                    && all.size[which] > 64
+            }
+            Phase::Outside if !self.phases.has_python => {
+                all.alloc_event[which] >= first
+                    && self.is_kept(which)
+                    && self.gradients.contains_key(&all.size[which])
+            }
+            _ => false,
+        });
+    }
+
+    /// Without stacks: the event that makes the first of what comes and goes.
+    fn first_return(&self) -> i64 {
+        let all = &self.facts.lives.allocations;
+        let returns = |which: &usize| {
+            all.alloc_event[*which] != BEFORE
+                && !self.is_kept(*which)
+                && all.free_event[*which] - all.alloc_event[*which] > SHORT
+        };
+        (0..all.len()).find(returns).map_or(self.end, |which| all.alloc_event[which])
+    }
+
+    fn find_gradient_frees(&mut self) {
+        let all = &self.facts.lives.allocations;
+        let is_like = |&which: &usize| {
+            !self.is_kept(which)
+                && self.parameters.contains_key(&all.size[which])
+                && all.free_event[which] - all.alloc_event[which] > SHORT
+        };
+        let mut frees: Vec<i64> =
+            (0..all.len()).filter(is_like).map(|which| all.free_event[which]).collect();
+        frees.sort_unstable();
+        self.gradient_frees = frees;
+    }
+
+    /// A recording of an optimizer's step without a backward pass: gradients are what is freed after
+    /// it and has the size of something kept.
+    fn count_replaced(&mut self) {
+        let all = &self.facts.lives.allocations;
+        let optimizer = self.runs.iter().find(|run| run.phase == Phase::Optimizer);
+        let Some(after) = optimizer.map(|run| run.start) else { return };
+        let older = all.alloc_event.iter().take_while(|&&event| event == BEFORE).count();
+        let kept: Counts = (0..older).filter(|&which| self.is_kept(which)).fold(
+            Counts::default(),
+            |mut kept, which| {
+                *kept.entry(all.size[which]).or_default() += 1;
+                kept
+            },
+        );
+        for which in 0..older {
+            let is_replaced = !self.is_kept(which) && all.free_event[which] > after;
+            if is_replaced && kept.contains_key(&all.size[which]) {
+                *self.gradients.entry(all.size[which]).or_default() += 1;
+            }
+        }
+    }
+
+    /// Whether it is there until the program ends.
+    fn is_kept(&self, which: usize) -> bool {
+        let freed = self.facts.lives.allocations.free_event[which];
+        freed >= self.end || freed > self.last_made
+    }
+
+    /// Whether something older than the recording outlives more than one step, or the program.
+    fn is_kept_old(&self, which: usize) -> bool {
+        let freed = self.facts.lives.allocations.free_event[which];
+        self.is_kept(which) || self.backward.get(1).is_some_and(|second| freed >= second.end)
     }
 
     fn features(&self, which: usize) -> u16 {
@@ -288,9 +435,7 @@ impl<'a> Judge<'a> {
     fn is_scratch(&self, which: usize) -> bool {
         let all = &self.facts.lives.allocations;
         self.has(which, feature::WORKSPACE)
-            || (WORKSPACES.contains(&all.size[which])
-                && all.free_event[which] >= self.end
-                && !self.phases.has_cpp)
+            || (all.size[which] == WORKSPACE_BYTES && self.is_kept(which) && !self.phases.has_cpp)
     }
 
     /// Where the run with an event ends.
@@ -337,18 +482,21 @@ impl<'a> Judge<'a> {
     fn made_backward(&self, which: usize) -> (u8, Why) {
         let all = &self.facts.lives.allocations;
         let (size, freed) = (all.size[which], all.free_event[which]);
-        let Some(run) = self.backward_of(all.alloc_event[which]).map(|at| self.backward[at]) else {
+        let Some(pass) = self.backward_of(all.alloc_event[which]) else {
             return (TEMPORARY, Why::BackwardScratch);
         };
+        let run = self.backward[pass];
         let has_size = self.parameters.contains_key(&size);
         if self.has(which, feature::RECOMPUTE) {
             (ACTIVATION, Why::Recomputed)
-        } else if freed < run.end {
+        } else if !self.outlives_backward(which, pass) {
             (TEMPORARY, Why::BackwardScratch)
-        } else if run.end < self.end {
-            if has_size { (GRADIENT, Why::GradientStored) } else { (GRADIENT, Why::GradientKept) }
+        } else if has_size && (run.end < self.end || freed < self.end) {
+            (GRADIENT, Why::GradientStored)
         } else if has_size {
             (GRADIENT, Why::GradientOpen)
+        } else if run.end < self.end {
+            (GRADIENT, Why::GradientKept)
         } else {
             (TEMPORARY, Why::BackwardScratch)
         }
@@ -362,12 +510,15 @@ impl<'a> Judge<'a> {
         if self.has(which, feature::DATA) {
             return (INPUT, Why::Loaded);
         }
+        if !self.phases.has_stacks {
+            return self.made_unseen(which);
+        }
         let next = self.next_backward(made);
         let has_gradient = self.gradients.contains_key(&size);
         if !is_forward {
             let outlives_pass = match next {
                 Some(run) => freed >= run.end,
-                None => freed >= self.end,
+                None => self.is_kept(which),
             };
             let is_early = self.backward.first().is_none_or(|first| made < first.start);
             let is_before_model = made < self.first_step || !self.phases.has_python;
@@ -376,6 +527,9 @@ impl<'a> Judge<'a> {
             }
             if !self.phases.has_python && !is_early && outlives_pass && has_gradient {
                 return (OPTIMIZER_STATE, Why::StateBySize);
+            }
+            if !self.phases.has_python && !is_early && self.is_kept(which) {
+                return (OPTIMIZER_STATE, Why::StateKept);
             }
             if self.has(which, feature::GRADIENT_TOOLS) {
                 return (TEMPORARY, Why::Aside);
@@ -392,9 +546,35 @@ impl<'a> Judge<'a> {
             Some(_) if is_forward => (TEMPORARY, Why::ForwardScratch),
             Some(_) => (TEMPORARY, Why::Aside),
             None if is_forward => (ACTIVATION, Why::ModuleOutput),
-            None if freed >= self.end && !self.phases.has_stacks => (UNKNOWN, Why::Nothing),
             None => (TEMPORARY, Why::Aside),
         }
+    }
+
+    /// Made in a trace whose stacks show nothing: lifetimes and sizes are all there is.
+    fn made_unseen(&self, which: usize) -> (u8, Why) {
+        let all = &self.facts.lives.allocations;
+        let (made, freed) = (all.alloc_event[which], all.free_event[which]);
+        let has_size = self.parameters.contains_key(&all.size[which]);
+        match () {
+            () if self.is_kept(which) && made < self.first_step => (PARAMETER, Why::KeptEarly),
+            () if self.is_kept(which) && has_size => (OPTIMIZER_STATE, Why::KeptLater),
+            () if self.is_kept(which) => (UNKNOWN, Why::Nothing),
+            () if freed - made <= SHORT => (TEMPORARY, Why::ShortLived),
+            () if self.is_freed_as_gradient(which) => (GRADIENT, Why::FreedTogether),
+            () => (ACTIVATION, Why::LongLived),
+        }
+    }
+
+    /// Whether it has a parameter's size and is freed right before or after another that has.
+    fn is_freed_as_gradient(&self, which: usize) -> bool {
+        let all = &self.facts.lives.allocations;
+        let freed = all.free_event[which];
+        let near = |from: i64, to: i64| {
+            let from = self.gradient_frees.partition_point(|&event| event < from);
+            self.gradient_frees.get(from).is_some_and(|&event| event <= to)
+        };
+        self.parameters.contains_key(&all.size[which])
+            && (near(freed - 3, freed - 1) || near(freed + 1, freed + 3))
     }
 
     /// Made before the first step and kept after it.
@@ -480,7 +660,7 @@ impl<'a> Judge<'a> {
         if self.has(which, feature::WORKSPACE) {
             return (WORKSPACE, Why::Scratch);
         }
-        if freed >= self.end {
+        if self.is_kept_old(which) {
             return match () {
                 () if self.has(which, feature::OPTIMIZER) => (OPTIMIZER_STATE, Why::StateMade),
                 () if self.has(which, feature::RECOMPUTE) => (ACTIVATION, Why::Recomputed),
@@ -488,7 +668,7 @@ impl<'a> Judge<'a> {
                 () if self.has(which, feature::MODULE) => (ACTIVATION, Why::ModuleOutput),
                 () if self.has(which, feature::CONSTRUCT) => (PARAMETER, Why::Built),
                 () if self.has(which, feature::DATA) => (INPUT, Why::Loaded),
-                () if WORKSPACES.contains(&size) && !has_gradient => (WORKSPACE, Why::ScratchSize),
+                () if size == WORKSPACE_BYTES && !has_gradient => (WORKSPACE, Why::ScratchSize),
                 () if has_gradient => (PARAMETER, Why::OldWithGradient),
                 () if self.end == 0 => (UNKNOWN, Why::Nothing),
                 () => (PARAMETER, Why::OldKept),
@@ -497,9 +677,10 @@ impl<'a> Judge<'a> {
         if self.backward_of(freed).is_some() {
             return (ACTIVATION, Why::OldActivation);
         }
-        if has_gradient {
-            return (GRADIENT, Why::OldGradient);
+        match () {
+            () if has_gradient && self.backward.is_empty() => (GRADIENT, Why::OldReplaced),
+            () if has_gradient => (GRADIENT, Why::OldGradient),
+            () => (UNKNOWN, Why::OldFreed),
         }
-        (UNKNOWN, Why::OldFreed)
     }
 }

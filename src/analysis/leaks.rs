@@ -49,6 +49,9 @@ pub struct Leaks {
 /// Fewer steps do not show whether something goes on growing.
 const LEAST_STEPS: usize = 4;
 
+/// The most that are listed.
+const MOST_LEAKS: usize = 100;
+
 /// Stretches that a trace without steps is cut into.
 const STRETCHES: i64 = 16;
 
@@ -64,8 +67,13 @@ pub fn leaks(facts: &Facts<'_>, steps: &Steps, lines: &Keys) -> Leaks {
         .collect();
     let is_guess = spans.is_empty();
     if is_guess {
-        if end < STRETCHES * 8 {
-            let missing = Some("no steps were found, and the trace is too short to guess them");
+        let made: u64 = facts.lives.allocations.size.iter().sum();
+        let grown = facts.lives.final_bytes().saturating_sub(facts.lives.initial_bytes);
+        // A trace that only goes up shows a model that is built, or one forward pass.
+        if end < STRETCHES * 8 || grown > made / 4 {
+            let missing = Some(
+                "no steps were found, and the trace is too short, or grows too steadily, to guess them",
+            );
             return Leaks { missing, ..Leaks::default() };
         }
         spans =
@@ -76,15 +84,17 @@ pub fn leaks(facts: &Facts<'_>, steps: &Steps, lines: &Keys) -> Leaks {
         return Leaks { steps: spans.len(), missing, ..Leaks::default() };
     }
     let floors = floors(facts, lines, &spans);
-    let mut found: Vec<Leak> = floors
+    let grown = |(id, floor): (usize, &Floor)| {
+        let growth = (floor.live > 0).then(|| growth(&floor.values(spans.len())))??;
+        Some((id as u32, growth))
+    };
+    let mut growths: Vec<(u32, Growth)> = floors.iter().enumerate().filter_map(grown).collect();
+    growths.sort_by(|a, b| b.1.slope.total_cmp(&a.1.slope).then(a.0.cmp(&b.0)));
+    growths.truncate(MOST_LEAKS);
+    let found = growths
         .iter()
-        .enumerate()
-        .filter_map(|(id, floor)| {
-            let growth = growth(&floor.values(spans.len()))?;
-            Some(leak(facts, lines, id as u32, &spans, &growth, is_guess))
-        })
+        .map(|(id, growth)| leak(facts, lines, *id, &spans, growth, is_guess))
         .collect();
-    found.sort_by(|a, b| b.bytes_per_step.total_cmp(&a.bytes_per_step).then(a.id.cmp(&b.id)));
     let missing = is_guess
         .then_some("no steps were found: the trace was cut into equal parts, and this is a guess");
     Leaks { leaks: found, steps: spans.len(), is_guess, missing }
@@ -202,6 +212,10 @@ fn growth(floors: &[u64]) -> Option<Growth> {
     let warm = 1 + count / 10;
     let rises: Vec<i64> = floors.windows(2).map(|pair| pair[1] as i64 - pair[0] as i64).collect();
     let first = rises.iter().enumerate().position(|(at, &rise)| rise > 0 && at + 1 >= warm)?;
+    // What grew as fast before the warm-up ended belongs to it.
+    let usual = rises[first];
+    let earlier = rises[..first].iter().rev();
+    let first = first - earlier.take_while(|&&rise| rise * 2 > usual && rise < usual * 2).count();
     let part = &rises[first..];
     let length = part.len();
     if length < 3 {

@@ -14,7 +14,9 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
 use super::facts::{Facts, mark};
+use super::frames::Rank;
 use super::keys::Keys;
+use super::modules::is_module_call;
 use super::phases::{Phase, Phases};
 use crate::lifetimes::BEFORE;
 
@@ -246,22 +248,20 @@ fn without_number(name: &str) -> &str {
 
 /// Steps that end where each of these runs ends.
 fn after_runs(phases: &Phases, phase: Phase, end: i64) -> Vec<Cut> {
-    let runs = phases.runs.iter().filter(|run| run.phase == phase);
+    let has_forward = phases.runs.iter().any(|run| run.phase == Phase::Forward);
     let mut ends: Vec<i64> = Vec::new();
-    let mut last_other = i64::MIN;
-    for run in runs {
-        // Two runs with nothing but a little of the user's code between them are one.
-        let between = phases.runs.iter().any(|other| {
-            other.start >= last_other
-                && other.start < run.start
-                && matches!(other.phase, Phase::Forward | Phase::Backward | Phase::Optimizer)
-                && other.phase != phase
-        });
-        if !between && phases.runs.iter().any(|other| other.phase == Phase::Forward) {
-            ends.pop();
+    let mut is_between = false;
+    for run in &phases.runs {
+        if run.phase == phase {
+            // Two runs with nothing but a little of the user's code between them are one.
+            if !is_between && has_forward {
+                ends.pop();
+            }
+            ends.push(run.end);
+            is_between = false;
+        } else {
+            is_between |= matches!(run.phase, Phase::Forward | Phase::Backward | Phase::Optimizer);
         }
-        ends.push(run.end);
-        last_other = run.end;
     }
     cut_at(&ends, end)
 }
@@ -323,6 +323,9 @@ fn periodic(facts: &Facts<'_>, end: i64) -> Vec<Cut> {
     while begin > 0 && (repeats(begin - 1) || begin % period != 0) {
         begin -= 1;
     }
+    if is_inside_module(facts, first + begin, period) {
+        return Vec::new();
+    }
     // A step begins where least is alive.
     let low = |at: usize| {
         let event = all.alloc_event[first + at];
@@ -339,6 +342,35 @@ fn periodic(facts: &Facts<'_>, end: i64) -> Vec<Cut> {
         at += period;
     }
     cuts
+}
+
+/// Whether a period is that of a module's parts, such as layers: all its stacks pass through one call
+/// of a module and then through the same line of the user's code.
+fn is_inside_module(facts: &Facts<'_>, from: usize, period: usize) -> bool {
+    let all = &facts.lives.allocations;
+    let stacks = (from..(from + period).min(all.len())).map(|which| all.stack[which]);
+    let mut shared: Option<&[u32]> = None;
+    for stack in stacks.filter(|&stack| stack != 0) {
+        let frames = facts.texts.stack(stack);
+        shared = Some(match shared {
+            None => frames,
+            Some(before) => {
+                let pairs = before.iter().rev().zip(frames.iter().rev());
+                let same = pairs.take_while(|(one, other)| one == other).count();
+                &before[before.len() - same..]
+            }
+        });
+    }
+    let mut is_called = false;
+    for &frame in shared.unwrap_or_default().iter().rev() {
+        let (name, filename, _) = facts.texts.frame(frame);
+        if is_module_call(name, filename) {
+            is_called = true;
+        } else if is_called && Rank::of(name, filename) <= Rank::Library {
+            return true;
+        }
+    }
+    false
 }
 
 /// What memory does in some stretches of events, in order.

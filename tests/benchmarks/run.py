@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import analysis
 import checkpoints
 import drawing
 import explorer_app
@@ -58,6 +59,7 @@ def main() -> None:
         print(f"\ngrowth of reading from 1M to 5M: {growth:.2f}× (limit {GROWTH_LIMIT})")
     _unlike()
     replay.run(FOLDER)
+    analysis.run(FOLDER)
     startup.run(FOLDER)
     drawing.run(FOLDER)
     window.run(FOLDER)

@@ -385,8 +385,10 @@ class State:
         self.changed("look", "view")
         if new.order != old.order:
             self._stack()
-        if new.color == "category" != old.color and not self._has_categories():
-            self.notify("No categories recorded: every allocation is grey.")
+        if new.color == "category" != old.color and self.device is not None:
+            missing = self.device.categories.missing
+            if missing is not None:
+                self.notify(f"{missing[0].upper()}{missing[1:]}.")
 
     def choices(self, part: LookPart) -> tuple[str, ...]:
         """Return what a part of the look can be."""
@@ -404,9 +406,6 @@ class State:
         choices = self.choices(part)
         now = choices.index(getattr(self.look, part))
         self.choose(part, choices[(now + 1) % len(choices)])
-
-    def _has_categories(self) -> bool:
-        return self.device is None or bool(self.device.allocations.category.any())
 
     def set_pane(self, pane: Pane, *, is_shown: bool) -> None:
         """Show or hide a pane."""

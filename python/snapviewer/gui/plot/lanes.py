@@ -67,21 +67,21 @@ class SpanBox:
     last: int
 
 
-def lanes_of(trace: Trace, axis: Axis, steps: tuple[Span, ...] = ()) -> tuple[Lane, ...]:
-    """Place the spans of a device on an axis; steps have a lane of their own, the first."""
+def lanes_of(
+    trace: Trace, axis: Axis, *, steps: Sequence[Span] = (), profiled: Sequence[Span] = ()
+) -> tuple[Lane, ...]:
+    """Place the spans of a device on an axis: steps first, those of a profiler last."""
+    lanes = [*([tuple(steps)] if steps else ()), *_by_lane(trace.spans), *_by_lane(profiled)]
+    return tuple(_lane(trace, axis, spans) for spans in lanes)
+
+
+def _by_lane(spans: Sequence[Span]) -> list[tuple[Span, ...]]:
     by_lane: list[list[Span]] = []
-    for span in trace.spans:
+    for span in spans:
         while len(by_lane) <= span.lane:
             by_lane.append([])
         by_lane[span.lane].append(span)
-    lanes = [steps] if steps else []
-    lanes += [tuple(spans) for spans in by_lane]
-    deepest = max((span.lane for span in trace.profiled), default=-1)
-    profiled: list[list[Span]] = [[] for _ in range(deepest + 1)]
-    for span in trace.profiled:
-        profiled[span.lane].append(span)
-    lanes += [tuple(spans) for spans in profiled if spans]
-    return tuple(_lane(trace, axis, spans) for spans in lanes)
+    return [tuple(lane) for lane in by_lane if lane]
 
 
 def _lane(trace: Trace, axis: Axis, spans: tuple[Span, ...]) -> Lane:
@@ -157,7 +157,9 @@ class Lanes(ttk.Frame):
         of = (trace, trace and trace.times, axis, self._state.answers.found, profiled)
         if self._laid_out != of:
             steps = () if trace is None else self._state.answers.step_spans(trace)
-            self._lanes = () if trace is None else lanes_of(trace, axis, steps)
+            self._lanes = ()
+            if trace is not None:
+                self._lanes = lanes_of(trace, axis, steps=steps, profiled=trace.profiled)
             self._laid_out = of
         self._canvas.configure(background=palette_of(self._state.look.theme).background)
         if self.is_shown:

@@ -50,7 +50,7 @@ def as_text(
 def heading(device: Device, tree: Tree) -> str:
     """Return what the tree weighs in all, and when."""
     held = f"{format_weight(tree, tree.total)} in {count_of(tree.count, 'allocation')}"
-    return f"{device_name(device)}: {held} {_moment(device, tree)}"
+    return f"{device_name(device)}: {held}, {_moment(device, tree)}"
 
 
 def to_json(device: Device, tree: Tree, *, file: str, limit: int | None) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def _count(tree: Tree) -> int:
 
 def _moment(device: Device, tree: Tree) -> str:
     if tree.event is not None:
-        return f"alive, {moment_of(device, tree.event)}"
+        return moment_of(device, tree.event)
     first, last = tree.events or (0, 0)
     what = "allocated" if tree.unit == "bytes" else "held"
     return f"{what} by events {first:,} to {max(last - 1, first):,}"

@@ -1,4 +1,4 @@
-"""The live allocations at an event by line of code, as text and as JSON."""
+"""The live allocations at an event, in groups, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -6,6 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from snapviewer import Device
+from snapviewer.report.snapshot.explained import (
+    cut_lines,
+    explained_json,
+    group_rows,
+    leak_lines,
+    step_lines,
+)
 from snapviewer.report.snapshot.info import device_name, note_lines
 from snapviewer.report.snapshot.replay import oom_sentences, ooms_json
 from snapviewer.snapshot.alive import Alive, Group
@@ -29,6 +36,8 @@ def to_json(
     top: int,
     matching: Matching | None = None,
     prediction: str | None = None,
+    by: str = "line",
+    under: int | None = None,
 ) -> dict[str, Any]:
     """Return the document that `report --json` prints; `others` sums up what it leaves out."""
     shown, others = _split(alive, top)
@@ -53,6 +62,7 @@ def to_json(
             for group in shown
         ],
         "others": {"bytes": others[0], "allocations": others[1]},
+        **explained_json(device, alive.event, by, under=under, where=_where(matching)),
         "ooms": ooms_json(device),
         "reconciles": device.reconciles,
         "warnings": list(device.warnings),
@@ -67,24 +77,34 @@ def as_text(
     top: int,
     matching: Matching | None = None,
     prediction: str | None = None,
+    by: str = "line",
+    under: int | None = None,
+    capacity: int | None = None,
 ) -> str:
-    """Return a table of the lines that hold the most bytes."""
+    """Return a table of the groups that hold the most bytes, the steps, and what grows."""
     held = f"{device_name(device)}: {_held(alive, matching)} {_moment(device, alive)}"
     lines = [sanitize(file), *filter(None, [prediction]), "", held]
     if why := oom_sentences(device).get(alive.event):
         lines.append(f"  out of memory: {why}")
-    shown, others = _split(alive, top)
-    rows = [(group.size_bytes, group.count, group.line) for group in shown]
-    if others[1]:
-        rows.append((*others, "… the rest"))
+    groups = device.alive(alive.event, by, where=_where(matching), top=top)
+    rows = group_rows(groups)
     total = max(alive.total_bytes, 1)
     lines += [""] if rows else []
     lines += [
         f"  {format_share(size, total):>7}  {format_bytes(size):>10}  {count:>9,} ×  {line}"
         for size, count, line in rows
     ]
+    lines += [f"  ({groups.missing})"] if groups.missing and rows else []
+    if under is not None:
+        lines += ["", *cut_lines(device.cut(under, by), by)]
+    for section in (step_lines(device), leak_lines(device, capacity)):
+        lines += ["", *section] if section else []
     lines += note_lines(device.warnings)
     return "\n".join(lines) + "\n"
+
+
+def _where(matching: Matching | None) -> str | None:
+    return matching.filter if matching else None
 
 
 def _held(alive: Alive, matching: Matching | None) -> str:
