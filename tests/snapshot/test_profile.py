@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,7 @@ def test_an_allocation_has_the_operator_that_made_it(run: Any) -> None:
     for lane in {span.lane for span in spans["operators"][:2000]}:
         ends = [(one.start_us, one.end_us) for one in spans["operators"] if one.lane == lane]
         if lane < 7:  # the last lane has all that are deeper
-            assert all(end <= start for (_, end), (start, _) in zip(ends, ends[1:], strict=False))
+            assert all(end <= start for (_, end), (start, _) in pairwise(ends))
 
 
 def _written(path: Path, events: list[Any], **top: Any) -> Path:

@@ -13,6 +13,7 @@ from snapviewer.report.snapshot.explained import (
     leak_lines,
     step_lines,
 )
+from snapviewer.report.snapshot.first_answer import first_answer_lines
 from snapviewer.report.snapshot.info import device_name, note_lines
 from snapviewer.report.snapshot.replay import oom_sentences, ooms_json
 from snapviewer.snapshot.alive import Alive, Group
@@ -83,7 +84,9 @@ def as_text(
 ) -> str:
     """Return a table of the groups that hold the most bytes, the steps, and what grows."""
     held = f"{device_name(device)}: {_held(alive, matching)} {_moment(device, alive)}"
-    lines = [sanitize(file), *filter(None, [prediction]), "", held]
+    first = first_answer_lines(device) if matching is None else []
+    lines = [sanitize(file), *filter(None, [prediction]), *([""] if first else []), *first]
+    lines += ["", held]
     if why := oom_sentences(device).get(alive.event):
         lines.append(f"  out of memory: {why}")
     groups = device.alive(alive.event, by, where=_where(matching), top=top)

@@ -54,10 +54,9 @@ def first_answer(device: Device) -> tuple[Part, ...]:
 
 
 def first_answer_lines(device: Device) -> list[str]:
-    """Return the same as lines of a report."""
-    return [
-        f"{part.text}: {part.more}" if part.more else part.text for part in first_answer(device)
-    ]
+    """Return the same as lines of a report, indented below the device."""
+    texts = (f"{one.text}: {one.more}" if one.more else one.text for one in first_answer(device))
+    return [f"  {text[0].upper()}{text[1:]}" for text in texts]
 
 
 def category_name(name: str) -> str:
