@@ -15,6 +15,7 @@ from snapviewer.text.units import count_of, format_bytes
 
 Link = Literal["peak", "category", "reserved", "growth", "oom"]
 
+_BEFORE_MORE: dict[Link, str] = {"oom": ": ", "peak": ", "}  # where a report has room for more
 _SHOWN_CATEGORIES = 3
 _LEAST_SHARE = 0.02  # of the peak; a smaller category is not worth a word
 _PHASES = {
@@ -55,8 +56,11 @@ def first_answer(device: Device) -> tuple[Part, ...]:
 
 def first_answer_lines(device: Device) -> list[str]:
     """Return the same as lines of a report, indented below the device."""
-    texts = (f"{one.text}: {one.more}" if one.more else one.text for one in first_answer(device))
-    return [f"  {text[0].upper()}{text[1:]}" for text in texts]
+    lines = []
+    for part in first_answer(device):
+        more = f"{_BEFORE_MORE[part.link]}{part.more}" if part.link in _BEFORE_MORE else ""
+        lines.append(f"  {part.text[0].upper()}{part.text[1:]}{more if part.more else ''}")
+    return lines
 
 
 def category_name(name: str) -> str:
