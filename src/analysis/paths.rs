@@ -91,7 +91,7 @@ pub struct Paths {
     /// Behind the last node below each.
     pub ends: Vec<u32>,
     /// How many nodes are above each.
-    pub depths: Vec<u16>,
+    pub depths: Vec<u32>,
     /// The children of all nodes, those of one together and in their order.
     children: Vec<u32>,
     /// Where the children of each node begin, and one more.
@@ -266,7 +266,7 @@ impl Trie {
             sizes[self.parents[node] as usize] += sizes[node];
         }
         let (mut places, mut next) = (vec![0_u32; count], vec![1_u32; count]);
-        let mut depths = vec![0_u16; count];
+        let mut depths = vec![0_u32; count];
         for node in 1..count {
             let parent = self.parents[node] as usize;
             places[node] = next[parent];
@@ -289,7 +289,7 @@ impl Trie {
             paths.parents[place] = places[parent];
             paths.ends[place] = places[node] + sizes[node];
             if node > 0 {
-                depths[node] = depths[parent].saturating_add(1);
+                depths[node] = depths[parent] + 1;
                 paths.depths[place] = depths[node];
                 paths.firsts[places[parent] as usize + 1] += 1;
             }

@@ -249,7 +249,7 @@ getters! {
 pub(super) struct PyTreeNode {
     index: u32,
     parent: Option<u32>,
-    depth: u16,
+    depth: u32,
     kind: &'static str,
     text: String,
     name: String,
@@ -268,7 +268,7 @@ getters! {
         /// The node above it; None for the root.
         parent: Option<u32> = this.parent,
         /// How many nodes are above it.
-        depth: u16 = this.depth,
+        depth: u32 = this.depth,
         /// "root", "no stack", "folded", or whose code it is: "own", "library", "torch" or "other".
         kind: &'static str = this.kind,
         /// A short text for it: `model.py:77 attention`.

@@ -82,7 +82,7 @@ impl Icicle {
         let above = paths.above(focus);
         let below = focus..paths.ends[focus as usize];
         let deepest = below.filter(|&node| tree.is_there(node)).map(|n| paths.depths[n as usize]);
-        let rows = deepest.max().map_or(above.len(), |depth| usize::from(depth) + 1);
+        let rows = deepest.max().map_or(above.len(), |depth| depth as usize + 1);
         let bits = u128::BITS - tree.share(focus).weight.leading_zeros();
         let shift = bits.saturating_sub(POSITION_BITS);
         Self { above, width: width.max(1), row: row.max(1), rows, shift, tree }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from snapviewer import Tree
 from snapviewer.gui.dock.leaks_tab import LeaksTab
 from snapviewer.gui.dock.steps_tab import StepsTab
 from snapviewer.gui.dock.tree_tab import TreeTab
@@ -174,6 +175,33 @@ def test_the_tree_follows_the_cursor_and_the_way_of_looking(driver: Driver) -> N
     assert "·s" in state.call_tree.about()
     state.call_tree.set_way(measure="alive")
     driver.done()
+
+
+def test_the_heaviest_nodes_are_a_table_too(driver: Driver) -> None:
+    tab, state = _tab(driver), driver.state
+
+    key("q")
+    driver.until(tab.table.winfo_ismapped)
+    driver.done()
+
+    tree = state.call_tree.tree()
+    assert tree is not None
+    assert tab.table.nodes[0].weight == tree.total
+    weights = [node.weight for node in tab.table.nodes]
+    assert len(weights) == min(len(set(_all_nodes(tree))), 300)
+    state.call_tree.select(tab.table.nodes[1].index)
+    driver.done()
+    assert list(tab.table.marked) == [1]
+    key("q")
+    driver.until(lambda: not tab.table.winfo_ismapped())
+
+
+def _all_nodes(tree: Tree) -> list[int]:
+    found, waiting = [], [0]
+    while waiting:
+        found.append(waiting.pop())
+        waiting += tree.node(found[-1]).children
+    return found
 
 
 def test_a_dock_that_is_low_can_be_scrolled(driver: Driver) -> None:

@@ -42,12 +42,14 @@ class CallTree:
         self.by: By = "line"
         self.frames: Frames = "folded"
         self.is_callers = False
+        self.is_table = False
         self.focus = 0
         self.word = ""
         self.error = ""
         self._node: int | None = None
         self._largest: int | None = None
         self._tree: tuple[object, Tree] | None = None
+        self._shown: Mask | None = None
         self._ready: object = None
         self._found: tuple[object, npt.NDArray[np.uint32], int] | None = None
         state.on(self._reset, "document")
@@ -92,9 +94,9 @@ class CallTree:
         event = min(max(state.cursor, -1), int(device.events) - 1)
         events = None if self.measure == "alive" else state.visible_events()
         shown = state.shown_mask
-        key = (device, self.measure, event if events is None else events, id(shown), self._way())
-        if self._tree is None or self._tree[0] != key:
-            self._tree = key, self._made(device, event, events, shown)
+        key = (device, self.measure, event if events is None else events, self._way())
+        if self._tree is None or self._tree[0] != key or self._shown is not shown:
+            self._tree, self._shown = (key, self._made(device, event, events, shown)), shown
         return self._tree[1]
 
     def _made(
@@ -149,6 +151,11 @@ class CallTree:
         choices = get_args(Frames)
         self.set_way(frames=choices[(choices.index(self.frames) + 1) % len(choices)])
 
+    def toggle_table(self) -> None:
+        """Show a table of the heaviest nodes, or the icicle."""
+        self.is_table = not self.is_table
+        self._state.changed("tree")
+
     def turn(self) -> None:
         """Show callers first, or last."""
         self.set_way(is_callers=not self.is_callers)
@@ -175,12 +182,12 @@ class CallTree:
         tree = self.tree()
         if tree is None or not self.word:
             return None
-        if self._found is None or self._found[0] != (id(tree), self.word):
+        if self._found is None or self._found[0] != (tree, self.word):
             try:
                 nodes, weight = tree.search(self.word)
             except ValueError:  # an expression that is not finished
                 nodes, weight = np.zeros(0, np.uint32), 0
-            self._found = (id(tree), self.word), nodes, weight
+            self._found = (tree, self.word), nodes, weight
         return self._found[1:]
 
     # Selecting

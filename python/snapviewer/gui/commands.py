@@ -203,6 +203,7 @@ def _call_tree(state: State) -> tuple[Command, ...]:
     return (
         command("Fold torch, only my code, or all frames", "J", tree.next_frames),
         command("Start with callers or with allocations", "Shift+J", tree.turn),
+        command("Show as table or boxes", "Q", tree.toggle_table),
         command("Leave the node in focus", "B", tree.leave_focus),
     )
 

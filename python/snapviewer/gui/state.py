@@ -20,7 +20,8 @@ import numpy.typing as npt
 from snapviewer import CancelledError, Clock, Device, Snapshot, Timeline, _core
 from snapviewer._core import GROUPINGS
 from snapviewer.files.cache import cached_bundle
-from snapviewer.report.picture.options import Coloring, Order, ThemeName
+from snapviewer.report.picture.options import Coloring, Order, ThemeName, core_color
+from snapviewer.report.theme import Color
 from snapviewer.snapshot.alive import Alive, Group, alive_at, regrouped
 from snapviewer.snapshot.allocation_details import AllocationDetails, allocation_details
 from snapviewer.snapshot.annotations import Span
@@ -92,10 +93,13 @@ class State:
         self.tab: Tab = "cursor"
         self.is_side_requested = False
         self._profile_path: Path | None = None
+        self._colors: tuple[object, npt.NDArray[np.uint8]] | None = None
         self.queries = Queries(self)
         self.replayed = Replayed(self)
         self.marked: Mask | None = None
         """The allocations of a selected node, leak or group, which are not dimmed; None: all."""
+        self.marks = 0
+        """How often that has changed."""
         self.call_tree = CallTree(self)
         self.answers = Answers(self)
         self.ids_on_screen: Callable[[], npt.NDArray[np.int64]] | None = None
@@ -389,6 +393,16 @@ class State:
             missing = self.device.categories.missing
             if missing is not None:
                 self.notify(f"{missing[0].upper()}{missing[1:]}.")
+
+    def color_of(self, allocation: int) -> Color:
+        """Return the colour of an allocation of the device in the timeline."""
+        device, look = self.device, self.look
+        assert device is not None
+        wanted = (device, look.color, look.theme)
+        if self._colors is None or self._colors[0] != wanted:
+            self._colors = wanted, device.colors(core_color(look.color), look.theme)
+        red, green, blue = self._colors[1][allocation].tolist()
+        return red, green, blue
 
     def choices(self, part: LookPart) -> tuple[str, ...]:
         """Return what a part of the look can be."""
@@ -800,6 +814,7 @@ class State:
         """Dim all other allocations in the plot; None dims none."""
         if mask is not self.marked:
             self.marked = mask
+            self.marks += 1
             self.changed("marked")
 
     def _stack(self) -> None:

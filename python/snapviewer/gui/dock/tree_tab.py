@@ -13,6 +13,7 @@ from snapviewer.gui.theme import px
 from snapviewer.gui.tips import Tooltip
 
 from .dock_view import DockView
+from .tree_table import TreeTable
 from .tree_view import TreeView
 
 
@@ -23,6 +24,7 @@ class TreeTab(DockView):
         super().__init__(parent, head, state)
         self.view = TreeView(self, state)
         self.view.grid(row=0, column=0, sticky="nsew")
+        self.table = TreeTable(self, state)
         self.columnconfigure(0, weight=1)
         self.rowconfigure(0, weight=1)
         shown = state.call_tree
@@ -46,9 +48,15 @@ class TreeTab(DockView):
         )
         self._callers.pack(side="left", padx=px(self, 6))
         Tooltip(self._callers, "Start with the lines that allocate, then their callers (Shift+J)")
+        self._as_table = ttk.Checkbutton(
+            self.head, text="table", takefocus=False, command=shown.toggle_table
+        )
+        self._as_table.pack(side="left", padx=px(self, 6))
+        Tooltip(self._as_table, "List the heaviest nodes in a table (Q)")
         self.about = ttk.Label(self.head, style="Secondary.TLabel")
         self.about.pack(side="left", padx=px(self, 4))
-        state.on(self._show, "tree", "cursor", "view", "device", "panes", "timeline", "filter")
+        topics = ("tree", "cursor", "view", "device", "panes", "timeline", "filter", "selection")
+        state.on(self._show, *topics)
         self._show()
 
     def _choice(
@@ -75,5 +83,13 @@ class TreeTab(DockView):
         self._measure.set(MEASURES[shown.measure])
         self._frames.set(FRAMES[shown.frames])
         self._by.set(BYS[shown.by])
-        self._callers.state(["!alternate", "selected" if shown.is_callers else "!selected"])
+        for button, is_on in ((self._callers, shown.is_callers), (self._as_table, shown.is_table)):
+            button.state(["!alternate", "selected" if is_on else "!selected"])
+        if shown.is_table:
+            self.view.grid_remove()
+            self.table.grid(row=0, column=0, sticky="nsew")
+            self.table.show(shown.tree())
+        else:
+            self.table.grid_remove()
+            self.view.grid()
         self.about.configure(text=shown.about())

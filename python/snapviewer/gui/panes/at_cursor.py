@@ -9,15 +9,11 @@ import tkinter as tk
 from collections.abc import Iterable
 from tkinter import ttk
 
-import numpy as np
-import numpy.typing as npt
-
 from snapviewer import Device
 from snapviewer.gui.labels import event_label
 from snapviewer.gui.state import State
 from snapviewer.gui.theme import hex_of, px
 from snapviewer.gui.tips import Tooltip
-from snapviewer.report.picture.options import core_color
 from snapviewer.snapshot.alive import Alive, Group, LiveAllocation
 from snapviewer.snapshot.frames import NO_STACK
 from snapviewer.text.units import count_of, format_bytes
@@ -63,8 +59,6 @@ class AtCursor(ttk.Frame):
         self._alive: Alive | None = None
         self._groups: tuple[Group, ...] = ()
         self._largest: tuple[LiveAllocation, ...] = ()
-        self._colors: npt.NDArray[np.uint8] | None = None
-        self._colored: object = None
         gap = px(self, 8)
         self.title = ttk.Label(self, style="Bold.TLabel")
         self.title.pack(fill="x", padx=gap, pady=(gap, 0))
@@ -250,13 +244,7 @@ class AtCursor(ttk.Frame):
 
     def _color_of(self, allocation: int) -> str:
         """Return the colour of an allocation in the timeline."""
-        device, look = self._state.device, self._state.look
-        assert device is not None
-        wanted = (device, look.color, look.theme)
-        if self._colors is None or self._colored != wanted:
-            self._colors, self._colored = device.colors(core_color(look.color), look.theme), wanted
-        red, green, blue = self._colors[allocation].tolist()
-        return hex_of((red, green, blue))
+        return hex_of(self._state.color_of(allocation))
 
     def _recolor(self) -> None:
         self.groups.refresh()

@@ -153,8 +153,11 @@ class Lanes(ttk.Frame):
 
     def _changed(self) -> None:
         trace, axis = self._state.trace, self._state.look.axis
-        profiled = None if trace is None else id(trace.profiled)
-        of = (trace, trace and trace.times, axis, self._state.answers.found, profiled)
+        document = self._state.document
+        of = (
+            *(trace, trace and trace.times, axis, self._state.answers.found),
+            *(document and document.profile, trace and len(trace.profiled)),
+        )
         if self._laid_out != of:
             steps = () if trace is None else self._state.answers.step_spans(trace)
             self._lanes = ()

@@ -173,7 +173,7 @@ class Plot:
             state.look,
             state.filter.mode,
             state.filter.matches,
-            None if state.marked is None else id(state.marked),
+            state.marked is not None and state.marks,
             state.selection,
         )
         ahead = state.drawn_ahead if clock is None else None
