@@ -15,7 +15,7 @@
 //! Boxes in view and above it, not nodes: each about 100 ns.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::colors::mix;
 use super::memory_map::outline;
@@ -59,7 +59,14 @@ pub struct Icicle {
     rows: usize,
     /// The weights are divided by two to the power of this.
     shift: u32,
+    /// The weight of the focus, divided so.
+    total: u64,
+    /// The boxes down to a row that were asked for last: they are drawn after they are labelled.
+    last: Mutex<Option<(usize, Arc<Vec<Placed>>)>>,
 }
+
+/// A box, and its row.
+type Placed = (NodeBox, usize);
 
 /// How an icicle is drawn.
 #[derive(Debug)]
@@ -83,9 +90,10 @@ impl Icicle {
         let below = focus..paths.ends[focus as usize];
         let deepest = below.filter(|&node| tree.is_there(node)).map(|n| paths.depths[n as usize]);
         let rows = deepest.max().map_or(above.len(), |depth| depth as usize + 1);
-        let bits = u128::BITS - tree.share(focus).weight.leading_zeros();
-        let shift = bits.saturating_sub(POSITION_BITS);
-        Self { above, width: width.max(1), row: row.max(1), rows, shift, tree }
+        let weight = tree.share(focus).weight;
+        let shift = (u128::BITS - weight.leading_zeros()).saturating_sub(POSITION_BITS);
+        let (width, row, total) = (width.max(1), row.max(1), (weight >> shift) as u64);
+        Self { tree, above, width, row, rows, shift, total, last: Mutex::default() }
     }
 
     /// The height of all rows.
@@ -103,47 +111,48 @@ impl Icicle {
         (place.saturating_sub(self.tree.start(self.focus())) >> self.shift) as u64
     }
 
-    fn total(&self) -> u64 {
-        (self.tree.share(self.focus()).weight >> self.shift) as u64
-    }
-
     /// What a pixel's centre is at.
     fn center(&self, x: usize) -> u64 {
-        self.total() * (2 * x as u64 + 1) / (2 * self.width as u64)
+        self.total * (2 * x as u64 + 1) / (2 * self.width as u64)
     }
 
     /// The first pixel whose centre is at a position or behind it.
     fn column(&self, position: u64) -> usize {
-        let total = self.total();
-        if total == 0 {
+        if self.total == 0 {
             return self.width;
         }
         let double = position * 2 * self.width as u64;
-        (double.saturating_sub(total).div_ceil(2 * total) as usize).min(self.width)
+        (double.saturating_sub(self.total).div_ceil(2 * self.total) as usize).min(self.width)
     }
 
-    /// The boxes of each row up to one, from the top, as calls.
-    fn each_row(&self, last: usize, mut each: impl FnMut(usize, &[NodeBox])) {
-        let whole = |&node: &u32| NodeBox { node, columns: 0..self.width };
-        for (row, node) in self.above.iter().enumerate().take(last + 1) {
-            each(row, &[whole(node)]);
+    /// The boxes down to a row, row by row, each from the left.
+    fn down_to(&self, lowest: usize) -> Arc<Vec<Placed>> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, boxes)) = last.as_ref().filter(|(row, _)| *row == lowest) {
+            return Arc::clone(boxes);
         }
-        let mut boxes: Vec<NodeBox> = self.above.last().map(whole).into_iter().collect();
-        for row in self.above.len()..=last {
-            boxes = boxes.iter().flat_map(|one| self.inside(one)).collect();
-            if boxes.is_empty() {
-                return;
+        let whole = |(row, &node)| (NodeBox { node, columns: 0..self.width }, row);
+        let mut boxes: Vec<Placed> =
+            self.above.iter().enumerate().take(lowest + 1).map(whole).collect();
+        let mut before = boxes.len().saturating_sub(1);
+        for row in self.above.len()..=lowest {
+            let above = before..boxes.len();
+            before = above.end;
+            for place in above {
+                let one = boxes[place].0.clone();
+                self.inside(&one, row, &mut boxes);
             }
-            each(row, &boxes);
         }
+        let boxes = Arc::new(boxes);
+        *last = Some((lowest, Arc::clone(&boxes)));
+        boxes
     }
 
-    /// The boxes of the children inside of one.
-    fn inside(&self, one: &NodeBox) -> Vec<NodeBox> {
+    /// Adds the boxes of the children inside of one.
+    fn inside(&self, one: &NodeBox, row: usize, boxes: &mut Vec<Placed>) {
         let children = self.tree.paths.children(one.node);
-        let mut boxes = Vec::new();
-        if self.total() == 0 {
-            return boxes;
+        if self.total == 0 || children.is_empty() {
+            return;
         }
         let mut x = one.columns.start;
         while x < one.columns.end {
@@ -156,46 +165,44 @@ impl Icicle {
                 x = next.max(x + 1);
                 continue;
             };
-            let share = self.tree.share(child).weight;
-            let end = self.column(self.position(self.tree.start(child) + share));
-            let end = end.clamp(x + 1, one.columns.end);
-            boxes.push(NodeBox { node: child, columns: x..end });
+            let mut end = one.columns.end;
+            // Most boxes of a large tree have a pixel.
+            if end > x + 1 {
+                let share = self.tree.share(child).weight;
+                let edge = self.column(self.position(self.tree.start(child) + share));
+                end = edge.clamp(x + 1, end);
+            }
+            boxes.push((NodeBox { node: child, columns: x..end }, row));
             x = end;
         }
-        boxes
     }
 
     /// The boxes of at least some pixels between two heights, each with its upper edge.
     #[must_use]
     pub fn boxes(&self, least: usize, heights: Range<usize>) -> Vec<(NodeBox, usize)> {
-        let mut found = Vec::new();
         let Some(lowest) = heights.end.div_ceil(self.row).min(self.rows).checked_sub(1) else {
-            return found;
+            return Vec::new();
         };
-        self.each_row(lowest, |row, boxes| {
-            if (row + 1) * self.row > heights.start {
-                let wide = boxes.iter().filter(|one| one.columns.len() >= least);
-                found.extend(wide.map(|one| (one.clone(), row * self.row)));
-            }
-        });
-        found
+        let is_in = |&&(ref one, row): &&Placed| {
+            (row + 1) * self.row > heights.start && one.columns.len() >= least
+        };
+        let place = |(one, row): &Placed| (one.clone(), row * self.row);
+        self.down_to(lowest).iter().filter(is_in).map(place).collect()
     }
 
     /// The node at a pixel of the whole.
     #[must_use]
     pub fn at(&self, x: usize, y: usize) -> Option<u32> {
-        let (row, mut found) = (y / self.row, None);
+        let row = y / self.row;
         if row >= self.rows || x >= self.width {
             return None;
         }
-        self.each_row(row, |at, boxes| {
-            if at == row {
-                let behind = boxes.partition_point(|one| one.columns.start <= x);
-                let before = behind.checked_sub(1).map(|place| &boxes[place]);
-                found = before.filter(|one| one.columns.contains(&x)).map(|one| one.node);
-            }
-        });
-        found
+        let lowest = self.last.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|l| l.0);
+        // What is on the screen is known already.
+        let boxes = self.down_to(lowest.filter(|&lowest| lowest >= row).unwrap_or(row));
+        let behind = boxes.partition_point(|(one, its)| (*its, one.columns.start) <= (row, x));
+        let (one, its) = boxes.get(behind.checked_sub(1)?)?;
+        (*its == row && one.columns.contains(&x)).then_some(one.node)
     }
 
     /// Draws what is below a height onto a canvas, whatever is on it.
@@ -259,10 +266,10 @@ impl Icicle {
             let y = y as usize;
             canvas.pixels[y * width..][filled.clone()].fill(color.to_le_bytes());
         }
-        for y in above.max(0)..(above + self.row as i64).min(height as i64) {
-            for x in one.columns.clone() {
-                canvas.ids[(canvas.first + x) * height + height - 1 - y as usize] = one.node;
-            }
+        let (top, bottom) = (above.max(0), (above + self.row as i64).min(height as i64));
+        let ids = height - bottom as usize..height - top as usize;
+        for x in one.columns.clone() {
+            canvas.ids[(canvas.first + x) * height..][ids.clone()].fill(one.node);
         }
     }
 }

@@ -25,6 +25,7 @@ import models
 import recording
 import replay
 import startup
+import tree
 import window
 from baseline import REPEATS, best, pickle_load
 
@@ -59,6 +60,7 @@ def main() -> None:
         print(f"\ngrowth of reading from 1M to 5M: {growth:.2f}× (limit {GROWTH_LIMIT})")
     _unlike()
     replay.run(FOLDER)
+    tree.run(FOLDER)
     analysis.run(FOLDER)
     startup.run(FOLDER)
     drawing.run(FOLDER)
