@@ -127,7 +127,7 @@ class Window:
         self._show_dock()
         if plot_size is not None:
             self._fit_plot(plot_size)
-            self.state.on(self._refit_plot, "device")
+            self.state.on(self._refit_plot, "device", "answers")
         self.area.plot.widget.focus_set()
 
     def _fit_plot(self, size: tuple[int, int]) -> None:
@@ -138,9 +138,12 @@ class Window:
         self.root.update()
 
     def _refit_plot(self) -> None:
-        """Restore the plot's size after the annotations of the first file have taken some of it."""
+        """Restore the plot's size after the lanes of the first file have taken some of it."""
         trace = self.state.trace
-        if self._plot_size is not None and trace is not None and trace.times is not None:
+        answers = self.state.answers
+        are_known = answers.found is not None or answers.error
+        is_whole = trace is not None and trace.times is not None and are_known
+        if self._plot_size is not None and is_whole:
             self.root.update_idletasks()
             self._resize_plot(self._plot_size)
             self._plot_size = None

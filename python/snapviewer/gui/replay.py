@@ -69,7 +69,7 @@ class Replayed:
     def __init__(self, state: State) -> None:
         self._state = state
         self._device: Device | None = None
-        self.replay: Replay | None = None
+        self._replay: Replay | None = None
         self.error = ""
         self.order: MapOrder = "address"
         self.row_bytes: int | None = None
@@ -82,6 +82,12 @@ class Replayed:
     # The replay
 
     @property
+    def replay(self) -> Replay | None:
+        """The replay of the device that is shown; None while it is not known."""
+        # Another file's cursor may be set before its device is announced.
+        return self._replay if self._state.device is self._device else None
+
+    @property
     def is_needed(self) -> bool:
         """Whether something shows it."""
         settings, trace, cursor = self._state.settings, self._state.trace, self._state.cursor
@@ -92,7 +98,7 @@ class Replayed:
         # The same device again if its times have been read.
         if self._state.device is not self._device:
             self._state.jobs.stop("replay")
-            self._device, self.replay, self.error = self._state.device, None, ""
+            self._device, self._replay, self.error = self._state.device, None, ""
             self._memory = self._map = None
             self._state.changed("replay")
         self._start()
@@ -109,7 +115,7 @@ class Replayed:
     def _done(self, replay: Replay) -> None:
         state = self._state
         was_whole = state.view.height >= 0.999 * state.world.high
-        self.replay = replay
+        self._replay = replay
         state.changed("replay")
         if was_whole:
             state.refit_height()

@@ -218,6 +218,8 @@ class Lanes(ttk.Frame):
             self._show_more(more, width)
 
     def _draw_boxes(self, boxes: Sequence[SpanBox]) -> None:
+        if not boxes:
+            return
         canvas, height = self._canvas, self._lane_px
         colors = palette_of(self._state.look.theme)
         for item, box in zip(self._create_boxes(boxes, colors.border), boxes, strict=True):
