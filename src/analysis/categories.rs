@@ -152,8 +152,8 @@ pub fn categories(facts: &Facts<'_>, phases: &Phases, rules: &[Rule]) -> Categor
     let older = judge.older();
     for which in 0..count {
         let recorded = facts.lives.allocations.category[which];
-        let ruled = rules.iter().find(|(_, mask)| mask[which]).map(|(category, _)| *category);
-        let (category, why) = match ruled {
+        let by_rule = rules.iter().find(|(_, mask)| mask[which]).map(|(category, _)| *category);
+        let (category, why) = match by_rule {
             Some(category) => (category, Why::Rule),
             None if recorded != 0 && recorded != UNKNOWN => (recorded, Why::File),
             None if facts.lives.allocations.alloc_event[which] == BEFORE => older[which],
@@ -544,9 +544,8 @@ impl<'a> Judge<'a> {
                 (ACTIVATION, if is_forward { Why::KeptForBackward } else { Why::Loss })
             }
             Some(_) if is_forward => (TEMPORARY, Why::ForwardScratch),
-            Some(_) => (TEMPORARY, Why::Aside),
             None if is_forward => (ACTIVATION, Why::ModuleOutput),
-            None => (TEMPORARY, Why::Aside),
+            _ => (TEMPORARY, Why::Aside),
         }
     }
 
@@ -608,8 +607,8 @@ impl<'a> Judge<'a> {
         }
         // The optimizer's state is as old as the parameters, and of the same sizes.
         let mut of_size: HashMap<u64, Vec<u32>, RandomState> = HashMap::default();
-        for which in 0..count {
-            if matches!(found[which].1, Why::OldWithGradient | Why::OldKept) {
+        for (which, one) in found.iter().enumerate() {
+            if matches!(one.1, Why::OldWithGradient | Why::OldKept) {
                 of_size.entry(all.size[which]).or_default().push(which as u32);
             }
         }

@@ -131,7 +131,8 @@ pub fn autograd_node(name: &str) -> Option<&str> {
 /// Whether a file has Python code.
 #[must_use]
 pub fn is_python(filename: &str) -> bool {
-    filename.ends_with(".py")
+    // Python itself looks at the case.
+    filename.as_bytes().ends_with(b".py")
         || PATTERNS.as_ref().is_some_and(|patterns| patterns.typed.is_match(filename))
 }
 

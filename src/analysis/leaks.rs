@@ -230,13 +230,13 @@ fn growth(floors: &[u64]) -> Option<Growth> {
     // Each third of what is left must grow, the last one about as fast as all of it.
     let rate = net as f64 / length as f64;
     let thirds = [0..length / 3, length / 3..2 * length / 3, 2 * length / 3..length];
-    let mut least: f64 = 1.0;
+    let mut slowest: f64 = 1.0;
     for third in thirds {
         let steps = third.len().max(1);
         let rise: i64 = part[third].iter().sum();
-        least = least.min(rise as f64 / steps as f64 / rate);
+        slowest = slowest.min(rise as f64 / steps as f64 / rate);
     }
-    if growing < 3 || falls * 4 > net || least < 0.34 {
+    if growing < 3 || falls * 4 > net || slowest < 0.34 {
         return None;
     }
     let slope = middle_slope(&floors[first + 1..]).unwrap_or(rate);

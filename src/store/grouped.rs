@@ -99,14 +99,14 @@ fn bytes<'a>(ids: &'a [usize], frames: &'a [String]) -> impl Iterator<Item = u8>
 
 /// The query on the view with places; None if it is not of the one plain form.
 pub(super) fn rewritten(sql: &str) -> Option<String> {
+    const ONCE: [&str; 4] = ["select", "from", "allocs", "group"];
+    const NEVER: [&str; 8] =
+        ["with", "union", "join", "intersect", "except", "over", "window", "callstack_place"];
     let tokens = tokens(sql)?;
     let word = |at: usize| tokens.get(at).map_or("", |token| token.2.as_str());
     let places = |wanted: &str| -> Vec<usize> {
         (0..tokens.len()).filter(|&at| word(at) == wanted).collect()
     };
-    const ONCE: [&str; 4] = ["select", "from", "allocs", "group"];
-    const NEVER: [&str; 8] =
-        ["with", "union", "join", "intersect", "except", "over", "window", "callstack_place"];
     let is_plain = word(0) == "select"
         && ONCE.iter().all(|one| places(one).len() == 1)
         && !NEVER.iter().any(|one| !places(one).is_empty())

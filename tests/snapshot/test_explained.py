@@ -196,11 +196,16 @@ def test_a_bundle_gives_the_same_answers(tmp_path: Path) -> None:
         assert here.groups == there.groups
         assert here.missing == there.missing
     assert (device.categories.category == same.categories.category).all()
-    rows = lambda one: [(step.name, step.start, step.peak_bytes) for step in one.steps.steps]  # noqa: E731
-    assert rows(device) == rows(same)
+    rows = [
+        [(step.name, step.start, step.peak_bytes) for step in one.steps.steps]
+        for one in (device, same)
+    ]
+    assert rows[0] == rows[1]
     assert device.steps.source == same.steps.source == "marks of the recorder"
-    slopes = lambda one: [(leak.key, leak.bytes_per_step) for leak in one.leaks.leaks]  # noqa: E731
-    assert slopes(device) == slopes(same) != []
+    slopes = [
+        [(leak.key, leak.bytes_per_step) for leak in one.leaks.leaks] for one in (device, same)
+    ]
+    assert slopes[0] == slopes[1] != []
 
 
 def test_the_files_categories_win_and_a_users_rules_win_over_both(tmp_path: Path) -> None:
