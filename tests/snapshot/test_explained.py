@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import snapviewer
@@ -154,6 +154,7 @@ def _check_device(snapshot: snapviewer.Snapshot, device: Device) -> None:
     assert device.categories.category.all()
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(document=snapshots(), limit=st.integers(0, 2**34))
 def test_answers_equal_slow_versions_on_random_traces(
     document: Any, limit: int, tmp_path_factory: pytest.TempPathFactory
