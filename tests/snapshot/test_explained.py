@@ -287,3 +287,22 @@ def test_an_event_or_a_grouping_that_is_not_there_is_refused(tmp_path: Path) -> 
         device.alive(int(device.events), "line")
     with pytest.raises(ValueError, match="by is one of line, stack"):
         device.alive(0, "colour")
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "group by callstack",
+        "where size > 1000000 group by callstack having count(*) > 1 order by 2 desc, 1 limit 7",
+    ],
+)
+def test_grouping_by_call_stack_is_the_same_by_number(rest: str, tmp_path: Path) -> None:
+    _load(leaks.snapshot(leaks.Case(seed=6, slope=10**6, cache=4)), tmp_path)
+    snapviewer.convert(tmp_path / "snap.pickle", tmp_path / "bundle.zip")
+    bundle = snapviewer.load(tmp_path / "bundle.zip")
+
+    # A table with another name is grouped by the texts themselves.
+    by_number = bundle.query(f"select callstack, sum(size), count(*) from allocs {rest}")
+    by_text = bundle.query(f"select callstack, sum(size), count(*) from allocs as a {rest}")
+    assert by_number == by_text
+    assert len(by_number[1]) > 3
