@@ -109,6 +109,7 @@ reasons! {
     KeptEarly = 65, "made before the first step and kept";
     KeptForBackward = 95, "made in a forward pass and freed in the backward pass";
     ForwardScratch = 85, "made and freed before the backward pass";
+    ModuleKept = 65, "made in a module's call and freed before a backward pass, but not at once";
     ModuleOutput = 85, "made in a module's call, without a backward pass";
     ForwardKept = 55, "made in a forward pass and not freed";
     StateBySize = 85, "made after a backward pass, kept, with the size of a gradient";
@@ -558,6 +559,8 @@ impl<'a> Judge<'a> {
             Some(run) if freed >= run.start => {
                 (ACTIVATION, if is_forward { Why::KeptForBackward } else { Why::Loss })
             }
+            // A forward pass that failed, or one without gradients: what it kept was not for a moment.
+            Some(_) if is_forward && freed - made > 2 * SHORT => (ACTIVATION, Why::ModuleKept),
             Some(_) if is_forward => (TEMPORARY, Why::ForwardScratch),
             None if is_forward => (ACTIVATION, Why::ModuleOutput),
             _ => (TEMPORARY, Why::Aside),
