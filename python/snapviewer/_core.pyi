@@ -109,6 +109,7 @@ class CancelledError(SnapshotError):
 class Frame:
     """One line of a call stack."""
 
+    def __new__(cls, name: str, filename: str, line: int) -> Frame: ...
     @property
     def name(self) -> str:
         """The function."""

@@ -109,6 +109,7 @@ reasons! {
     KeptEarly = 65, "made before the first step and kept";
     KeptForBackward = 95, "made in a forward pass and freed in the backward pass";
     ForwardScratch = 85, "made and freed before the backward pass";
+    ModuleKept = 65, "made in a module's call and freed before a backward pass, but not at once";
     ModuleOutput = 85, "made in a module's call, without a backward pass";
     ForwardKept = 55, "made in a forward pass and not freed";
     StateBySize = 85, "made after a backward pass, kept, with the size of a gradient";
@@ -152,8 +153,8 @@ pub fn categories(facts: &Facts<'_>, phases: &Phases, rules: &[Rule]) -> Categor
     let older = judge.older();
     for which in 0..count {
         let recorded = facts.lives.allocations.category[which];
-        let ruled = rules.iter().find(|(_, mask)| mask[which]).map(|(category, _)| *category);
-        let (category, why) = match ruled {
+        let by_rule = rules.iter().find(|(_, mask)| mask[which]).map(|(category, _)| *category);
+        let (category, why) = match by_rule {
             Some(category) => (category, Why::Rule),
             None if recorded != 0 && recorded != UNKNOWN => (recorded, Why::File),
             None if facts.lives.allocations.alloc_event[which] == BEFORE => older[which],
@@ -214,6 +215,10 @@ struct Tail {
     last_made: i64,
     /// How many of a parameter's size are freed after that, before anything else is allocated.
     freed: u32,
+    /// How many of a parameter's size outlive it.
+    kept: u32,
+    /// Whether what is freed then are the gradients.
+    has_gradients: bool,
 }
 
 /// What lives for fewer events than this is not kept for anything.
@@ -286,10 +291,16 @@ impl<'a> Judge<'a> {
             if let Some(run) = of_pass(which) {
                 let freed = all.free_event[which];
                 let is_tail = freed > tails[run].last_made && freed < self.backward[run].end;
-                if is_tail && self.parameters.contains_key(&all.size[which]) {
-                    tails[run].freed += 1;
+                if self.parameters.contains_key(&all.size[which]) {
+                    tails[run].freed += u32::from(is_tail);
+                    tails[run].kept += u32::from(freed >= self.backward[run].end);
                 }
             }
+        }
+        // One or two of them are what the last nodes left, not the gradients of all parameters.
+        let most = tails.iter().map(|tail| tail.freed.max(tail.kept)).max().unwrap_or(0);
+        for tail in &mut tails {
+            tail.has_gradients = tail.freed >= 2 && tail.freed * 2 > most;
         }
         self.tails = tails;
     }
@@ -298,7 +309,7 @@ impl<'a> Judge<'a> {
     fn outlives_backward(&self, which: usize, run: usize) -> bool {
         let all = &self.facts.lives.allocations;
         let (freed, tail) = (all.free_event[which], &self.tails[run]);
-        let is_tail = tail.freed >= 2 && freed > tail.last_made;
+        let is_tail = tail.has_gradients && freed > tail.last_made;
         freed >= self.backward[run].end
             || (is_tail && self.parameters.contains_key(&all.size[which]))
     }
@@ -312,7 +323,7 @@ impl<'a> Judge<'a> {
                 continue;
             }
             let Some(run) = self.backward_of(all.alloc_event[which]) else { continue };
-            let is_over = self.backward[run].end < self.end || self.tails[run].freed >= 2;
+            let is_over = self.backward[run].end < self.end || self.tails[run].has_gradients;
             if is_over && self.outlives_backward(which, run) {
                 changes.push((all.alloc_event[which], 1, all.size[which]));
                 changes.push((all.free_event[which], -1, all.size[which]));
@@ -351,13 +362,14 @@ impl<'a> Judge<'a> {
     fn find_state(&mut self) {
         let all = &self.facts.lives.allocations;
         let first = self.backward.first().map_or(self.end, |run| run.end);
+        let last = self.backward.last().map_or(self.end, |run| run.start);
         self.makes_state = (0..all.len()).any(|which| match self.phases.of_allocation[which] {
             Phase::Optimizer => {
                 all.free_event[which] >= self.run_end(all.alloc_event[which])
                     && all.size[which] > 64
             }
             Phase::Outside if !self.phases.has_python => {
-                all.alloc_event[which] >= first
+                (first..last).contains(&all.alloc_event[which])
                     && self.is_kept(which)
                     && self.gradients.contains_key(&all.size[which])
             }
@@ -525,11 +537,15 @@ impl<'a> Judge<'a> {
             if is_early && is_before_model && outlives_pass {
                 return self.kept_early(which, has_gradient);
             }
-            if !self.phases.has_python && !is_early && outlives_pass && has_gradient {
-                return (OPTIMIZER_STATE, Why::StateBySize);
-            }
-            if !self.phases.has_python && !is_early && self.is_kept(which) {
-                return (OPTIMIZER_STATE, Why::StateKept);
+            // What a program's last step frees when it ends is not kept.
+            let is_state = next.is_some() || freed >= self.end;
+            if is_state && !self.phases.has_python && !is_early && outlives_pass {
+                if has_gradient {
+                    return (OPTIMIZER_STATE, Why::StateBySize);
+                }
+                if self.is_kept(which) {
+                    return (OPTIMIZER_STATE, Why::StateKept);
+                }
             }
             if self.has(which, feature::GRADIENT_TOOLS) {
                 return (TEMPORARY, Why::Aside);
@@ -543,10 +559,11 @@ impl<'a> Judge<'a> {
             Some(run) if freed >= run.start => {
                 (ACTIVATION, if is_forward { Why::KeptForBackward } else { Why::Loss })
             }
+            // A forward pass that failed, or one without gradients: what it kept was not for a moment.
+            Some(_) if is_forward && freed - made > 2 * SHORT => (ACTIVATION, Why::ModuleKept),
             Some(_) if is_forward => (TEMPORARY, Why::ForwardScratch),
-            Some(_) => (TEMPORARY, Why::Aside),
             None if is_forward => (ACTIVATION, Why::ModuleOutput),
-            None => (TEMPORARY, Why::Aside),
+            _ => (TEMPORARY, Why::Aside),
         }
     }
 
@@ -608,8 +625,8 @@ impl<'a> Judge<'a> {
         }
         // The optimizer's state is as old as the parameters, and of the same sizes.
         let mut of_size: HashMap<u64, Vec<u32>, RandomState> = HashMap::default();
-        for which in 0..count {
-            if matches!(found[which].1, Why::OldWithGradient | Why::OldKept) {
+        for (which, one) in found.iter().enumerate() {
+            if matches!(one.1, Why::OldWithGradient | Why::OldKept) {
                 of_size.entry(all.size[which]).or_default().push(which as u32);
             }
         }
@@ -618,6 +635,7 @@ impl<'a> Judge<'a> {
             // What was made first usually has the lower address.
             same.sort_unstable_by_key(|&which| all.address[which as usize]);
             let parameters = match (self.gradients.get(&size), self.gradients.get(&(size / 2))) {
+                (Some(_), _) if same.len().is_multiple_of(states + 1) => same.len() / (states + 1),
                 (Some(&gradients), _) => {
                     same.len().saturating_sub(states * gradients as usize).max(gradients as usize)
                 }
@@ -636,17 +654,17 @@ impl<'a> Judge<'a> {
         found
     }
 
-    /// How many states of its own size the optimizer keeps for a parameter; by bytes, most have it.
+    /// How many states of its own size the optimizer keeps for a parameter, as most of them have it.
     fn states_per_parameter(&self, of_size: &HashMap<u64, Vec<u32>, RandomState>) -> usize {
-        let mut bytes: std::collections::BTreeMap<usize, u64> = std::collections::BTreeMap::new();
+        let mut votes: std::collections::BTreeMap<usize, u64> = std::collections::BTreeMap::new();
         for (size, &gradients) in &self.gradients {
             let same = of_size.get(size).map_or(0, Vec::len);
             if gradients > 0 && same > 0 {
                 let states = (same / gradients as usize).saturating_sub(1);
-                *bytes.entry(states).or_default() += size * gradients;
+                *votes.entry(states).or_default() += gradients;
             }
         }
-        let most = bytes.iter().max_by_key(|(_, bytes)| **bytes);
+        let most = votes.iter().max_by_key(|(_, votes)| **votes);
         most.map_or(0, |(&states, _)| states.min(3))
     }
 

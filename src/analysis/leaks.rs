@@ -11,7 +11,7 @@
 
 use super::facts::Facts;
 use super::keys::Keys;
-use super::steps::Steps;
+use super::steps::{Step, Steps};
 use crate::lifetimes::BEFORE;
 
 /// A group that grows.
@@ -59,12 +59,10 @@ const STRETCHES: i64 = 16;
 #[must_use]
 pub fn leaks(facts: &Facts<'_>, steps: &Steps, lines: &Keys) -> Leaks {
     let end = facts.lives.totals.len() as i64;
-    let mut spans: Vec<(i64, i64)> = steps
-        .steps
-        .iter()
-        .filter(|step| step.is_whole)
-        .map(|step| (step.start, step.end))
-        .collect();
+    let is_whole = |step: &&Step| step.is_whole;
+    let mut spans: Vec<(i64, i64)> =
+        steps.steps.iter().filter(is_whole).map(|step| (step.start, step.end)).collect();
+    let whole = spans.len();
     let is_guess = spans.is_empty();
     if is_guess {
         let made: u64 = facts.lives.allocations.size.iter().sum();
@@ -83,6 +81,9 @@ pub fn leaks(facts: &Facts<'_>, steps: &Steps, lines: &Keys) -> Leaks {
         let missing = Some("fewer than 4 whole steps: whether something grows cannot be seen");
         return Leaks { steps: spans.len(), missing, ..Leaks::default() };
     }
+    // What is alive all through the rest after the last whole step has outlived that.
+    let rest = steps.steps.last().filter(|step| !is_guess && !step.is_whole);
+    spans.extend(rest.map(|step| (step.start, step.end)));
     let floors = floors(facts, lines, &spans);
     let grown = |(id, floor): (usize, &Floor)| {
         let growth = (floor.live > 0).then(|| growth(&floor.values(spans.len())))??;
@@ -97,7 +98,8 @@ pub fn leaks(facts: &Facts<'_>, steps: &Steps, lines: &Keys) -> Leaks {
         .collect();
     let missing = is_guess
         .then_some("no steps were found: the trace was cut into equal parts, and this is a guess");
-    Leaks { leaks: found, steps: spans.len(), is_guess, missing }
+    let steps = if is_guess { spans.len() } else { whole };
+    Leaks { leaks: found, steps, is_guess, missing }
 }
 
 /// The floor of a group in each step, stored where it changes.
@@ -230,13 +232,13 @@ fn growth(floors: &[u64]) -> Option<Growth> {
     // Each third of what is left must grow, the last one about as fast as all of it.
     let rate = net as f64 / length as f64;
     let thirds = [0..length / 3, length / 3..2 * length / 3, 2 * length / 3..length];
-    let mut least: f64 = 1.0;
+    let mut slowest: f64 = 1.0;
     for third in thirds {
         let steps = third.len().max(1);
         let rise: i64 = part[third].iter().sum();
-        least = least.min(rise as f64 / steps as f64 / rate);
+        slowest = slowest.min(rise as f64 / steps as f64 / rate);
     }
-    if growing < 3 || falls * 4 > net || least < 0.34 {
+    if growing < 3 || falls * 4 > net || slowest < 0.34 {
         return None;
     }
     let slope = middle_slope(&floors[first + 1..]).unwrap_or(rate);

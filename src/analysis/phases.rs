@@ -208,10 +208,12 @@ fn mark_engine_stacks(texts: &StackTexts, features: &mut [u16]) {
         }
     }
     for (stack, features) in features.iter_mut().enumerate() {
-        if let Some((name, filename)) = outermost(stack).map(function) {
-            if name != "<module>" && !roots.is_empty() && !roots.contains(&(name, filename)) {
-                *features |= feature::BACKWARD;
-            }
+        if let Some((name, filename)) = outermost(stack).map(function)
+            && name != "<module>"
+            && !roots.is_empty()
+            && !roots.contains(&(name, filename))
+        {
+            *features |= feature::BACKWARD;
         }
     }
 }
@@ -241,10 +243,10 @@ fn python_features(name: &str, filename: &str) -> u16 {
     if is_module_call(name, filename) {
         found |= feature::MODULE;
     }
-    if path.ends_with("torch/autograd/__init__.py") || path.ends_with("torch/autograd/graph.py") {
-        if matches!(name, "backward" | "grad" | "_engine_run_backward" | "_make_grads") {
-            found |= feature::BACKWARD;
-        }
+    let is_autograd =
+        path.ends_with("torch/autograd/__init__.py") || path.ends_with("torch/autograd/graph.py");
+    if is_autograd && matches!(name, "backward" | "grad" | "_engine_run_backward" | "_make_grads") {
+        found |= feature::BACKWARD;
     }
     if path.ends_with("torch/utils/checkpoint.py")
         && matches!(name, "unpack_hook" | "recompute_fn" | "backward")
@@ -301,6 +303,22 @@ fn python_features(name: &str, filename: &str) -> u16 {
     found
 }
 
+/// C++ functions that make a tensor of nothing.
+const FACTORIES: [&str; 12] = [
+    "THPVariable_rand",
+    "THPVariable_zeros",
+    "THPVariable_ones",
+    "THPVariable_full",
+    "THPVariable_arange",
+    "THPVariable_tensor",
+    "THPVariable_eye",
+    "THPVariable_linspace",
+    "at::_ops::rand",
+    "at::_ops::arange",
+    "at::_ops::normal",
+    "torch::utils::tensor_ctor",
+];
+
 fn cpp_features(name: &str) -> u16 {
     let has = |part: &str| name.contains(part);
     let mut found = 0;
@@ -327,20 +345,6 @@ fn cpp_features(name: &str) -> u16 {
     if has("c10d::") || has("ProcessGroup") || has("nccl") {
         found |= feature::COMMUNICATION;
     }
-    const FACTORIES: [&str; 12] = [
-        "THPVariable_rand",
-        "THPVariable_zeros",
-        "THPVariable_ones",
-        "THPVariable_full",
-        "THPVariable_arange",
-        "THPVariable_tensor",
-        "THPVariable_eye",
-        "THPVariable_linspace",
-        "at::_ops::rand",
-        "at::_ops::arange",
-        "at::_ops::normal",
-        "torch::utils::tensor_ctor",
-    ];
     if FACTORIES.iter().any(|factory| has(factory)) {
         found |= feature::FACTORY;
     }

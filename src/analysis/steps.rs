@@ -320,7 +320,7 @@ fn periodic(facts: &Facts<'_>, end: i64) -> Vec<Cut> {
         return Vec::new();
     }
     let mut begin = count - period;
-    while begin > 0 && (repeats(begin - 1) || begin % period != 0) {
+    while begin > 0 && (repeats(begin - 1) || !begin.is_multiple_of(period)) {
         begin -= 1;
     }
     if is_inside_module(facts, first + begin, period) {

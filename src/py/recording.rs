@@ -30,6 +30,11 @@ pub(super) struct PyFrame {
 
 #[pymethods]
 impl PyFrame {
+    #[new]
+    fn new(name: String, filename: String, line: u64) -> Self {
+        Self { name, filename, line }
+    }
+
     /// Whose code it is: "own", "library", "torch" or "other".
     #[getter]
     fn kind(&self) -> &'static str {

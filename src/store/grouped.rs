@@ -99,15 +99,23 @@ fn bytes<'a>(ids: &'a [usize], frames: &'a [String]) -> impl Iterator<Item = u8>
 
 /// The query on the view with places; None if it is not of the one plain form.
 pub(super) fn rewritten(sql: &str) -> Option<String> {
+    const ONCE: [&str; 4] = ["select", "from", "allocs", "group"];
+    const NEVER: [&str; 8] =
+        ["with", "union", "join", "intersect", "except", "over", "window", "callstack_place"];
     let tokens = tokens(sql)?;
     let word = |at: usize| tokens.get(at).map_or("", |token| token.2.as_str());
     let places = |wanted: &str| -> Vec<usize> {
         (0..tokens.len()).filter(|&at| word(at) == wanted).collect()
     };
-    const ONCE: [&str; 4] = ["select", "from", "allocs", "group"];
-    const NEVER: [&str; 8] =
-        ["with", "union", "join", "intersect", "except", "over", "window", "callstack_place"];
+    // `size callstack` calls another column so, even without `as`.
+    let is_name = |at: usize| {
+        let before = at.checked_sub(1).map_or("", word);
+        let is_word =
+            before.ends_with(|letter: char| letter.is_ascii_alphanumeric() || letter == ')');
+        is_word && !matches!(before, "select" | "distinct" | "by" | "where" | "and" | "or" | "not")
+    };
     let is_plain = word(0) == "select"
+        && !places("callstack").into_iter().any(is_name)
         && ONCE.iter().all(|one| places(one).len() == 1)
         && !NEVER.iter().any(|one| !places(one).is_empty())
         && places("as").iter().all(|&at| word(at + 1) != "callstack")
@@ -184,6 +192,8 @@ mod tests {
             "select callstack from allocs, frames group by callstack",
             "select callstack from allocs group by callstack, size",
             "select size as callstack from allocs group by callstack",
+            "select size callstack from allocs group by callstack",
+            "select max(size) callstack from allocs group by callstack",
             "select callstack from (select * from allocs) group by callstack",
             "select \"callstack\" from allocs group by callstack",
             "select callstack from allocs group by callstack -- all",

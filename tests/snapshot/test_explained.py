@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import snapviewer
@@ -154,6 +154,7 @@ def _check_device(snapshot: snapviewer.Snapshot, device: Device) -> None:
     assert device.categories.category.all()
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(document=snapshots(), limit=st.integers(0, 2**34))
 def test_answers_equal_slow_versions_on_random_traces(
     document: Any, limit: int, tmp_path_factory: pytest.TempPathFactory
@@ -196,11 +197,16 @@ def test_a_bundle_gives_the_same_answers(tmp_path: Path) -> None:
         assert here.groups == there.groups
         assert here.missing == there.missing
     assert (device.categories.category == same.categories.category).all()
-    rows = lambda one: [(step.name, step.start, step.peak_bytes) for step in one.steps.steps]  # noqa: E731
-    assert rows(device) == rows(same)
+    rows = [
+        [(step.name, step.start, step.peak_bytes) for step in one.steps.steps]
+        for one in (device, same)
+    ]
+    assert rows[0] == rows[1]
     assert device.steps.source == same.steps.source == "marks of the recorder"
-    slopes = lambda one: [(leak.key, leak.bytes_per_step) for leak in one.leaks.leaks]  # noqa: E731
-    assert slopes(device) == slopes(same) != []
+    slopes = [
+        [(leak.key, leak.bytes_per_step) for leak in one.leaks.leaks] for one in (device, same)
+    ]
+    assert slopes[0] == slopes[1] != []
 
 
 def test_the_files_categories_win_and_a_users_rules_win_over_both(tmp_path: Path) -> None:
@@ -281,3 +287,22 @@ def test_an_event_or_a_grouping_that_is_not_there_is_refused(tmp_path: Path) -> 
         device.alive(int(device.events), "line")
     with pytest.raises(ValueError, match="by is one of line, stack"):
         device.alive(0, "colour")
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "group by callstack",
+        "where size > 1000000 group by callstack having count(*) > 1 order by 2 desc, 1 limit 7",
+    ],
+)
+def test_grouping_by_call_stack_is_the_same_by_number(rest: str, tmp_path: Path) -> None:
+    _load(leaks.snapshot(leaks.Case(seed=6, slope=10**6, cache=4)), tmp_path)
+    snapviewer.convert(tmp_path / "snap.pickle", tmp_path / "bundle.zip")
+    bundle = snapviewer.load(tmp_path / "bundle.zip")
+
+    # A table with another name is grouped by the texts themselves.
+    by_number = bundle.query(f"select callstack, sum(size), count(*) from allocs {rest}")
+    by_text = bundle.query(f"select callstack, sum(size), count(*) from allocs as a {rest}")
+    assert by_number == by_text
+    assert len(by_number[1]) > 3

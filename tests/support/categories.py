@@ -41,7 +41,8 @@ class Known:
         """Return the share of the bytes at the peak in the right category, and what is wrong."""
         device = self.snapshot.devices[0]
         sizes, found = device.allocations.size, device.categories.category
-        right, total, wrong = 0, 0, {}
+        right, total = 0, 0
+        wrong: dict[tuple[str, str], int] = {}
         for which, truth in zip(self.alive, self.truth, strict=True):
             size, name = int(sizes[which]), CATEGORIES[found[which] - 1]
             is_right = name == truth if truth else name not in (*STATE, "unknown")
@@ -109,15 +110,12 @@ def _strip(snapshot: dict[str, Any], stacks: str) -> None:
     def is_python(frame: dict[str, Any]) -> bool:
         return str(frame["filename"]).endswith(".py") or str(frame["filename"]).startswith("<")
 
-    keep = {
-        "all": lambda frame: True,
-        "python": is_python,
-        "cpp": lambda frame: not is_python(frame),
-        "none": lambda frame: False,
-    }[stacks]
+    def is_kept(frame: dict[str, Any]) -> bool:
+        return stacks == "all" or (stacks == ("python" if is_python(frame) else "cpp"))
+
     blocks = [block for segment in snapshot["segments"] for block in segment["blocks"]]
     for one in (*snapshot["device_traces"][0], *blocks):
-        one["frames"] = [frame for frame in one.get("frames", ()) if keep(frame)]
+        one["frames"] = [frame for frame in one.get("frames", ()) if is_kept(frame)]
 
 
 def _truth(

@@ -97,10 +97,14 @@ STEP = ("step", "/venv/lib/python3.12/site-packages/torch/optim/adamw.py", 200)
 LEAK = "leak.py:7 remember"
 
 
+def line(name: str, number: int) -> tuple[str, str, int]:
+    """Return a frame of the model's code."""
+    return (name, "/home/me/model.py", number)
+
+
 def snapshot(case: Case) -> dict[str, Any]:
     """Return a run as PyTorch would have recorded it."""
     run = _Run(case)
-    line = lambda name, number: (name, "/home/me/model.py", number)  # noqa: E731
     remember = ("remember", "/home/me/leak.py", 7)
     weights = [run.alloc(2 * MIB + n * 4096, line("__init__", 3), MAIN) for n in range(6)]
     states: list[int] = []
