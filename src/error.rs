@@ -79,6 +79,13 @@ pub enum Error {
         reason: String,
     },
 
+    /// The bytes are not a profiler's trace.
+    #[error("not a PyTorch profiler trace: {reason}")]
+    Profile {
+        /// What is wrong.
+        reason: String,
+    },
+
     /// A picture cannot be put into a window.
     #[error("{reason}")]
     Screen {
@@ -127,6 +134,11 @@ impl Error {
     /// The filter is wrong, for this reason.
     pub fn filter(reason: impl Into<String>) -> Self {
         Self::Filter { reason: reason.into() }
+    }
+
+    /// The bytes are not a profiler's trace, for this reason.
+    pub fn profile(reason: impl Into<String>) -> Self {
+        Self::Profile { reason: reason.into() }
     }
 
     /// Pictures cannot be put into a window, for this reason.

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! snap.pickle ─ source ─ pickle ─ snapshot ─ lifetimes ─┬─ timeline ─ raster ─ screen ─▶ pixels
+//!                                                       ├─ allocator, analysis ─ recording ─▶ Python
 //!                                                       ├─ filter ─ recording ─▶ Python
 //!                                                       └─ store + bundle ─▶ snap.zip / directory
 //! model.pth ─── checkpoint ─ stats ─▶ Python
@@ -23,11 +24,14 @@ pub mod source;
 pub mod strided;
 
 pub mod pickle;
+pub mod profile;
 pub mod snapshot;
 
 pub mod lifetimes;
 
 pub mod allocator;
+
+pub mod analysis;
 
 pub mod timeline;
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
-from typing import Any, Protocol, TypeAlias, final
+from typing import Any, Literal, Protocol, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,28 +13,39 @@ __all__ = [
     "ACTIONS",
     "CATEGORIES",
     "FORMAT_VERSION",
+    "GROUPINGS",
     "SCHEMA",
     "Allocations",
     "Allocator",
     "Block",
     "CancelledError",
+    "Categories",
     "Channels",
     "Checkpoint",
     "Clock",
     "Curves",
+    "Cut",
     "Device",
     "Difference",
     "Domain",
     "Event",
     "Frame",
+    "Group",
+    "Groups",
     "Growth",
+    "Icicle",
     "Image",
+    "Keys",
+    "Leak",
+    "Leaks",
     "Ledger",
     "MemoryMap",
     "Oom",
     "Pattern",
+    "Peak",
     "Pending",
     "Pin",
+    "Profile",
     "PruningPoint",
     "Quality",
     "Release",
@@ -45,10 +56,14 @@ __all__ = [
     "Spectrum",
     "State",
     "Stats",
+    "Step",
+    "Steps",
     "Storage",
     "Tensor",
     "TensorPart",
     "Timeline",
+    "Tree",
+    "TreeNode",
     "Value",
     "convert",
     "is_bundle",
@@ -56,6 +71,7 @@ __all__ = [
     "null_device",
     "query",
     "read_checkpoint",
+    "read_profile",
     "tensor_quality",
     "tensor_stats",
 ]
@@ -64,7 +80,10 @@ ACTIONS: tuple[str, ...]
 """The known actions of events (`Event.action`); a file may have others."""
 
 CATEGORIES: tuple[str, ...]
-"""The profiler's categories, which `Allocations.category` counts."""
+"""What `Allocations.category` and `Categories.category` count; the last two are only inferred."""
+
+GROUPINGS: tuple[str, ...]
+"""What `Device.alive` can group by."""
 
 FORMAT_VERSION: int
 """The version of the bundle's format."""
@@ -92,6 +111,7 @@ class CancelledError(SnapshotError):
 class Frame:
     """One line of a call stack."""
 
+    def __new__(cls, name: str, filename: str, line: int) -> Frame: ...
     @property
     def name(self) -> str:
         """The function."""
@@ -101,6 +121,15 @@ class Frame:
     @property
     def line(self) -> int:
         """The line; 0 in C++ frames."""
+    @property
+    def kind(self) -> Literal["own", "library", "torch", "other"]:
+        """Whose code it is."""
+    @property
+    def rank(self) -> int:
+        """How far it is from the user's own code; 0 is that."""
+    @property
+    def text(self) -> str:
+        """A short text: `model.py:77 attention`, the node of a backward pass, or a C++ function."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     def __hash__(self, /) -> int: ...
@@ -199,6 +228,242 @@ class Allocations:
     def __len__(self, /) -> int: ...
 
 @final
+class Group:
+    """The allocations with one key."""
+
+    @property
+    def key(self) -> str:
+        """What they have in common: a line of code, a module, a category, a stack's text, …."""
+    @property
+    def id(self) -> int:
+        """Its number in `Keys.ids`."""
+    @property
+    def bytes(self) -> int:
+        """Their bytes."""
+    @property
+    def count(self) -> int:
+        """How many there are."""
+    @property
+    def largest(self) -> int:
+        """The index of the largest; of equals the first."""
+    @property
+    def oldest(self) -> int:
+        """The index of the one that was made first."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __hash__(self, /) -> int: ...
+
+@final
+class Groups:
+    """What is alive after an event, by group."""
+
+    @property
+    def event(self) -> int:
+        """The event; -1 is before the first."""
+    @property
+    def by(self) -> str:
+        """What they are grouped by."""
+    @property
+    def total_bytes(self) -> int:
+        """All bytes that are alive."""
+    @property
+    def count(self) -> int:
+        """How many allocations are alive."""
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The groups, the most bytes first; at most `top`."""
+    @property
+    def group_count(self) -> int:
+        """How many groups there are."""
+    @property
+    def other_bytes(self) -> int:
+        """Bytes of the groups that were left out."""
+    @property
+    def other_count(self) -> int:
+        """Allocations of the groups that were left out."""
+    @property
+    def missing(self) -> str | None:
+        """What the file lacks to answer this fully, as a sentence."""
+    def __len__(self) -> int: ...
+
+@final
+class Keys:
+    """The group of each allocation."""
+
+    @property
+    def by(self) -> str:
+        """What they are grouped by."""
+    @property
+    def ids(self) -> npt.NDArray[np.uint32]:
+        """The number of each allocation's group, below the length."""
+    @property
+    def missing(self) -> str | None:
+        """What the file lacks to answer this fully, as a sentence."""
+    def name(self, id: int) -> str:
+        """The name of a group."""
+    def __len__(self) -> int: ...
+
+@final
+class Categories:
+    """What each allocation is for."""
+
+    @property
+    def category(self) -> npt.NDArray[np.uint8]:
+        """Of each allocation: 1 + the place in `CATEGORIES`."""
+    @property
+    def missing(self) -> str | None:
+        """What the file lacks to answer this fully, as a sentence."""
+    def of(self, allocation: int) -> tuple[str, str, float]:
+        """The name of an allocation's category, why, and how sure that is from 0 to 1."""
+    def __len__(self) -> int: ...
+
+@final
+class Step:
+    """What memory does in a step, or in another stretch of events."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+    @property
+    def start(self) -> int:
+        """Its first event."""
+    @property
+    def end(self) -> int:
+        """The first event after it."""
+    @property
+    def is_whole(self) -> bool:
+        """Whether the recording has all of it."""
+    @property
+    def peak_bytes(self) -> int:
+        """The most live bytes after one of its events."""
+    @property
+    def peak_event(self) -> int:
+        """The first event with that much."""
+    @property
+    def start_bytes(self) -> int:
+        """Live bytes before it."""
+    @property
+    def end_bytes(self) -> int:
+        """Live bytes after its last event."""
+    @property
+    def net_bytes(self) -> int:
+        """By how much live bytes change in it."""
+    @property
+    def allocated_bytes(self) -> int:
+        """Bytes that were allocated in it."""
+    @property
+    def allocated_count(self) -> int:
+        """How many allocations were made in it."""
+    @property
+    def freed_bytes(self) -> int:
+        """Bytes that were freed in it."""
+    @property
+    def freed_count(self) -> int:
+        """How many allocations were freed in it."""
+    @property
+    def largest(self) -> int | None:
+        """The index of the largest allocation that was made in it; None if there is none."""
+    @property
+    def new(self) -> tuple[tuple[str, int], ...]:
+        """Lines that allocate more than in the step before, and how many bytes more."""
+
+@final
+class Steps:
+    """The steps of a trace."""
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps, in order; they do not overlap."""
+    @property
+    def source(self) -> str:
+        """Where they come from; "" if there are none."""
+    @property
+    def missing(self) -> str | None:
+        """What the file lacks to answer this fully, as a sentence."""
+    @property
+    def phases(self) -> tuple[tuple[str, int, int], ...]:
+        """What the program was doing, with the first event and the first one after.
+
+        That is "forward", "backward", "optimizer", "construct" or "outside".
+        """
+    def __len__(self) -> int: ...
+
+@final
+class Leak:
+    """A group that grows from step to step."""
+
+    @property
+    def key(self) -> str:
+        """The line that allocates."""
+    @property
+    def id(self) -> int:
+        """Its group in `Device.keys("line")`."""
+    @property
+    def bytes_per_step(self) -> float:
+        """How many bytes it grows by in a step."""
+    @property
+    def first_step(self) -> int:
+        """The first step that adds to it: a place among the whole steps of `Device.steps`."""
+    @property
+    def confidence(self) -> float:
+        """How sure that is, from 0 to 1."""
+    @property
+    def grown_bytes(self) -> int:
+        """Bytes that it has added by the end."""
+    @property
+    def shared_frames(self) -> tuple[str, ...]:
+        """The frames that the stacks of its allocations share, innermost first."""
+    @property
+    def allocations(self) -> npt.NDArray[np.uint32]:
+        """The indexes of the allocations that it has added and that are alive at the end."""
+
+@final
+class Leaks:
+    """What grows from step to step."""
+
+    @property
+    def leaks(self) -> tuple[Leak, ...]:
+        """The leaks, the fastest first."""
+    @property
+    def steps(self) -> int:
+        """Over how many whole steps."""
+    @property
+    def is_guess(self) -> bool:
+        """Whether the file has no steps, so that equal parts of the trace stand for them."""
+    @property
+    def missing(self) -> str | None:
+        """What the file lacks to answer this fully, as a sentence."""
+    def __len__(self) -> int: ...
+
+@final
+class Peak:
+    """A moment that is higher than those around it."""
+
+    @property
+    def event(self) -> int:
+        """The first event with that much; -1 is before the first."""
+    @property
+    def bytes(self) -> int:
+        """Live bytes."""
+
+@final
+class Cut:
+    """What must go to get below a limit."""
+
+    @property
+    def limit_bytes(self) -> int:
+        """The limit."""
+    @property
+    def groups(self) -> tuple[tuple[int, Group], ...]:
+        """The groups that must go, each with the event at which it was chosen."""
+    @property
+    def left_bytes(self) -> int:
+        """The most bytes that are alive without them."""
+    @property
+    def left_event(self) -> int:
+        """The first event with that much."""
+
+@final
 class Device:
     """What is known of one device."""
 
@@ -262,18 +527,83 @@ class Device:
     @property
     def ooms(self) -> tuple[Oom, ...]:
         """The requests that failed, each with the reason."""
+    def alive(
+        self, event: int, by: str = "line", *, where: _Which | None = None, top: int | None = None
+    ) -> Groups:
+        """What is alive after an event, by group.
+
+        Args:
+            event: The event; -1 is before the first.
+            by: One of `GROUPINGS`: "line", "stack", "file", "function", "module", "category",
+                "step", "stream", "pool", "compile", "size", "lifetime" or "segment".
+            where: Which allocations count: a filter's text, or an array with a bool for each.
+            top: The most groups to return; what is left out is summed up.
+
+        Raises:
+            IndexError: There is no such event.
+            ValueError: The grouping or the filter is not understood.
+        """
+    def keys(self, by: str) -> Keys:
+        """The group of each allocation; `by` is one of `GROUPINGS`."""
+    @property
+    def categories(self) -> Categories:
+        """What each allocation is for, inferred where the file does not say."""
+    @property
+    def steps(self) -> Steps:
+        """The steps of the trace."""
+    def stretch(self, start: int, end: int) -> Step:
+        """What memory does in a stretch of events, from `start` to before `end`."""
+    @property
+    def leaks(self) -> Leaks:
+        """What grows from step to step."""
+    @property
+    def peaks(self) -> tuple[Peak, ...]:
+        """The distinct peaks, the highest first.
+
+        Memory fell between two of them by at least a twentieth of the highest.
+        """
+    def cut(self, limit_bytes: int, by: str = "line") -> Cut:
+        """What must at least go so that no moment holds more than `limit_bytes`."""
     def timeline(self, order: str = "allocation", where: _Which | None = None) -> Timeline:
         """Stack the allocations in an order: all, or those that `where` describes.
 
         Args:
             order: What decides who stands below whom: "allocation" (older ones below), "stack"
                 (those of a call stack together), "size" (large ones below), "lifetime" (long ones
-                below), "pool" or "stream".
+                below), "pool", "stream" or "category".
             where: Which allocations to show: a filter's text, such as
                 "attention|mlp size>=1MiB lifetime<100", or an array with a bool for each.
 
         Raises:
             ValueError: The order or the filter is not understood; the message says what is.
+        """
+    def tree(
+        self,
+        event: int | None = None,
+        *,
+        events: tuple[int, int] | None = None,
+        measure: str = "alive",
+        by: str = "line",
+        frames: str = "folded",
+        callers: bool = False,
+        where: str | npt.NDArray[np.bool_] | None = None,
+    ) -> Tree:
+        """The call tree of the allocations, with weights that add up exactly.
+
+        Args:
+            event: Count what is alive after this event; default: at the peak.
+            events: With the measures "allocated" and "time": the first event and the one behind the
+                last; default: all.
+            measure: "alive", "allocated" (bytes that the events allocate) or "time" (bytes × time).
+            by: What a node is: "line", "function" or "file".
+            frames: "folded" makes PyTorch's frames between others one node, "own" shows only the
+                user's code, "all" shows every frame.
+            callers: Start with the innermost frames.
+            where: Count only what a filter or a mask shows.
+
+        Raises:
+            IndexError: There is no such event.
+            ValueError: A choice or the filter is not understood.
         """
     def mask(self, where: str) -> npt.NDArray[np.bool_]:
         """Which allocations a filter matches.
@@ -755,6 +1085,191 @@ class MemoryMap:
         previous: Image | None = None,
     ) -> Image:
         """Draw what is below a height; the arguments are those of `Timeline.image`."""
+
+@final
+class Profile:
+    """Annotations, operators and kernels that PyTorch's profiler recorded, by their starts."""
+
+    @property
+    def skipped(self) -> int:
+        """How many events were left out."""
+    @property
+    def names(self) -> int:
+        """How many different names there are."""
+    def text(self, name: int) -> str:
+        """The text of a name.
+
+        Raises:
+            IndexError: There is no such name.
+        """
+    @property
+    def name(self) -> npt.NDArray[np.uint32]:
+        """The name of each event, for `text`."""
+    @property
+    def kind(self) -> npt.NDArray[np.uint8]:
+        """The kind of each event: 0 is an annotation, 1 an operator, 2 a kernel."""
+    @property
+    def start_ns(self) -> npt.NDArray[np.int64]:
+        """When each starts, in nanoseconds of Unix time."""
+    @property
+    def duration_ns(self) -> npt.NDArray[np.int64]:
+        """How long each takes, in nanoseconds."""
+    @property
+    def track(self) -> npt.NDArray[np.uint32]:
+        """The thread or the stream of each, a small number."""
+    def __len__(self) -> int: ...
+
+def read_profile(
+    path: str | PathLike[str],
+    *,
+    progress: Callable[[int, int], object] | None = None,
+    cancel: _Cancel | None = None,
+) -> Profile:
+    """Read a trace of PyTorch's profiler: JSON, or gzip of it.
+
+    Raises:
+        SnapshotError: It is no such trace; the message says why.
+        OSError: The file cannot be read.
+        CancelledError: It was cancelled.
+    """
+
+@final
+class TreeNode:
+    """A node of a call tree."""
+
+    @property
+    def index(self) -> int:
+        """Its number; the root is 0. Those below a node have higher ones."""
+    @property
+    def parent(self) -> int | None:
+        """The node above it; None for the root."""
+    @property
+    def depth(self) -> int:
+        """How many nodes are above it."""
+    @property
+    def kind(self) -> str:
+        """Either "root", "no stack", "folded", or whose code it is, as `Frame.kind`."""
+    @property
+    def text(self) -> str:
+        """A short text for it: `model.py:77 attention`."""
+    @property
+    def name(self) -> str:
+        """The function; empty if the node is no frame, or a file."""
+    @property
+    def filename(self) -> str:
+        """The file; empty if it is not known."""
+    @property
+    def line(self) -> int:
+        """The line; 0 if it has none."""
+    @property
+    def weight(self) -> int:
+        """The weight of it and of everything below it."""
+    @property
+    def own(self) -> int:
+        """The weight without what is below it."""
+    @property
+    def count(self) -> int:
+        """How many allocations are at it or below it."""
+    @property
+    def largest(self) -> int | None:
+        """The largest allocation of the heaviest stack at it or below it."""
+    @property
+    def children(self) -> tuple[int, ...]:
+        """The nodes below it that have allocations, in the file's order."""
+
+@final
+class Tree:
+    """Call paths of a device's allocations, with weights that add up exactly.
+
+    A node's own weight and the weights of its children add up to its weight.
+    """
+
+    @property
+    def total(self) -> int:
+        """The weight of everything."""
+    @property
+    def count(self) -> int:
+        """How many allocations there are."""
+    @property
+    def unit(self) -> str:
+        """What weights are: "bytes", "byte-us" or "byte-events"."""
+    @property
+    def duration(self) -> int | None:
+        """How long the events take, in µs or events, if weights are bytes × time."""
+    @property
+    def event(self) -> int | None:
+        """The event whose live allocations it shows, if it shows those."""
+    @property
+    def events(self) -> tuple[int, int] | None:
+        """The first event and the one behind the last, if it shows a range."""
+    def node(self, node: int) -> TreeNode:
+        """A node; 0 is the root.
+
+        Raises:
+            IndexError: There is no such node.
+        """
+    def node_of(self, allocation: int) -> int | None:
+        """The node of an allocation; None if the allocation is not counted."""
+    def mask(self, node: int) -> npt.NDArray[np.bool_]:
+        """Which allocations are at a node or below it, for filters and pictures."""
+    def search(self, text: str) -> tuple[npt.NDArray[np.uint32], int]:
+        """Find the nodes that a regular expression matches.
+
+        Returns:
+            The nodes, and the weight of these and all below them, counted once.
+
+        Raises:
+            ValueError: The expression is not valid.
+        """
+    def icicle(self, *, width: int, row: int, focus: int | None = None) -> Icicle:
+        """Lay out the tree from a node on.
+
+        Args:
+            width: Of the picture, in pixels.
+            row: The height of a row, in pixels.
+            focus: The node that takes the whole width, below those above it.
+        """
+    def __len__(self) -> int: ...
+
+@final
+class Icicle:
+    """A call tree, laid out in rows: a box is as wide as its node is heavy."""
+
+    @property
+    def height(self) -> int:
+        """The height of all rows, in pixels."""
+    def at(self, x: int, y: int) -> int | None:
+        """The node at a pixel; None if there is none."""
+    def boxes(
+        self, *, least: int = 1, top: int = 0, height: int
+    ) -> list[tuple[int, int, int, int]]:
+        """The boxes of at least `least` pixels between two heights: node, left, top and width."""
+    def image(
+        self,
+        *,
+        top: int = 0,
+        height: int,
+        color: str = "stack",
+        theme: str = "light",
+        dim: str | npt.NDArray[np.bool_] | None = None,
+        selected: int | None = None,
+        found: npt.NDArray[np.uint32] | None = None,
+        letters: Sequence[tuple[int, int, int, bytes]] = (),
+        previous: Image | None = None,
+    ) -> Image:
+        """Draw what is below a height; further arguments are those of `Timeline.image`.
+
+        Args:
+            top: The height.
+            height: Of the picture, in pixels.
+            color: What to colour by.
+            theme: "light" or "dark".
+            dim: The allocations that are not dimmed.
+            selected: The node with an outline.
+            found: The nodes that are not dimmed, in ascending order.
+            letters: Texts: left, top, width, and how far each pixel is covered, row by row.
+            previous: A picture that is no longer needed.
+        """
 
 @final
 class State:
@@ -1610,6 +2125,7 @@ class Checkpoint:
 def load(
     path: str | PathLike[str],
     *,
+    rules: Sequence[tuple[str, str]] = (),
     progress: Callable[[int, int], object] | None = None,
     cancel: _Cancel | None = None,
 ) -> Snapshot:
@@ -1617,6 +2133,8 @@ def load(
 
     Args:
         path: The file, or a bundle's directory or zip.
+        rules: Categories that win over the recorded and inferred ones: the name of a category, and
+            a filter for the allocations that have it. The first that matches counts.
         progress: Called with (done, total) now and then.
         cancel: Asked now and then whether to stop, such as a `threading.Event`.
 

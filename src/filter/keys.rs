@@ -54,7 +54,7 @@ static KEYS: &[Key] = &[
     key!("lifetime", microseconds, "lifetime>=2ms (us, ms, s or min)", |of, i| just(life_us(of, i))).with_times(),
     key!("stream", whole, "stream=7", |of, i| just(of.all.stream[i])),
     key!("pool", whole, "pool=0", |of, i| just(i64::from(of.all.pool[i]) - 1)),
-    key!("category", category, "category=activation", |of, i| just(of.all.category[i])),
+    key!("category", category, "category=activation", |of, i| just(of.categories[i])),
     key!("event", whole, "event>=1000", |of, i| just(of.all.alloc_event[i])),
     key!("alive", whole, "alive=1234", life),
     key!("stack", stack, "stack=17 or stack=none", |of, i| just(of.all.stack[i])),
@@ -75,15 +75,17 @@ fn just(number: impl TryInto<i64>) -> Span {
 /// The data that keys compare.
 pub(super) struct Of<'a> {
     all: &'a Allocations,
+    categories: &'a [u8],
     events: i64,
     /// The time of each event on a clock that never runs backwards.
     clock: Vec<u64>,
 }
 
 impl<'a> Of<'a> {
-    pub fn new(lifetimes: &'a Lifetimes, times: &[u64]) -> Self {
+    pub fn new(lifetimes: &'a Lifetimes, categories: &'a [u8], times: &[u64]) -> Self {
         Self {
             all: &lifetimes.allocations,
+            categories,
             events: lifetimes.totals.len() as i64,
             clock: Clock::new(times, false).map_or(Vec::new(), |clock| clock.at_us),
         }
@@ -145,6 +147,10 @@ impl Comparison {
         let reason = format!("{} is not understood", shortened(term));
         let example = format!("write for example {}", examples.join(" or "));
         Err(Error::filter(format!("{reason}; {example}, without spaces, or {word}=a..b")))
+    }
+
+    pub fn needs_categories(&self) -> bool {
+        self.key.name == "category"
     }
 
     pub fn needs_times(&self) -> bool {
@@ -236,7 +242,7 @@ fn stack(text: &str) -> Option<i64> {
     if text.eq_ignore_ascii_case("none") { Some(0) } else { whole(text) }
 }
 
-/// The number of a profiler category.
+/// The number of a category.
 fn category(text: &str) -> Option<i64> {
     let found = CATEGORIES.iter().position(|name| name.eq_ignore_ascii_case(text));
     found.map(|place| place as i64 + 1)

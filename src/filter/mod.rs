@@ -70,11 +70,28 @@ impl Filter {
         self.comparisons.iter().any(Comparison::needs_times)
     }
 
+    /// Whether [`Self::mask`] looks at what allocations are for.
+    #[must_use]
+    pub fn needs_categories(&self) -> bool {
+        self.comparisons.iter().any(Comparison::needs_categories)
+    }
+
     /// Which of a device's allocations match, given the stacks of the file and the time of
     /// each event of the device (empty if none was recorded). All three must be of one file.
     pub fn mask(
         &self,
         lifetimes: &Lifetimes,
+        stacks: &StackTexts,
+        times: &[u64],
+    ) -> Result<Vec<bool>> {
+        self.mask_by(lifetimes, &lifetimes.allocations.category, stacks, times)
+    }
+
+    /// The same with categories that were inferred.
+    pub fn mask_by(
+        &self,
+        lifetimes: &Lifetimes,
+        categories: &[u8],
         stacks: &StackTexts,
         times: &[u64],
     ) -> Result<Vec<bool>> {
@@ -86,7 +103,7 @@ impl Filter {
                 all.stack.iter().map(|&stack| of_stacks[stack as usize]).collect()
             }
         };
-        let of = Of::new(lifetimes, if self.needs_times() { times } else { &[] });
+        let of = Of::new(lifetimes, categories, if self.needs_times() { times } else { &[] });
         for comparison in &self.comparisons {
             comparison.narrow(&mut mask, &of)?;
         }

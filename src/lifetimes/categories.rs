@@ -3,8 +3,8 @@
 use crate::lifetimes::Allocations;
 use crate::snapshot::{Snapshot, Trace};
 
-/// The profiler's categories. An allocation's is 1 + its place here, or 0 if it is not known.
-pub const CATEGORIES: [&str; 8] = [
+/// The profiler's categories, and two that only we infer. An allocation's is 1 + its place here, or 0 if it is not known.
+pub const CATEGORIES: [&str; 10] = [
     "parameter",
     "optimizer_state",
     "input",
@@ -13,6 +13,8 @@ pub const CATEGORIES: [&str; 8] = [
     "gradient",
     "autograd_detail",
     "unknown",
+    "workspace",
+    "communication",
 ];
 
 /// The category of each of the events' extras; empty if none has one.

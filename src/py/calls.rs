@@ -106,14 +106,16 @@ pub(super) fn run<T: Send>(
 
 /// Opens a snapshot (pickle, JSON, gzip of these, `memory_viz` page) or a bundle.
 #[pyfunction]
-#[pyo3(signature = (path, *, progress=None, cancel=None))]
+#[pyo3(signature = (path, *, rules=Vec::new(), progress=None, cancel=None))]
 pub(super) fn load(
     py: Python<'_>,
     path: PathBuf,
+    rules: Vec<(String, String)>,
     progress: Option<Py<PyAny>>,
     cancel: Option<Py<PyAny>>,
 ) -> PyResult<PySnapshot> {
-    let recording = run(py, progress, cancel, |progress| Recording::open(&path, progress))?;
+    let recording =
+        run(py, progress, cancel, |progress| Recording::open(&path, progress)?.with_rules(&rules))?;
     PySnapshot::new(py, recording)
 }
 

@@ -4,11 +4,13 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use numpy::{PyArray1, PyArray2};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::allocator::{PyAllocator, PyCurves};
+use super::analysis::{PyCut, PyGroups, PyKeys, PyPeak};
+use super::analysis_steps::{PyCategories, PyLeaks, PyStep, PySteps, stretch};
 use super::arguments::{self, choice, subset};
 use super::clock::PyClock;
 use super::columns::lend;
@@ -17,6 +19,8 @@ use super::getters::{Tuple, derefs, getters};
 use super::image::color_array;
 use super::recording::PyAllocations;
 use super::timeline::PyTimeline;
+use super::tree::{Asked, PyTree};
+use crate::analysis::{GroupBy, peaks};
 use crate::filter::Filter;
 use crate::lifetimes::Lifetimes;
 use crate::raster::{ColorBy, Theme};
@@ -108,6 +112,77 @@ getters! {
         self.allocator(py).ooms(py)
     }
 
+    /// What is alive after an event, by group: all, or what `where` describes.
+    #[pyo3(signature = (event, by="line", *, r#where=None, top=None))]
+    fn alive(
+        &self,
+        py: Python<'_>,
+        event: &Bound<'_, PyAny>,
+        by: &str,
+        r#where: Option<&Bound<'_, PyAny>>,
+        top: Option<usize>,
+    ) -> PyResult<PyGroups> {
+        let by = choice(GroupBy::NAMES, "by", by)?;
+        let event = arguments::index(event)?;
+        let count = self.totals.len() as i64;
+        if !(-1..count.max(1)).contains(&event) {
+            return Err(PyIndexError::new_err(format!("event {event} of {count}")));
+        }
+        let shown = subset(r#where, self.allocations.len())?;
+        Ok(py.detach(|| {
+            let subset = self.recording.subset(self.which, &shown)?;
+            PyGroups::new(&self.recording, self.which, by, event, subset.as_deref(), top)
+        })?)
+    }
+
+    /// The group of each allocation.
+    fn keys(&self, py: Python<'_>, by: &str) -> PyResult<PyKeys> {
+        let by = choice(GroupBy::NAMES, "by", by)?;
+        Ok(py.detach(|| PyKeys::new(&self.recording, self.which, by))?)
+    }
+
+    /// What each allocation is for, inferred where the file does not say.
+    #[getter]
+    fn categories(&self, py: Python<'_>) -> PyResult<PyCategories> {
+        Ok(PyCategories(py.detach(|| self.recording.categories(self.which))?))
+    }
+
+    /// The steps of the trace.
+    #[getter]
+    fn steps(&self, py: Python<'_>) -> PyResult<PySteps> {
+        PySteps::new(py, &self.recording, self.which)
+    }
+
+    /// What memory does in a stretch of events, from `start` to before `end`.
+    fn stretch(&self, py: Python<'_>, start: i64, end: i64) -> PyResult<PyStep> {
+        let count = self.totals.len() as i64;
+        if !(0 <= start && start <= end && end <= count) {
+            let reason = format!("events {start} to {end} of {count}");
+            return Err(PyIndexError::new_err(reason));
+        }
+        Ok(py.detach(|| stretch(&self.recording, self.which, start, end))?)
+    }
+
+    /// What grows from step to step.
+    #[getter]
+    fn leaks(&self, py: Python<'_>) -> PyResult<PyLeaks> {
+        PyLeaks::new(py, &self.recording, self.which)
+    }
+
+    /// The distinct peaks, the highest first: memory fell between two of them by at least a
+    /// twentieth of the highest.
+    #[getter]
+    fn peaks<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, py.detach(|| peaks::peaks(self)).into_iter().map(PyPeak))
+    }
+
+    /// What must at least go so that no moment holds more than `limit_bytes`.
+    #[pyo3(signature = (limit_bytes, by="line"))]
+    fn cut(&self, py: Python<'_>, limit_bytes: u64, by: &str) -> PyResult<PyCut> {
+        let by = choice(GroupBy::NAMES, "by", by)?;
+        PyCut::new(py, &self.recording, self.which, by, limit_bytes)
+    }
+
     /// Stacks the allocations in an order: all, or those that `where` describes.
     #[pyo3(signature = (order="allocation", r#where=None))]
     fn timeline(
@@ -122,6 +197,28 @@ getters! {
             let filter = self.recording.subset(self.which, &shown)?.map(Cow::into_owned);
             PyTimeline::new(&self.recording, self.which, order, filter)
         })
+    }
+
+    /// The call tree of what is alive after an event (default: at the peak), of what some events
+    /// allocated, or of bytes × time.
+    #[pyo3(signature = (
+        event=None, *, events=None, measure="alive", by="line", frames="folded", callers=false,
+        r#where=None
+    ))]
+    #[allow(clippy::too_many_arguments)] // Each has a name, and a default.
+    fn tree(
+        &self,
+        py: Python<'_>,
+        event: Option<&Bound<'_, PyAny>>,
+        events: Option<(i64, i64)>,
+        measure: &str,
+        by: &str,
+        frames: &str,
+        callers: bool,
+        r#where: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyTree> {
+        let asked = Asked { event, events, measure, by, frames, callers, subset: r#where };
+        PyTree::new(py, &self.recording, self.which, &asked)
     }
 
     /// Which allocations a filter matches.

@@ -29,7 +29,8 @@ macro_rules! getters {
         $($others:tt)*
     ) => {
         #[pymethods]
-        #[allow(clippy::wrong_self_convention)] // A field may be called `from_…`.
+        // A field may be called `from_…` or `new`.
+        #[allow(clippy::wrong_self_convention, clippy::new_ret_no_self)]
         impl $class {
             $($(#[doc = $doc])*
             #[getter]

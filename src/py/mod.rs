@@ -1,6 +1,8 @@
 //! The Python module `snapviewer._core`: converts arguments, calls the core, converts results.
 
 mod allocator;
+mod analysis;
+mod analysis_steps;
 mod arguments;
 mod calls;
 mod checkpoint;
@@ -15,10 +17,12 @@ mod memory;
 mod memory_map;
 mod numbers;
 mod pattern;
+mod profile;
 mod recording;
 mod screen;
 mod tensors;
 mod timeline;
+mod tree;
 mod values;
 mod whatif;
 
@@ -33,6 +37,8 @@ mod _core {
         allocator::{
             PyAllocator, PyCurves, PyDomain, PyGrowth, PyOom, PyPending, PyPin, PyRelease, PyState,
         },
+        analysis::{PyCut, PyGroup, PyGroups, PyKeys, PyPeak},
+        analysis_steps::{PyCategories, PyLeak, PyLeaks, PyStep, PySteps},
         calls::{CancelledError, SnapshotError, convert, is_bundle, load, null_device, query},
         checkpoint::{PyCheckpoint, PyLedger, read_checkpoint},
         clock::PyClock,
@@ -45,10 +51,12 @@ mod _core {
             PyChannels, PyDifference, PyPruningPoint, PyQuality, PyRoundTrip, PySpectrum, PyStats,
         },
         pattern::PyPattern,
+        profile::{PyProfile, read_profile},
         recording::{PyAllocations, PyFrame, PySnapshot},
         screen::PyScreen,
         tensors::{PyStorage, PyTensor, PyTensorPart},
         timeline::PyTimeline,
+        tree::{PyIcicle, PyTree, PyTreeNode},
         values::PyValue,
         whatif::{PyWhatIf, whatif},
     };
@@ -60,6 +68,9 @@ mod _core {
         // A constant would be a list, which is mutable.
         let tuple = |names: &[&str]| PyTuple::new(module.py(), names);
         module.add("ACTIONS", tuple(&crate::snapshot::Action::NAMES)?)?;
-        module.add("CATEGORIES", tuple(&crate::lifetimes::CATEGORIES)?)
+        module.add("CATEGORIES", tuple(&crate::lifetimes::CATEGORIES)?)?;
+        let names: Vec<&str> =
+            crate::analysis::GroupBy::NAMES.iter().map(|(name, _)| *name).collect();
+        module.add("GROUPINGS", tuple(&names)?)
     }
 }

@@ -12,6 +12,7 @@ use super::columns::lend;
 use super::device::PyDevice;
 use super::getters::{Tuple, derefs, getters};
 use super::json;
+use crate::analysis::frames;
 use crate::checkpoint::preview::repr;
 use crate::recording::Recording;
 
@@ -29,6 +30,29 @@ pub(super) struct PyFrame {
 
 #[pymethods]
 impl PyFrame {
+    #[new]
+    fn new(name: String, filename: String, line: u64) -> Self {
+        Self { name, filename, line }
+    }
+
+    /// Whose code it is: "own", "library", "torch" or "other".
+    #[getter]
+    fn kind(&self) -> &'static str {
+        frames::kind(&self.name, &self.filename)
+    }
+
+    /// How far it is from the user's own code; 0 is that.
+    #[getter]
+    fn rank(&self) -> u8 {
+        frames::Rank::of(&self.name, &self.filename) as u8
+    }
+
+    /// A short text: `model.py:77 attention`, the node of a backward pass, or a C++ function.
+    #[getter]
+    fn text(&self) -> String {
+        frames::short_text(&self.name, &self.filename, self.line)
+    }
+
     fn __repr__(&self) -> String {
         let (name, filename) = (repr(&self.name), repr(&self.filename));
         format!("Frame(name={name}, filename={filename}, line={})", self.line)

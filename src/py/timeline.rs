@@ -45,7 +45,7 @@ impl PyTimeline {
         order: Order,
         filter: Option<Vec<bool>>,
     ) -> PyResult<Self> {
-        let timeline = Timeline::new(Arc::clone(&recording.devices[which]), order, filter)?;
+        let timeline = recording.timeline(which, order, filter)?;
         Ok(Self {
             recording: Arc::clone(recording),
             which,
@@ -186,7 +186,10 @@ getters! {
         let (moment, owner) = (self.moment(event)?, self.picture(image)?);
         py.detach(|| {
             let alive = self.timeline.stack(moment).into_iter().map(|one| one.0);
-            let groups = raster::groups(self.lives(), owner.picture().ids(), alive, by);
+            let is_needed = by == ColorBy::Category;
+            let categories = self.recording.needed_categories(self.which, is_needed)?;
+            let ids = owner.picture().ids();
+            let groups = raster::groups(self.lives(), ids, alive, by, &categories);
             let colors = self.recording.colors(self.which, by, theme)?;
             let row = |one: &Group| {
                 let [red, green, blue, _] = colors[one.member as usize].to_le_bytes();

@@ -29,7 +29,7 @@ named! {
         Pool = "pool",
         /// For how many events it lives, by its logarithm.
         Age = "age",
-        /// The profiler's category.
+        /// What it is for.
         Category = "category",
     }
 }
@@ -193,9 +193,16 @@ impl Style {
     }
 }
 
-/// The colour of each allocation. `hashes` are those of the stacks' contents.
+/// The colour of each allocation. `hashes` are those of the stacks' contents; `categories` are needed
+/// for colours by category only.
 #[must_use]
-pub fn colors(lives: &Lifetimes, hashes: &[u32], by: ColorBy, theme: Theme) -> Vec<u32> {
+pub fn colors(
+    lives: &Lifetimes,
+    hashes: &[u32],
+    categories: &[u8],
+    by: ColorBy,
+    theme: Theme,
+) -> Vec<u32> {
     let all = &lives.allocations;
     match by {
         ColorBy::Stack => {
@@ -210,7 +217,7 @@ pub fn colors(lives: &Lifetimes, hashes: &[u32], by: ColorBy, theme: Theme) -> V
             .unwrap_or_default(),
         ColorBy::Stream => named(all.stream.iter().copied(), theme),
         ColorBy::Pool => numbered(&all.pool, theme),
-        ColorBy::Category => numbered(&all.category, theme),
+        ColorBy::Category => numbered(categories, theme),
     }
 }
 

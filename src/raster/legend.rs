@@ -33,13 +33,14 @@ pub fn groups(
     ids: &[u32],
     alive: impl Iterator<Item = u32>,
     by: ColorBy,
+    categories: &[u8],
 ) -> Vec<Group> {
     let all = &lives.allocations;
     let key = |which: u32| match by {
         ColorBy::Stack => Some(i64::from(all.stack[which as usize])),
         ColorBy::Stream => Some(all.stream[which as usize]),
         ColorBy::Pool => Some(i64::from(all.pool[which as usize])),
-        ColorBy::Category => Some(i64::from(all.category[which as usize])),
+        ColorBy::Category => Some(i64::from(categories[which as usize])),
         ColorBy::Size | ColorBy::Age => None,
     };
     let mut groups: HashMap<i64, Group, RandomState> = HashMap::default();

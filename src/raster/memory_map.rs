@@ -257,7 +257,8 @@ impl MemoryMap {
             {
                 let above = row.top as i64 - top as i64;
                 let columns = self.columns(&state.segments[place], &state.blocks[block], part);
-                self.outline(style, &columns, above, height, &mut canvas);
+                let rows = above..above + i64::from(self.measures.row);
+                outline(style, &columns, rows, (width, height), &mut canvas);
             }
         }
         Picture {
@@ -321,44 +322,42 @@ impl MemoryMap {
             .collect();
         places.first().map_or(0..0, |&first| first..first + places.len())
     }
+}
 
-    /// Draws a line of two tones around some pixels of a row: inside and outside.
-    fn outline(
-        &self,
-        style: &Style,
-        columns: &Range<usize>,
-        above: i64,
-        height: usize,
-        canvas: &mut Canvas,
-    ) {
-        if columns.is_empty() {
-            return;
-        }
-        let width = self.measures.width;
-        let (left, right) = (columns.start as i64, columns.end as i64 - 1);
-        let (top, bottom) = (above, above + i64::from(self.measures.row) - 1);
-        let mut frame = |by: i64, color: Pixel| {
-            let (left, right, top, bottom) = (left - by, right + by, top - by, bottom + by);
-            let mut put = |x: i64, y: i64| {
-                if (0..width as i64).contains(&x) && (0..height as i64).contains(&y) {
-                    canvas.pixels[y as usize * width + x as usize] = color;
-                }
-            };
-            for x in left..=right {
-                put(x, top);
-                put(x, bottom);
-            }
-            for y in top..=bottom {
-                put(left, y);
-                put(right, y);
+/// Draws a line of two tones around some pixels of a row: inside and outside.
+pub(super) fn outline(
+    style: &Style,
+    columns: &Range<usize>,
+    rows: Range<i64>,
+    (width, height): (usize, usize),
+    canvas: &mut Canvas,
+) {
+    if columns.is_empty() {
+        return;
+    }
+    let (left, right) = (columns.start as i64, columns.end as i64 - 1);
+    let (top, bottom) = (rows.start, rows.end - 1);
+    let mut frame = |by: i64, color: Pixel| {
+        let (left, right, top, bottom) = (left - by, right + by, top - by, bottom + by);
+        let mut put = |x: i64, y: i64| {
+            if (0..width as i64).contains(&x) && (0..height as i64).contains(&y) {
+                canvas.pixels[y as usize * width + x as usize] = color;
             }
         };
-        // A narrow block keeps its colour.
-        if right - left >= 2 {
-            frame(0, style.outline.0.to_le_bytes());
+        for x in left..=right {
+            put(x, top);
+            put(x, bottom);
         }
-        frame(1, style.outline.1.to_le_bytes());
+        for y in top..=bottom {
+            put(left, y);
+            put(right, y);
+        }
+    };
+    // A narrow block keeps its colour.
+    if right - left >= 2 {
+        frame(0, style.outline.0.to_le_bytes());
     }
+    frame(1, style.outline.1.to_le_bytes());
 }
 
 /// The period of the hatching, in pixels.

@@ -17,6 +17,7 @@
 //! (docs/internals/benchmarks.md).
 
 mod colors;
+mod icicle;
 mod legend;
 mod marks;
 mod memory_map;
@@ -32,6 +33,7 @@ use std::ops::Range;
 use std::sync::Mutex;
 
 pub use colors::{ColorBy, Style, Theme, colors, dim};
+pub use icicle::{Drawn, Icicle, Lettering, NodeBox};
 pub use legend::{Group, groups, visible_extent};
 pub use marks::{Area, Channels, Mark};
 pub use memory_map::{MapRow, Measures, MemoryMap, Shown, SortBy};

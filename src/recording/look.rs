@@ -1,11 +1,13 @@
 //! Which allocations a picture shows, and in which colours.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use super::Recording;
 use crate::error::Result;
 use crate::filter::Filter;
 use crate::raster::{self, ColorBy, Style, Theme};
+use crate::timeline::{Order, Timeline};
 
 /// Some of a device's allocations.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +44,27 @@ impl Recording {
     /// The colour of each allocation of a device, all at full contrast.
     pub fn colors(&self, which: usize, by: ColorBy, theme: Theme) -> Result<Vec<u32>> {
         let hashes = self.stack_texts()?.hashes();
-        Ok(raster::colors(&self.devices[which], hashes, by, theme))
+        let categories = self.needed_categories(which, by == ColorBy::Category)?;
+        Ok(raster::colors(&self.devices[which], hashes, &categories, by, theme))
+    }
+
+    /// What each allocation is for, if that is needed; else nothing.
+    pub fn needed_categories(&self, which: usize, is_needed: bool) -> Result<Cow<'_, [u8]>> {
+        if !is_needed {
+            return Ok(Cow::default());
+        }
+        Ok(self.categories(which)?.category.clone().into())
+    }
+
+    /// Stacks a device's allocations in an order: those of a filter, or all.
+    pub fn timeline(
+        &self,
+        which: usize,
+        order: Order,
+        filter: Option<Vec<bool>>,
+    ) -> Result<Timeline> {
+        let categories = self.needed_categories(which, order == Order::Category)?;
+        Timeline::with_categories(Arc::clone(&self.devices[which]), order, &categories, filter)
     }
 
     /// The colours of a device's pictures with this look; nothing is selected.

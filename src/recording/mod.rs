@@ -3,9 +3,11 @@
 //! Both give the same answers. A snapshot is in memory whole; a bundle has the allocations in memory
 //! and looks up the rest in its database.
 
+mod analysed;
 mod convert;
 mod look;
 mod replayed;
+mod trees;
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -22,6 +24,7 @@ use crate::snapshot::stack_text::StackTexts;
 use crate::snapshot::{Action, Snapshot};
 use crate::store::{Active, AnnotationRow, Query, Store, Table};
 
+use analysed::Analysed;
 pub use convert::{convert, is_bundle, read};
 pub use look::{Look, Subset};
 pub use replayed::Replayed;
@@ -38,8 +41,13 @@ pub struct Recording {
     path: PathBuf,
     content: Content,
     stack_texts: OnceLock<StackTexts>,
+    paths: trees::MadePaths,
     /// The replay of each device.
     replays: Vec<OnceLock<Arc<Replayed>>>,
+    /// What was computed of each device.
+    analysed: Vec<Analysed>,
+    /// Categories that the user's rules give: a place in the categories, and a filter.
+    rules: Vec<(u8, Filter)>,
 }
 
 #[derive(Debug)]
@@ -77,17 +85,31 @@ impl Recording {
         let (snapshot, devices, format) = read(path, progress)?;
         Ok(Self {
             replays: devices.iter().map(|_| OnceLock::new()).collect(),
+            rules: Vec::new(),
+            analysed: devices.iter().map(|_| Analysed::default()).collect(),
             format,
             devices: devices.into_iter().map(Arc::new).collect(),
             warnings: snapshot.oddities.sentences(),
             path: path.to_owned(),
             content: Content::Snapshot(Box::new(snapshot)),
             stack_texts: OnceLock::new(),
+            paths: trees::MadePaths::default(),
         })
+    }
+
+    /// The same with rules that give allocations a category: the category's name, and a filter.
+    pub fn with_rules(mut self, rules: &[(String, String)]) -> Result<Self> {
+        let rule = |(name, filter): &(String, String)| {
+            Ok((crate::analysis::categories::named(name)?, Filter::parse(filter)?))
+        };
+        self.rules = rules.iter().map(rule).collect::<Result<_>>()?;
+        Ok(self)
     }
 
     fn from_bundle(path: &Path, mut bundle: Bundle) -> Self {
         Self {
+            rules: Vec::new(),
+            analysed: bundle.devices.iter().map(|_| Analysed::default()).collect(),
             replays: std::mem::take(&mut bundle.replays)
                 .into_iter()
                 .map(|replay| Replayed::new(replay).into())
@@ -102,6 +124,7 @@ impl Recording {
                 queries: OnceLock::new(),
             })),
             stack_texts: OnceLock::new(),
+            paths: trees::MadePaths::default(),
         }
     }
 
@@ -144,7 +167,8 @@ impl Recording {
     /// Which of a device's allocations a filter matches.
     pub fn mask(&self, which: usize, filter: &Filter) -> Result<Vec<bool>> {
         let times = if filter.needs_times() { self.times(which) } else { Cow::default() };
-        filter.mask(&self.devices[which], self.stack_texts()?, &times)
+        let categories = self.needed_categories(which, filter.needs_categories())?;
+        filter.mask_by(&self.devices[which], &categories, self.stack_texts()?, &times)
     }
 
     /// The time of each event of a device in Unix microseconds; empty if none was recorded.

@@ -68,6 +68,12 @@ pub(crate) fn of_rows(snapshot: &Snapshot, rows: Range<usize>) -> Vec<EventText>
     snapshot.events.iter(rows).map(text).collect()
 }
 
+/// All extras of a snapshot, by id.
+pub(crate) fn all_extras(snapshot: &Snapshot) -> Vec<ExtrasText> {
+    let count = snapshot.events.extras_table.items().len() as u32;
+    (0..count).map(|id| extras(snapshot, id)).collect()
+}
+
 fn extras(snapshot: &Snapshot, id: u32) -> ExtrasText {
     let one = snapshot.events.extras_table.get(id);
     let text = |id: u32| (id != 0).then(|| snapshot.strings.get(id).to_owned());

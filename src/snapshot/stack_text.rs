@@ -18,6 +18,8 @@ use crate::snapshot::Snapshot;
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct StackTexts {
     frames: Vec<String>,
+    /// The lengths of each frame's name and file, and its line.
+    parts: Vec<(usize, usize, u64)>,
     frame_hashes: Vec<u64>,
     /// The stacks one after the other, as frame ids, innermost first.
     items: Vec<u32>,
@@ -43,6 +45,7 @@ impl StackTexts {
     /// Adds the next frame.
     pub fn add_frame(&mut self, name: &str, filename: &str, line: u64) {
         self.frames.push(format!("{name} ({filename}:{line})"));
+        self.parts.push((name.len(), filename.len(), line));
         self.frame_hashes.push(frame_hash(name, filename, line));
     }
 
@@ -68,6 +71,27 @@ impl StackTexts {
     #[must_use]
     pub fn frames(&self) -> &[String] {
         &self.frames
+    }
+
+    /// A frame's function, file and line.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such frame.
+    #[must_use]
+    pub fn frame(&self, id: u32) -> (&str, &str, u64) {
+        let (name, filename, line) = self.parts[id as usize];
+        let text = &self.frames[id as usize];
+        // Between them: " (".
+        (&text[..name], &text[name + 2..name + 2 + filename], line)
+    }
+
+    /// The frame ids of a stack, innermost first; none if there is no such stack.
+    #[must_use]
+    pub fn stack(&self, id: u32) -> &[u32] {
+        let id = id as usize;
+        let from = if id == 0 { 0 } else { self.ends.get(id - 1).copied().unwrap_or(0) };
+        self.ends.get(id).map_or(&[], |&end| &self.items[from..end])
     }
 
     /// The frame ids of each stack, by the stack's id; innermost first.
@@ -134,6 +158,8 @@ mod tests {
         let all = stacks(&[("f", "a.py", 1), ("g", "", 0)]);
 
         assert_eq!(all.frames(), ["f (a.py:1)", "g (:0)"]);
+        assert_eq!([all.frame(0), all.frame(1)], [("f", "a.py", 1), ("g", "", 0)]);
+        assert_eq!([all.stack(0), all.stack(3), all.stack(9)], [&[][..], &[0, 1], &[]]);
         assert_eq!(all.stacks().collect::<Vec<_>>(), [&[][..], &[0], &[1], &[0, 1]]);
         assert_eq!(all.len(), 4);
     }

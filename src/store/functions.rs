@@ -106,6 +106,8 @@ pub(super) const ALLOWED: &[&str] = &[
     "zeroblob",
     "subtype",
     "callstack",
+    "callstack_place",
+    "callstack_text",
     "is_chosen",
 ];
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use rusqlite::{Connection, params};
 
 use crate::error::Result;
-use crate::snapshot::event_text::EventText;
+use crate::snapshot::event_text::{EventText, ExtrasText};
 use crate::snapshot::stack_text::StackTexts;
 use crate::store::limits::Reader;
 use crate::store::packed::Packed;
@@ -126,6 +126,27 @@ impl Store {
     pub fn events_of(&self, device: i32, count: usize, action: &str) -> Result<Vec<i64>> {
         let found = self.events(device, count)?.with_action(device, action);
         found.map_err(|reason| damaged(&inconsistent(reason)))
+    }
+
+    /// The extras of each event of a device, which must have `count` of them, and what they are.
+    pub fn tags(&self, device: i32, count: usize) -> Result<(Vec<u32>, Vec<ExtrasText>)> {
+        let tags = self.events(device, count)?.tags(device);
+        tags.map_err(|reason| damaged(&inconsistent(reason)))
+    }
+
+    /// A device's segments at the end, by address: where they begin, their bytes, and their kind.
+    pub fn segments(&self, device: i32) -> Result<Vec<(u64, u64, String)>> {
+        let read = || {
+            let db = self.lock();
+            self.limits.reader(&db)?.all(
+                "select address, total_size, coalesce(segment_type, '') from segments where device = ?",
+                [device],
+                |row| Ok((row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64, row.get(2)?)),
+            )
+        };
+        let mut all = read().map_err(|error| damaged(&error))?;
+        all.sort_unstable_by_key(|&(address, ..)| address);
+        Ok(all)
     }
 
     fn events(&self, device: i32, count: usize) -> Result<&Packed> {

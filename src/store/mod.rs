@@ -18,6 +18,7 @@ mod events;
 mod figures;
 mod forked;
 mod functions;
+mod grouped;
 mod limits;
 mod lookup;
 pub(crate) mod pack;
@@ -52,6 +53,7 @@ pub struct Store {
     db: Mutex<Connection>,
     events: packed::Loaded,
     frames: FrameTexts,
+    ranks: grouped::RankedStacks,
     chosen: chosen::Lists,
     limits: Limits,
 }
@@ -106,9 +108,12 @@ impl Store {
             let ids = context.get_raw(0).as_str_or_null().unwrap_or_default();
             ids.map(|ids| callstack(ids, texts.get().map_or(&[], Vec::as_slice))).transpose()
         })?;
+        let ranks = grouped::RankedStacks::default();
+        grouped::register(&db, &ranks, &frames)?;
         db.execute_batch(schema::QUICK_VIEWS)?;
+        db.execute_batch(grouped::VIEW)?;
         query::restrict(&mut db)?;
-        Ok(Self { db: Mutex::new(db), events, frames, chosen, limits })
+        Ok(Self { db: Mutex::new(db), events, frames, ranks, chosen, limits })
     }
 
     /// Runs a query. The calling thread calls `cancel` now and then.
@@ -130,9 +135,18 @@ impl Store {
             let texts = texts.map_err(|error| damaged(&error))?;
             self.frames.get_or_init(|| texts);
         }
+        let grouped = grouped::rewritten(query.sql);
+        if grouped.is_some() && self.ranks.get().is_none() {
+            let frames = self.frames.get().map_or(&[][..], Vec::as_slice);
+            let reader = self.limits.reader(&db);
+            let ranks = reader.and_then(|reader| grouped::Ranks::read(&reader, frames));
+            let ranks = ranks.map_err(|error| damaged(&error))?;
+            self.ranks.get_or_init(|| ranks);
+        }
         let with = chosen::With::new(&mut db, &self.chosen, &query.tables)?;
         query::restrict(with.db).map_err(|error| damaged(&error))?;
-        query::run(with.db, &self.limits, query, cancel)
+        let sql = grouped.as_deref().unwrap_or(query.sql);
+        query::run(with.db, &self.limits, query, sql, cancel)
     }
 
     fn lock(&self) -> MutexGuard<'_, Connection> {

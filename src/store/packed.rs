@@ -118,24 +118,7 @@ impl Packed {
         let action = u8::try_from(get(0)?).map_or(Err("an action is out of range"), Ok)?;
         let stack = u32::try_from(get(5)?).map_or(Err("a stack is out of range"), Ok)?;
         let extras = usize::try_from(get(6)?).ok().and_then(|number| self.extras.get(number));
-        let [compile_context, user_metadata, internal_metadata, category, pool, forward] =
-            extras.ok_or("an entry of the extras is missing")?;
-        let pool = match pool {
-            Some(text) => Some(pool_of(text).ok_or("a memory pool is not a pair of numbers")?),
-            None => None,
-        };
-        let extras = ExtrasText {
-            compile_context: compile_context.clone(),
-            user_metadata: user_metadata.clone(),
-            internal_metadata: internal_metadata.clone(),
-            category: category.clone(),
-            pool,
-            forward_frames: forward
-                .iter()
-                .flat_map(|text| text.split('\n'))
-                .map(Into::into)
-                .collect(),
-        };
+        let extras = extras_text(extras.ok_or("an entry of the extras is missing")?)?;
         let event = crate::snapshot::Event {
             action: Action(action),
             address: get(1)?,
@@ -171,6 +154,23 @@ impl Packed {
             })?;
         }
         Ok(found)
+    }
+
+    /// The extras of each event of a device, and what they are.
+    pub(super) fn tags(&self, device: i32) -> Result<(Vec<u32>, Vec<ExtrasText>), Damage> {
+        let texts: Vec<_> = self.extras.iter().map(extras_text).collect::<Result<_, _>>()?;
+        let mut ids = Vec::new();
+        let chunks = self.number(device).map(|number| &self.devices[number]);
+        for (number, packed) in chunks.iter().flat_map(|of| of.chunks.iter().enumerate()) {
+            let events = chunks.map_or(0, |of| of.events);
+            let len = CHUNK.min(events - number * CHUNK);
+            unpack_as(&packed[6], len, "an entry of the extras is missing", |id| {
+                let id = u32::try_from(id).ok().filter(|&id| (id as usize) < texts.len())?;
+                ids.push(id);
+                Some(())
+            })?;
+        }
+        Ok((ids, texts))
     }
 
     /// Where a device is in `devices`; one without events is not.
@@ -218,6 +218,24 @@ fn numbered<T>(
         return Err("its names are not numbered".into());
     }
     Ok(all.into_iter().map(|(_, one)| one).collect())
+}
+
+/// A row of the extras, decoded.
+fn extras_text(row: &[Option<String>; 6]) -> Result<ExtrasText, Damage> {
+    let [compile_context, user_metadata, internal_metadata, category, pool, forward] = row;
+    let pool = match pool {
+        Some(text) => Some(pool_of(text).ok_or("a memory pool is not a pair of numbers")?),
+        None => None,
+    };
+    let lines = forward.iter().flat_map(|text| text.split('\n'));
+    Ok(ExtrasText {
+        compile_context: compile_context.clone(),
+        user_metadata: user_metadata.clone(),
+        internal_metadata: internal_metadata.clone(),
+        category: category.clone(),
+        pool,
+        forward_frames: lines.map(Into::into).collect(),
+    })
 }
 
 /// A memory pool as the file has it: `[0,1]`.

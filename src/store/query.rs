@@ -105,11 +105,12 @@ fn authorize(context: AuthContext<'_>) -> Authorization {
     if is_allowed { Authorization::Allow } else { Authorization::Deny }
 }
 
-/// Runs a query.
+/// Runs a query, in words that mean the same.
 pub(super) fn run(
     db: &mut Connection,
     limits: &Limits,
     query: &Query<'_>,
+    sql: &str,
     cancel: &dyn Fn() -> bool,
 ) -> Result<Table> {
     limits.lift(db, MAX_VALUE).map_err(|error| sentence(&error))?;
@@ -119,7 +120,7 @@ pub(super) fn run(
     let answer = std::thread::scope(|scope| {
         let (finished, is_finished) = mpsc::channel::<()>();
         let worker = std::thread::Builder::new().spawn_scoped(scope, move || {
-            let answer = collect(db, query.sql, query.rows);
+            let answer = collect(db, sql, query.rows);
             drop(finished);
             answer
         });

@@ -74,6 +74,17 @@ pub struct StackShare {
 impl Timeline {
     /// Stacks the allocations that `filter` shows, or all.
     pub fn new(lives: Arc<Lifetimes>, order: Order, filter: Option<Vec<bool>>) -> Result<Self> {
+        let categories = lives.allocations.category.clone();
+        Self::with_categories(lives, order, &categories, filter)
+    }
+
+    /// The same with categories that were inferred; needed for that order only.
+    pub fn with_categories(
+        lives: Arc<Lifetimes>,
+        order: Order,
+        categories: &[u8],
+        filter: Option<Vec<bool>>,
+    ) -> Result<Self> {
         let filter_of = filter.as_deref();
         let all = &lives.allocations;
         let events = lives.totals.len();
@@ -87,7 +98,7 @@ impl Timeline {
             all.free_event.iter().map(end).collect(),
         );
         let pending = pending(&lives, end);
-        let permutation = Permutation::new(&lives, order);
+        let permutation = Permutation::new(&lives, order, categories);
         let weights = match (filter_of, &permutation) {
             (None, None) => None,
             (None, Some(order)) => Some(order.apply(&all.size)),

@@ -19,6 +19,8 @@ named! {
         Pool = "pool",
         /// By stream.
         Stream = "stream",
+        /// By what they are for.
+        Category = "category",
     }
 }
 
@@ -33,7 +35,7 @@ pub(super) struct Permutation {
 
 impl Permutation {
     /// Sorts the allocations; None if they are in that order.
-    pub fn new(lives: &Lifetimes, order: Order) -> Option<Self> {
+    pub fn new(lives: &Lifetimes, order: Order, categories: &[u8]) -> Option<Self> {
         let all = &lives.allocations;
         let mut keyed: Vec<(u64, u32)> = match order {
             Order::Allocation => return None,
@@ -50,6 +52,7 @@ impl Permutation {
             Order::Pool => with_index(all.pool.iter().map(|&pool| u64::from(pool.wrapping_sub(1)))),
             // The sign bit turned over sorts as the signed number does.
             Order::Stream => with_index(all.stream.iter().map(|&stream| stream as u64 ^ (1 << 63))),
+            Order::Category => with_index(categories.iter().map(|&category| u64::from(category))),
         };
         keyed.sort_unstable();
         let allocations: Vec<u32> = keyed.into_iter().map(|(_, index)| index).collect();

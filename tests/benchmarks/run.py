@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import analysis
 import capture_cost
 import checkpoints
 import drawing
@@ -25,6 +26,7 @@ import models
 import recording
 import replay
 import startup
+import tree
 import window
 from baseline import REPEATS, best, pickle_load
 
@@ -59,6 +61,8 @@ def main() -> None:
         print(f"\ngrowth of reading from 1M to 5M: {growth:.2f}× (limit {GROWTH_LIMIT})")
     _unlike()
     replay.run(FOLDER)
+    tree.run(FOLDER)
+    analysis.run(FOLDER)
     startup.run(FOLDER)
     drawing.run(FOLDER)
     window.run(FOLDER)

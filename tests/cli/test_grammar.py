@@ -93,7 +93,7 @@ def test_the_help_lists_every_command_in_its_group(program: Program) -> None:
     listed = {title: re.findall(r"^  (\w+)", lines, re.MULTILINE) for title, lines in groups}
     assert listed == {
         "Look": ["open", "render"],
-        "Explain": ["info", "report", "segments", "whatif", "query"],
+        "Explain": ["info", "report", "tree", "segments", "whatif", "query"],
         "Capture": ["record", "predict", "demo"],
         "Files": ["convert"],
         "Models": ["pth", "model", "explore", "events"],

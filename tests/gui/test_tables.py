@@ -375,12 +375,12 @@ def test_a_heading_sorts_and_the_selection_stays_marked(state: State, at_cursor:
 
     click(*_heading(table, "2"))
     _until(at_cursor, lambda: _texts(table)[0][2] == "part_0.py:10 step_0")
-    assert table.tree.heading("2", "text") == "Line ▴"
+    assert table.tree.heading("2", "text") == "Group ▴"
     assert _shown(table) == [4]
 
     click(*_heading(table, "2"))
     _until(at_cursor, lambda: _texts(table)[0][2] == "part_5.py:10 step_5")
-    assert table.tree.heading("2", "text") == "Line ▾"
+    assert table.tree.heading("2", "text") == "Group ▾"
     assert _shown(table) == [1]
 
     # Another moment is sorted alike.

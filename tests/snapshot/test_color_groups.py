@@ -40,7 +40,9 @@ def test_groups_are_those_of_the_definition(
 
     found = timeline.color_groups(image, at_peak, color, "dark")
 
-    keys, colors = getattr(dev.allocations, color), dev.colors(color, "dark")
+    is_category = color == "category"
+    keys = dev.categories.category if is_category else getattr(dev.allocations, color)
+    colors = dev.colors(color, "dark")
     alive, visible = timeline.stack(at_peak)[0], image.ids[image.ids != BACKGROUND]
     expected = []
     for key in np.unique(keys[np.concatenate([alive, visible])]).tolist():

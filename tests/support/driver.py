@@ -110,6 +110,9 @@ class Driver:
         state.settings.side_width = 0
         state.filter = Filter()
         state.changed("filter")
+        state.mark(None)
+        state.group_by("line")
+        state.call_tree.set_way(measure="alive", by="line", frames="folded", is_callers=False)
         state.set_look(axis="event", color="stack", order="allocation", theme="light")
         for shown in ("minimap", "lanes", "side"):
             state.set_pane(shown, is_shown=True)

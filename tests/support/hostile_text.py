@@ -174,6 +174,13 @@ COMMANDS: tuple[tuple[tuple[str, ...], str, tuple[str, ...], tuple[str, ...]], .
     (_SNAPSHOT, "report", (), (".txt", ".json")),
     (_SNAPSHOT, "report", ("--top", "0", "--event", "end"), ()),
     (("snap.pickle", "snap.json"), "segments", (), (".txt", ".json")),
+    (
+        _SNAPSHOT,
+        "tree",
+        ("--top", "0", "--event", "end"),
+        (".txt", ".json", ".html", ".svg", ".folded", ".speedscope.json"),
+    ),
+    (_SNAPSHOT, "tree", ("--frames", "all", "--callers", "--measure", "time"), (".txt",)),
     (_SNAPSHOT, "render", ("--color", "category"), (".png",)),
     (_SNAPSHOT, "query", ("select * from actions",), (".txt", ".json")),
     (_SNAPSHOT, "query", ("select * from frames",), ()),

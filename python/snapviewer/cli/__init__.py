@@ -31,6 +31,7 @@ GROUPS = {
     "Explain": {
         "info": ("info", "Summarize a snapshot: devices, peaks, whether it is consistent"),
         "report": ("report", "List the lines of code that hold the memory at the peak"),
+        "tree": ("tree", "Show through which callers the memory is held, as a call tree"),
         "segments": ("segments", "Show reserved memory at the peak: in use, free, in pieces"),
         "whatif": ("whatif", "Simulate other allocator settings, another GPU, other requests"),
         "query": ("query", "Query a snapshot in SQL"),

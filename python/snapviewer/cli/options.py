@@ -237,13 +237,13 @@ def _event(text: str) -> int | str:
         raise argparse.ArgumentTypeError("must be an event's number, peak, oom or end") from None
 
 
-def load_snapshot(file: Path) -> Snapshot:
+def load_snapshot(file: Path, *, rules: Sequence[tuple[str, str]] = ()) -> Snapshot:
     """Read a snapshot, with a progress bar."""
     from snapviewer import _core
     from snapviewer.text.progress import progress_bar
 
     with progress_bar("reading") as progress:
-        return _core.load(file, progress=progress)
+        return _core.load(file, rules=rules, progress=progress)
 
 
 def picked_device(snapshot: Snapshot, index: int | None) -> Device:

@@ -7,7 +7,7 @@ import errno
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from snapviewer.files.atomic_write import atomic_write, write_text
@@ -37,7 +37,7 @@ def check_outputs(
         OSError: An output exists, is an input, or cannot be a file.
     """
     for output in options.outputs:
-        if suffixes and output.suffix.lower() not in suffixes:
+        if suffixes and suffix_of(output, suffixes) is None:
             raise UsageError(
                 f"the suffix of an output picks its format, {_list(suffixes)}: {output}"
             )
@@ -85,6 +85,17 @@ def refuse_existing(
             )
 
 
+def suffix_of(path: Path, suffixes: Iterable[str]) -> str | None:
+    """Return the longest of some suffixes that a name has: `.pb.gz`, say.
+
+    >>> suffix_of(Path("a.pb.gz"), (".gz", ".pb.gz")), suffix_of(Path("a.txt"), (".gz",))
+    ('.pb.gz', None)
+    """
+    name = path.name.lower()
+    found = (suffix for suffix in suffixes if name.endswith(suffix) and name != suffix)
+    return max(found, key=len, default=None)
+
+
 def _list(words: Sequence[str]) -> str:
     return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
@@ -110,7 +121,10 @@ def answer(
         **(others or {}),
     }
     # All are rendered before any is written.
-    contents = [(path, formats[path.suffix.lower()]()) for path in options.outputs]
+    contents = [
+        (path, formats[suffix_of(path, formats) or path.suffix.lower()]())
+        for path in options.outputs
+    ]
     for path, content in contents:
         write_file(path, content)
     if options.json:

@@ -6,8 +6,10 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import get_args
 
+from snapviewer._lazy import TYPE_CHECKING
 from snapviewer.report.picture import options as pictures
 from snapviewer.text.units import parse_duration_us
 
@@ -27,12 +29,20 @@ from .options import (
 )
 from .outputs import check_outputs, print_json, print_written, write_file, written
 
+if TYPE_CHECKING:
+    from snapviewer import Device, Snapshot
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     defaults = pictures.PictureOptions()
     add_file(parser)
-    add_output(parser, "the PNG to write", is_required=True, metavar="PICTURE.png")
+    add_output(
+        parser,
+        "the PNG to write, or a trace for Perfetto: .perfetto-trace or .json",
+        is_required=True,
+        metavar="PICTURE.png",
+    )
     parser.add_argument(
         "--res",
         type=positive,
@@ -114,12 +124,17 @@ def _render(options: argparse.Namespace) -> None:
     check_outputs(options, inputs=[options.file])
     snapshot = load_snapshot(options.file)
     device = picked_device(snapshot, options.device)
+    if traces := [path for path in options.outputs if path.suffix.lower() in _TRACES]:
+        _write_traces(snapshot, device, traces)
+        if len(traces) == len(options.outputs):
+            print_json(written(options)) if options.json else tell_written(options)
+            return
     try:
         picture = drawing.draw(snapshot, device, chosen, file=options.file.resolve().name)
     except ValueError as error:  # the filter is not understood, or the time is too long
         kind = UsageError if str(error).startswith("filter: ") else CommandError
         raise kind(str(error)) from None
-    first, *others = options.outputs
+    first, *others = (path for path in options.outputs if path not in traces)
     drawing.write(picture, first)
     for output in others:
         write_file(output, first.read_bytes())
@@ -130,6 +145,16 @@ def _render(options: argparse.Namespace) -> None:
         print_json({**written(options), **drawing.to_json(picture)})
     else:
         print_written(options, "{} × {} pixels, ".format(*chosen.size_px))
+
+
+def _write_traces(snapshot: Snapshot, device: Device, outputs: Sequence[Path]) -> None:
+    """Write the curves as traces for Perfetto."""
+    from snapviewer.report.snapshot import perfetto
+
+    memory = perfetto.memory_of(snapshot, device)
+    for output in outputs:
+        is_json = output.suffix.lower() == ".json"
+        write_file(output, perfetto.as_json(memory) if is_json else perfetto.as_perfetto(memory))
 
 
 def _chosen_picture(options: argparse.Namespace) -> pictures.PictureOptions:
@@ -164,6 +189,7 @@ def _chosen_picture(options: argparse.Namespace) -> pictures.PictureOptions:
     )
 
 
+_TRACES = (".perfetto-trace", ".json")
 _OTHER_IMAGES = {".jpg", ".jpeg", ".gif", ".svg", ".pdf", ".webp", ".bmp", ".tif", ".tiff", ".html"}
 
 

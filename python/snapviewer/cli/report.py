@@ -1,8 +1,9 @@
-"""`report`: what holds the memory after an event, by line of code."""
+"""`report`: what holds the memory after an event, in which steps, and what grows."""
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from snapviewer.report.snapshot import alive as alive_report
@@ -10,7 +11,7 @@ from snapviewer.report.snapshot.predicted import prediction_note
 from snapviewer.snapshot.alive import alive_at
 from snapviewer.snapshot.frames import line_of
 
-from .errors import UsageError
+from .errors import CommandError, UsageError
 from .options import (
     add_device,
     add_event,
@@ -18,11 +19,28 @@ from .options import (
     add_filter,
     add_results,
     add_top,
+    byte_count,
     load_snapshot,
     picked_device,
     picked_event,
 )
 from .outputs import FORMATS, answer, check_outputs
+
+GROUPINGS = [
+    "line",
+    "stack",
+    "file",
+    "function",
+    "module",
+    "category",
+    "step",
+    "stream",
+    "pool",
+    "compile",
+    "size",
+    "lifetime",
+    "segment",
+]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -31,14 +49,35 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_device(parser)
     add_event(parser)
     add_filter(parser)
-    add_top(parser, "lines to list (default: %(default)s)", default=15)
+    parser.add_argument(
+        "--by", choices=GROUPINGS, default="line", help="what to group by (default: line)"
+    )
+    parser.add_argument(
+        "--under",
+        type=byte_count,
+        metavar="BYTES",
+        help="list what must go so that no moment holds more, such as 40GiB",
+    )
+    parser.add_argument(
+        "--capacity",
+        type=byte_count,
+        metavar="BYTES",
+        help="memory of the GPU, to tell when a leak fills it",
+    )
+    parser.add_argument(
+        "--rules",
+        type=Path,
+        metavar="TOML",
+        help="your own categories, which win over recorded and inferred ones",
+    )
+    add_top(parser, "groups to list (default: %(default)s)", default=15)
     add_results(parser, "write the report")
     parser.set_defaults(run=_report)
 
 
 def _report(options: argparse.Namespace) -> None:
     check_outputs(options, inputs=[options.file], suffixes=FORMATS)
-    snapshot = load_snapshot(options.file)
+    snapshot = load_snapshot(options.file, rules=_rules(options.rules))
     device = picked_device(snapshot, options.device)
     where = " ".join(options.filter).strip() or None
     try:
@@ -53,9 +92,20 @@ def _report(options: argparse.Namespace) -> None:
         matching = alive_report.Matching(where, all_bytes)
     how: dict[str, Any] = {"file": str(options.file), "top": options.top, "matching": matching}
     how["prediction"] = prediction_note(snapshot)
-    how["is_oom"] = options.event == "oom"
+    how |= {"by": options.by, "under": options.under, "is_oom": options.event == "oom"}
     answer(
         options,
-        text=lambda: alive_report.as_text(device, alive, **how),
+        text=lambda: alive_report.as_text(device, alive, capacity=options.capacity, **how),
         document=lambda: alive_report.to_json(device, alive, **how),
     )
+
+
+def _rules(path: Path | None) -> tuple[tuple[str, str], ...]:
+    if path is None:
+        return ()
+    from snapviewer.snapshot.rules import read_rules
+
+    try:
+        return read_rules(path)
+    except (ValueError, OSError) as error:
+        raise CommandError(f"{error}: {path}") from None

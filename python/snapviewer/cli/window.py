@@ -43,6 +43,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar=("W", "H"),
         help="width and height of the timeline at first, in pixels",
     )
+    parser.add_argument(
+        "--trace",
+        type=Path,
+        metavar="TRACE.json.gz",
+        help="PyTorch profiler's trace of the same run, shown below the timeline",
+    )
     add_theme(parser)
     add_log(parser)
     parser.set_defaults(run=_open)
@@ -51,7 +57,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def _open(options: argparse.Namespace) -> None:
     files = [*([options.directory] if options.directory else []), *options.files]
     try:
-        open_window(files, size=options.res, theme=options.theme)
+        open_window(files, size=options.res, theme=options.theme, profile=options.trace)
     except NoWindowError:
         if files and not files[0].exists():  # no other command would find it
             raise CommandError(f"no such file: {files[0]}") from None
@@ -59,7 +65,11 @@ def _open(options: argparse.Namespace) -> None:
 
 
 def open_window(
-    files: Sequence[Path] = (), *, size: Sequence[int] | None = None, theme: str | None = None
+    files: Sequence[Path] = (),
+    *,
+    size: Sequence[int] | None = None,
+    theme: str | None = None,
+    profile: Path | None = None,
 ) -> None:
     """Open the window on files, or on its welcome page, and return when it is closed.
 
@@ -73,6 +83,7 @@ def open_window(
             f"this Python has no Tk ({error}); install it (such as python3-tk); {_ELSEWHERE}"
         ) from None
     try:
-        app.run(files, plot_size=(size[0], size[1]) if size else None, theme=theme or "")
+        plot_size = (size[0], size[1]) if size else None
+        app.run(files, plot_size=plot_size, theme=theme or "", profile=profile)
     except app.NoDisplayError:
         raise NoWindowError(f"there is no display to open a window on; {_ELSEWHERE}") from None

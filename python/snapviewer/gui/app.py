@@ -25,6 +25,7 @@ from .menus import bind_keys, make_menus
 from .overlay import Overlay
 from .panes.side import Side
 from .plot.area import Area
+from .plot.first_line import FirstLine
 from .settings import load_settings, save_settings, settings_file
 from .state import SELECT_FIRST, State
 from .status_bar import StatusBar
@@ -80,6 +81,7 @@ class Window:
     def _build(self) -> None:
         root, state = self.root, self.state
         self.toolbar = Toolbar(root, state)
+        self.first_line = FirstLine(root, state)
         self.panes = ttk.PanedWindow(root, orient="horizontal")
         self.left = ttk.PanedWindow(self.panes, orient="vertical")
         self.area = Area(self.left, state)
@@ -87,6 +89,7 @@ class Window:
         self.side = Side(self.panes, state)
         self.status = StatusBar(root, state, self.show_completeness)
         self.toolbar.pack(side="top", fill="x")
+        self.first_line.pack(side="top", fill="x")
         self.status.pack(side="bottom", fill="x")
         self.panes.pack(side="top", fill="both", expand=True)
         self.left.add(self.area, weight=1)
@@ -124,7 +127,7 @@ class Window:
         self._show_dock()
         if plot_size is not None:
             self._fit_plot(plot_size)
-            self.state.on(self._refit_plot, "device")
+            self.state.on(self._refit_plot, "device", "answers")
         self.area.plot.widget.focus_set()
 
     def _fit_plot(self, size: tuple[int, int]) -> None:
@@ -135,9 +138,12 @@ class Window:
         self.root.update()
 
     def _refit_plot(self) -> None:
-        """Restore the plot's size after the annotations of the first file have taken some of it."""
+        """Restore the plot's size after the lanes of the first file have taken some of it."""
         trace = self.state.trace
-        if self._plot_size is not None and trace is not None and trace.times is not None:
+        answers = self.state.answers
+        are_known = answers.found is not None or answers.error
+        is_whole = trace is not None and trace.times is not None and are_known
+        if self._plot_size is not None and is_whole:
             self.root.update_idletasks()
             self._resize_plot(self._plot_size)
             self._plot_size = None
@@ -338,7 +344,11 @@ class Window:
 
 
 def run(
-    files: Sequence[Path], *, plot_size: tuple[int, int] | None = None, theme: str = ""
+    files: Sequence[Path],
+    *,
+    plot_size: tuple[int, int] | None = None,
+    theme: str = "",
+    profile: Path | None = None,
 ) -> None:
     """Open the window, show the first of the files, and return when it is closed.
 
@@ -346,6 +356,7 @@ def run(
         files: Snapshots or bundles; the others become recent files.
         plot_size: The size of the plot at the start, in pixels, as far as the screen allows.
         theme: "light" or "dark"; the default is the last used.
+        profile: A profiler's trace of the same run.
 
     Raises:
         NoDisplayError: There is no display.
@@ -363,6 +374,8 @@ def run(
         # The window appears before the file is read.
         window.root.update()
         window.state.open(files[0])
+        if profile is not None:
+            window.state.open_profile(profile)
     window.root.mainloop()
 
 

@@ -105,6 +105,7 @@ def commands_of(state: State, window: Actions) -> tuple[Command, ...]:
         *_looks(state),
         *_panes(state, window),
         *_memory_map(state, window),
+        *_call_tree(state),
         *_go(state),
         *_analyze(state, window),
         Command("Help", "Keys and mouse", "F1 or ?", window.show_keys),
@@ -194,6 +195,19 @@ def _memory_map(state: State, window: Actions) -> tuple[Command, ...]:
     )
 
 
+def _call_tree(state: State) -> tuple[Command, ...]:
+    def command(label: str, shown: str, run: Callable[[], object]) -> Command:
+        return Command("View/Call tree", label, shown, run)
+
+    tree = state.call_tree
+    return (
+        command("Fold torch, only my code, or all frames", "J", tree.next_frames),
+        command("Start with callers or with allocations", "Shift+J", tree.turn),
+        command("Show as table or boxes", "Q", tree.toggle_table),
+        command("Leave the node in focus", "B", tree.leave_focus),
+    )
+
+
 def _go(state: State) -> tuple[Command, ...]:
     same, oom = state.step_same_stack, state.go_to_oom
     return (
@@ -209,6 +223,8 @@ def _go(state: State) -> tuple[Command, ...]:
         Command(
             "Go", "Previous segment event", "Shift+N", partial(state.replayed.step_segment, -1)
         ),
+        Command("Go", "Next step", "E", partial(state.answers.next_step, 1)),
+        Command("Go", "Previous step", "Shift+E", partial(state.answers.next_step, -1)),
         Command("Go", "Next device", "G", state.next_device),
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import tkinter as tk
+from collections import Counter
 from collections.abc import Callable, Sequence
 from tkinter import ttk
 
@@ -44,12 +45,22 @@ FILTER_SYNTAX = (
 _Section = tuple[str, Sequence[tuple[str, str]]]
 
 
+_LARGE_PART = 8
+
+
 def show_keys(root: tk.Misc, commands: Sequence[Command]) -> tk.Toplevel:
     """List all keys and mouse actions."""
     sections: list[_Section] = [("Mouse", MOUSE)]
     for menu in MENUS:
-        mine = (command for command in commands if command.menu.split("/")[0] == menu)
-        sections.append((menu, [(command.shown, command.label) for command in mine]))
+        mine = [command for command in commands if command.menu.split("/")[0] == menu]
+        # Parts of a long menu with many commands, such as View/Panes, are lists of their own.
+        parts = Counter(command.menu for command in mine)
+        large = [part for part, count in parts.items() if part != menu and count >= _LARGE_PART]
+        rest = [command for command in mine if command.menu not in large]
+        sections.append((menu, [(command.shown, command.label) for command in rest]))
+        for part in large:
+            of_part = [(one.shown, one.label) for one in mine if one.menu == part]
+            sections.append((part.replace("/", ": "), of_part))
     # Three columns of about the same length, which fit on a small screen.
     columns: list[list[_Section]] = [[], [], []]
     for section in sorted(sections, key=lambda section: -len(section[1])):

@@ -15,6 +15,7 @@ from snapviewer import Clock, Device, Image, Snapshot, Timeline, _core
 from snapviewer.report.picture.options import core_color
 from snapviewer.snapshot.annotations import Span, spans_of
 from snapviewer.snapshot.frames import line_of
+from snapviewer.snapshot.profile import ProfilerTrace
 from snapviewer.text.sanitize import sanitize
 
 from .jobs import Job
@@ -64,6 +65,8 @@ class Trace:
         self.events = int(device.events)
         self.oom_events = np.unique(np.array(device.oom_at, dtype=np.int64))
         self.times: Times | None = None
+        self.profiled: tuple[Span, ...] = ()
+        """What a profiler recorded beside it, in lanes of their own."""
 
     @property
     def clock(self) -> Clock | None:
@@ -140,13 +143,15 @@ class Trace:
 class Document:
     """An opened file.
 
-    `bundle` answers queries: the file itself if it is a bundle, otherwise its conversion.
+    `bundle` answers queries: the file itself if it is a bundle, otherwise its conversion. `profile`
+    is what a profiler recorded in the same run.
     """
 
     path: Path
     snapshot: Snapshot
     traces: tuple[Trace, ...]
     bundle: Snapshot | None = None
+    profile: ProfilerTrace | None = None
     line_of: Callable[[int], str] = field(init=False)
 
     def __post_init__(self) -> None:

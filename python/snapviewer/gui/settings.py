@@ -32,6 +32,7 @@ class WindowSettings:
     show_dock: bool = False
     dock_tab: str = "map"
     show_lines: bool = False
+    group_by: str = "line"
     recent: list[str] = field(default_factory=list)
     queries: list[str] = field(default_factory=list)
 

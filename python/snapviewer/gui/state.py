@@ -18,13 +18,19 @@ import numpy as np
 import numpy.typing as npt
 
 from snapviewer import CancelledError, Clock, Device, Snapshot, Timeline, _core
+from snapviewer._core import GROUPINGS
 from snapviewer.files.cache import cached_bundle
-from snapviewer.report.picture.options import Coloring, Order, ThemeName
-from snapviewer.snapshot.alive import Alive, alive_at
+from snapviewer.report.picture.options import Coloring, Order, ThemeName, core_color
+from snapviewer.report.theme import Color
+from snapviewer.snapshot.alive import Alive, Group, alive_at, regrouped
 from snapviewer.snapshot.allocation_details import AllocationDetails, allocation_details
+from snapviewer.snapshot.annotations import Span
+from snapviewer.snapshot.profile import ProfilerTrace, open_trace
 from snapviewer.snapshot.stack_filter import filter_of
 from snapviewer.text.sanitize import sanitize
 
+from .answers import Answers
+from .call_tree import CallTree
 from .document import Axis, Document, Opened, Picture, Times, Trace, open_document, times_of
 from .jobs import Done, Failed, Job, Jobs, Work
 from .queries import Queries
@@ -86,8 +92,16 @@ class State:
         self.notice: Notice | None = None
         self.tab: Tab = "cursor"
         self.is_side_requested = False
+        self._profile_path: Path | None = None
+        self._colors: tuple[object, npt.NDArray[np.uint8]] | None = None
         self.queries = Queries(self)
         self.replayed = Replayed(self)
+        self.marked: Mask | None = None
+        """The allocations of a selected node, leak or group, which are not dimmed; None: all."""
+        self.marks = 0
+        """How often that has changed."""
+        self.call_tree = CallTree(self)
+        self.answers = Answers(self)
         self.ids_on_screen: Callable[[], npt.NDArray[np.int64]] | None = None
         self.drawn_ahead: Picture | None = None
         self._stacked: tuple[object, ...] = _stacking(self.look.order, self.filter)
@@ -184,6 +198,40 @@ class State:
             lambda error: self._set_notice(Notice(f"Could not open {name}: {error}")),
         )
 
+    def open_profile(self, path: Path) -> None:
+        """Read a profiler's trace of the same run, as a job, and show it below the timeline."""
+        document = self.document
+        if document is None:
+            self._profile_path = path  # follows the snapshot, which is being read
+            return
+        name = sanitize(path.name)
+
+        def work(job: Job) -> ProfilerTrace:
+            return open_trace(path, document.snapshot, progress=job.progress, cancel=job.cancel)
+
+        def done(profile: ProfilerTrace) -> None:
+            document.profile = profile
+            self._place_profile()
+            self.notify(f"{name}: {profile.fit.sentence()}.", is_error=profile.fit.is_far)
+
+        def failed(error: Exception) -> None:
+            self._set_notice(Notice(f"Could not open {name}: {error}"))
+
+        self.start(Job("profile", f"reading {name}"), work, done, failed)
+
+    def _place_profile(self) -> None:
+        """Find where the profiler's spans are on the clock of the device."""
+        document, trace = self.document, self.trace
+        if document is None or trace is None or document.profile is None:
+            return
+        by_kind = document.profile.spans(trace.device, trace.clock)
+        below, spans = 0, list[Span]()
+        for of_kind in by_kind.values():
+            spans += [replace(span, lane=span.lane + below) for span in of_kind]
+            below += max(span.lane for span in of_kind) + 1
+        trace.profiled = tuple(spans)
+        self.changed("device")
+
     def cancel_opening(self) -> None:
         self.cancel("open")
 
@@ -218,6 +266,9 @@ class State:
             self._set_notice(Notice("This file contains no devices."))
             return
         self._complete_device()
+        if self._profile_path is not None:
+            self.open_profile(self._profile_path)
+            self._profile_path = None
         if opened.document.bundle is None:
             self.convert()
 
@@ -227,6 +278,7 @@ class State:
             self.jobs.stop(name)
         self._stacked, self._shown = _stacking("allocation", Filter()), None
         self.selection = self.allocation_details = self.cursor = self.alive = self.pointer = None
+        self.marked = None
         self.filter = replace(self.filter, matches=None, error="")
         # Without a clock, there is no other axis yet.
         if self.look.axis not in (self.trace.axes() if self.trace else ("event",)):
@@ -251,6 +303,7 @@ class State:
 
         def done(times: Times) -> None:
             trace.times = times
+            self._place_profile()
             self.changed("device", "look")
 
         def failed(error: Exception) -> None:
@@ -336,8 +389,20 @@ class State:
         self.changed("look", "view")
         if new.order != old.order:
             self._stack()
-        if new.color == "category" != old.color and not self._has_categories():
-            self.notify("No categories recorded: every allocation is grey.")
+        if new.color == "category" != old.color and self.device is not None:
+            missing = self.device.categories.missing
+            if missing is not None:
+                self.notify(f"{missing[0].upper()}{missing[1:]}.")
+
+    def color_of(self, allocation: int) -> Color:
+        """Return the colour of an allocation of the device in the timeline."""
+        device, look = self.device, self.look
+        assert device is not None
+        wanted = (device, look.color, look.theme)
+        if self._colors is None or self._colors[0] != wanted:
+            self._colors = wanted, device.colors(core_color(look.color), look.theme)
+        red, green, blue = self._colors[1][allocation].tolist()
+        return red, green, blue
 
     def choices(self, part: LookPart) -> tuple[str, ...]:
         """Return what a part of the look can be."""
@@ -355,9 +420,6 @@ class State:
         choices = self.choices(part)
         now = choices.index(getattr(self.look, part))
         self.choose(part, choices[(now + 1) % len(choices)])
-
-    def _has_categories(self) -> bool:
-        return self.device is None or bool(self.device.allocations.category.any())
 
     def set_pane(self, pane: Pane, *, is_shown: bool) -> None:
         """Show or hide a pane."""
@@ -537,19 +599,24 @@ class State:
             if allocation is not None:
                 self.start(
                     Job("details"),
-                    lambda _: allocation_details(
-                        document.snapshot,
-                        trace.device,
-                        allocation,
-                        clock=trace.clock,
-                        spans=trace.spans,
-                    ),
+                    lambda _: self._details_of(document, trace, allocation),
                     self._set_details,
                     self._fail_details,
                 )
             self.changed("selection", "details")
         if reveal and allocation is not None:
             self._reveal()
+
+    @staticmethod
+    def _details_of(document: Document, trace: Trace, allocation: int) -> AllocationDetails:
+        details = allocation_details(
+            document.snapshot, trace.device, allocation, clock=trace.clock, spans=trace.spans
+        )
+        made = trace.unix_us_of(int(trace.device.allocations.alloc_event[allocation]))
+        if document.profile is None or made is None:
+            return details
+        operator, kernel = document.profile.at(made)
+        return replace(details, operator=operator, kernel=kernel)
 
     def _set_details(self, facts: AllocationDetails) -> None:
         self.allocation_details = facts
@@ -564,6 +631,8 @@ class State:
             self._set_notice(None)
         elif self.selection is not None:
             self.select(None)
+        elif self.marked is not None:
+            self.mark(None)
         elif self.filter.text:
             self.clear_filter()
 
@@ -619,12 +688,36 @@ class State:
         document, timeline, device, event = self.document, self.timeline, self.device, self.cursor
         if document is None or timeline is None or device is None or event is None:
             return
+        by, shown = self.grouping, self._shown
+
+        def work(_: Job) -> Alive:
+            alive = alive_at(device, timeline, event, document.line_of)
+            return alive if by == "line" else regrouped(alive, device, by, shown)
+
         self.start(
             Job("alive"),
-            lambda _: alive_at(device, timeline, event, document.line_of),
+            work,
             self._set_alive,
             lambda error: self._set_notice(Notice(f"Could not read the live allocations: {error}")),
         )
+
+    @property
+    def grouping(self) -> str:
+        """What live allocations are grouped by."""
+        return self.settings.group_by if self.settings.group_by in GROUPINGS else "line"
+
+    def group_by(self, by: str) -> None:
+        """Group the live allocations at the cursor by something else."""
+        if by != self.grouping:
+            self.settings.group_by = by
+            self.changed("panes")
+            self._find_alive()
+
+    def mark_group(self, group: Group) -> None:
+        """Highlight the allocations of a group, whenever they are alive."""
+        device = self.device
+        if device is not None and group.id is not None:
+            self.mark(device.keys(self.grouping).ids == group.id)
 
     def _set_alive(self, alive: Alive) -> None:
         self.alive = alive
@@ -701,11 +794,28 @@ class State:
     def clear_filter(self) -> None:
         self.set_filter("", "highlight")
 
-    def dimmed(self) -> Mask | None:
-        """Return the allocations that are not dimmed; None if none are dimmed."""
+    @property
+    def shown_mask(self) -> Mask | None:
+        """The allocations that are stacked; None if all are."""
+        return self._shown
+
+    def filter_mask(self) -> Mask | None:
+        """Return the allocations that the filter does not dim; None if it dims none."""
         if self.filter.mode == "highlight" and self.filter.matches is not None:
             return self.filter.matches.mask
         return None
+
+    def dimmed(self) -> Mask | None:
+        """Return the allocations that are not dimmed; None if none are dimmed."""
+        mask, marked = self.filter_mask(), self.marked
+        return mask if marked is None else marked if mask is None else mask & marked
+
+    def mark(self, mask: Mask | None) -> None:
+        """Dim all other allocations in the plot; None dims none."""
+        if mask is not self.marked:
+            self.marked = mask
+            self.marks += 1
+            self.changed("marked")
 
     def _stack(self) -> None:
         """Find the matches of the filter and stack what is shown, in one job.

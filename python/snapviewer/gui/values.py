@@ -32,6 +32,9 @@ Topic = Literal[
     "replay",  # the replayed allocator, or why there is none
     "map",  # the scale and order of the memory map
     "growth",  # the growth that was clicked
+    "tree",  # what the call tree shows, and its selected node
+    "marked",  # the allocations of a selected node, which are not dimmed
+    "answers",  # steps, leaks and categories of the device
     "panes",  # which panes are shown
     "recent",  # recent files
 ]
@@ -39,11 +42,14 @@ FilterMode = Literal["highlight", "only"]
 Pane = Literal["side", "minimap", "lanes", "legend", "dock", "lines"]
 Tab = Literal["details", "cursor", "sql", "events"]
 TABS: tuple[Tab, ...] = ("details", "cursor", "sql", "events")
-DockTab = Literal["map", "growth"]
+DockTab = Literal["map", "growth", "tree", "steps", "leaks"]
 # The title and the key of each tab below the timeline; `dock/dock.py` has their widgets.
 DOCK_TABS: dict[DockTab, tuple[str, str]] = {
     "map": ("Memory map", "F5"),
     "growth": ("Growth", "F4"),
+    "tree": ("Call tree", "F3"),
+    "steps": ("Steps", "F11"),
+    "leaks": ("Leaks", "F12"),
 }
 
 Mask = npt.NDArray[np.bool_]

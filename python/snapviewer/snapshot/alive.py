@@ -9,11 +9,17 @@ The core adds up by stack; each shown stack is named once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from snapviewer._core import Device, Timeline
+from snapviewer._lazy import TYPE_CHECKING
+from snapviewer.text.sanitize import MAX_NAME_CHARS, sanitize
 from snapviewer.text.units import count_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 # A stack, its bytes, how many allocations, the largest and its size: see `Timeline.alive_by_stack`.
 _Share: TypeAlias = tuple[int, int, int, int, int]
@@ -25,9 +31,10 @@ MAX_LARGEST = 200
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Allocations whose stacks lead to the same line of code.
+    """Allocations whose stacks lead to the same line of code, or that share something else.
 
     `largest` is the index of the largest; `stacks` are the heaviest first, and empty for the rest.
+    `id` is the group's number in `Device.keys`, if it is not a line.
     """
 
     line: str
@@ -35,6 +42,7 @@ class Group:
     count: int
     largest: int
     stacks: tuple[int, ...]
+    id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +97,33 @@ def alive_at(
     )
     total, count = sum(share[1] for share in shares), sum(share[2] for share in shares)
     return Alive(event, total, count, groups, rest, heaviest)
+
+
+def regrouped(alive: Alive, device: Device, by: str, shown: npt.NDArray[np.bool_] | None) -> Alive:
+    """Return the same live allocations, grouped by something else than lines.
+
+    Args:
+        alive: What `alive_at` returned.
+        device: The device.
+        by: One of `GROUPINGS`.
+        shown: The allocations that count; None for all.
+    """
+    found = device.alive(alive.event, by, where=shown, top=MAX_GROUPS)
+    groups = tuple(
+        Group(_group_name(by, one.key), one.bytes, one.count, one.largest, (), one.id)
+        for one in found.groups
+    )
+    rest = None
+    if found.other_count:
+        name = count_of(found.group_count - len(groups), "more group")
+        rest = Group(name, found.other_bytes, found.other_count, groups[-1].largest, ())
+    return replace(alive, groups=groups, rest=rest)
+
+
+def _group_name(by: str, key: str) -> str:
+    first, *more = key.split("\n")
+    name = sanitize(first.replace("_", " ") if by == "category" else first, MAX_NAME_CHARS)
+    return f"{name} and {count_of(len(more), 'more frame')}" if more else name
 
 
 def allocation_of_event(device: Device, event: int) -> int | None:

@@ -88,6 +88,8 @@ class AllocationDetails:
         forward_frames: The stack of the forward pass that its backward belongs to.
         free_frames: The stack that freed it; None if not recorded, or the same.
         same_stack: The totals of its stack.
+        operator: The operator that ran when it was made, by a profiler's trace; None if not known.
+        kernel: The kernel that ran then; None if not known.
     """
 
     allocation: int
@@ -114,6 +116,8 @@ class AllocationDetails:
     forward_frames: tuple[str, ...]
     free_frames: tuple[FrameDetails, ...] | None
     same_stack: SameStack
+    operator: str | None = None
+    kernel: str | None = None
 
 
 def allocation_details(

@@ -16,9 +16,18 @@ from snapviewer.gui.values import DOCK_TABS, DockTab
 
 from .dock_view import DockView
 from .growth_tab import GrowthTab
+from .leaks_tab import LeaksTab
 from .map_tab import MapTab
+from .steps_tab import StepsTab
+from .tree_tab import TreeTab
 
-_VIEWS: dict[DockTab, type[DockView]] = {"map": MapTab, "growth": GrowthTab}
+_VIEWS: dict[DockTab, type[DockView]] = {
+    "map": MapTab,
+    "growth": GrowthTab,
+    "tree": TreeTab,
+    "steps": StepsTab,
+    "leaks": LeaksTab,
+}
 
 
 class Dock(ttk.Frame):
@@ -50,7 +59,7 @@ class Dock(ttk.Frame):
 
     def _tab_button(self, tab: DockTab) -> ttk.Button:
         title, key = DOCK_TABS[tab]
-        button = ttk.Button(self._line, text=title, takefocus=False)
+        button = ttk.Button(self._line, text=title, takefocus=False, width=len(title))
         button.configure(command=partial(self._state.show_dock, tab))
         button.pack(side="left", padx=(0, px(self, 2)))
         Tooltip(button, f"{title} ({key})")

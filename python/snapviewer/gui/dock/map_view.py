@@ -54,7 +54,17 @@ class MapView(ttk.Frame):
         state.on(self._reveal, "selection")
         state.on(
             self.redraw_soon,
-            *("cursor", "replay", "map", "look", "selection", "filter", "device", "panes"),
+            *(
+                "cursor",
+                "replay",
+                "map",
+                "look",
+                "selection",
+                "filter",
+                "marked",
+                "device",
+                "panes",
+            ),
         )
 
     def _bind(self) -> None:

@@ -9,13 +9,11 @@ import tkinter as tk
 from collections.abc import Iterable
 from tkinter import ttk
 
-import numpy as np
-import numpy.typing as npt
-
+from snapviewer import Device
 from snapviewer.gui.labels import event_label
 from snapviewer.gui.state import State
 from snapviewer.gui.theme import hex_of, px
-from snapviewer.report.picture.options import core_color
+from snapviewer.gui.tips import Tooltip
 from snapviewer.snapshot.alive import Alive, Group, LiveAllocation
 from snapviewer.snapshot.frames import NO_STACK
 from snapviewer.text.units import count_of, format_bytes
@@ -26,13 +24,28 @@ from .virtual_table import Bar, Column, RowHooks
 _GROUP_COLUMNS = (
     Column("Bytes", "1,023 MiB", is_number=True),
     Column("Count", "100,000", is_number=True),
-    Column("Line", "model.py:77 attention", grows=True),
+    Column("Group", "model.py:77 attention", grows=True),
 )
 _LARGEST_COLUMNS = (
     Column("Size", "1,023 MiB", is_number=True),
     Column("Line", "model.py:77 attention", grows=True),
     Column("Lifetime", "123,456 – 123,456"),
 )
+GROUP_NAMES = {
+    "line": "line of code",
+    "stack": "call stack",
+    "function": "function",
+    "file": "file",
+    "module": "module",
+    "category": "category",
+    "step": "step",
+    "stream": "stream",
+    "pool": "pool",
+    "compile": "compiled region",
+    "size": "size",
+    "lifetime": "lifetime",
+    "segment": "segment",
+}
 _NO_FILE = "Open a file to list its live allocations."
 _NO_CURSOR = "Click the background of the timeline, or right-click anywhere, to move the cursor."
 
@@ -46,8 +59,6 @@ class AtCursor(ttk.Frame):
         self._alive: Alive | None = None
         self._groups: tuple[Group, ...] = ()
         self._largest: tuple[LiveAllocation, ...] = ()
-        self._colors: npt.NDArray[np.uint8] | None = None
-        self._colored: object = None
         gap = px(self, 8)
         self.title = ttk.Label(self, style="Bold.TLabel")
         self.title.pack(fill="x", padx=gap, pady=(gap, 0))
@@ -57,11 +68,11 @@ class AtCursor(ttk.Frame):
         self._panes = ttk.PanedWindow(self, orient="vertical")
         most_first = Sorting(0, is_down=True)
         self.groups = SortedTable(
-            self._part("By line of code"),
+            self._grouped_part(),
             _GROUP_COLUMNS,
             self._group_texts,
             RowHooks(
-                on_select=lambda place: state.select(self._groups[place].largest),
+                on_select=self._select,
                 on_open=self._filter_to,
                 bar_of=self._group_bar,
                 bar_heading="Share",
@@ -98,6 +109,32 @@ class AtCursor(ttk.Frame):
         self._panes.add(part, weight=1)
         return part
 
+    def _grouped_part(self) -> ttk.Frame:
+        """Return a part whose title is a menu of what to group by."""
+        part = ttk.Frame(self._panes)
+        line = ttk.Frame(part)
+        line.pack(fill="x", padx=px(self, 8), pady=(px(self, 4), px(self, 2)))
+        ttk.Label(line, text="By", style="Secondary.TLabel").pack(side="left")
+        values = list(GROUP_NAMES.values())
+        width = max(map(len, values))
+        self.by = ttk.Combobox(line, values=values, state="readonly", width=width, takefocus=False)
+        self.by.pack(side="left", padx=px(self, 4))
+        self.by.bind("<<ComboboxSelected>>", self._choose_grouping)
+        Tooltip(self.by, "What live allocations are grouped by; remembered")
+        self._panes.add(part, weight=1)
+        return part
+
+    def _choose_grouping(self, _: tk.Event[tk.Misc]) -> None:
+        self.by.selection_clear()
+        chosen = self.by.get()
+        self._state.group_by(next(by for by, name in GROUP_NAMES.items() if name == chosen))
+
+    def _select(self, place: int) -> None:
+        """Select the largest of a group; a group that is no line is highlighted as a whole."""
+        group = self._groups[place]
+        self._state.select(group.largest)
+        self._state.mark_group(group)
+
     def _wrap(self, event: tk.Event[tk.Misc]) -> None:
         for label in (self.title, self.subtitle, self.oom):
             label.configure(wraplength=max(event.width - px(self, 16), 1))
@@ -111,6 +148,7 @@ class AtCursor(ttk.Frame):
             self._groups = (*alive.groups, *([alive.rest] if alive.rest else []))
             self._largest = alive.largest
         self._show_title()
+        self.by.set(GROUP_NAMES[self._state.grouping])
         groups = [(one.size_bytes, one.count, one.line) for one in self._groups]
         is_cut = alive is not None and alive.rest is not None
         self.groups.set_rows(groups, tail=int(is_cut))
@@ -206,13 +244,7 @@ class AtCursor(ttk.Frame):
 
     def _color_of(self, allocation: int) -> str:
         """Return the colour of an allocation in the timeline."""
-        device, look = self._state.device, self._state.look
-        assert device is not None
-        wanted = (device, look.color, look.theme)
-        if self._colors is None or self._colored != wanted:
-            self._colors, self._colored = device.colors(core_color(look.color), look.theme), wanted
-        red, green, blue = self._colors[allocation].tolist()
-        return hex_of((red, green, blue))
+        return hex_of(self._state.color_of(allocation))
 
     def _recolor(self) -> None:
         self.groups.refresh()
@@ -227,13 +259,24 @@ class AtCursor(ttk.Frame):
         if selection is not None and device is not None and self._alive is not None:
             a, event = device.allocations, self._alive.event
             if int(a.alloc_event[selection]) <= event < int(a.free_event[selection]):
-                stack = int(a.stack[selection])
-                group = _first(stack in one.stacks for one in self._groups)
+                group = self._group_of(device, selection)
             living = _first(one.index == selection for one in self._largest)
         self.groups.mark_place(group)
         self.largest.mark_place(living)
 
+    def _group_of(self, device: Device, allocation: int) -> int | None:
+        """Return the place of an allocation's group."""
+        by = self._state.grouping
+        if by == "line":
+            stack = int(device.allocations.stack[allocation])
+            return _first(stack in one.stacks for one in self._groups)
+        group = int(device.keys(by).ids[allocation])
+        return _first(one.id == group for one in self._groups)
+
     def _filter_to(self, place: int) -> None:
+        if self._groups[place].id is not None:
+            self._state.mark_group(self._groups[place])
+            return
         text = self._state.filter_of(self._groups[place].stacks, same_line=True)
         if text is None:
             self._state.notify("No filter can describe these allocations.")

@@ -7,7 +7,7 @@ import io
 import math
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any
 
 from snapviewer import Frame
 from snapviewer.snapshot.frames import frame_text, own_frame
@@ -15,14 +15,9 @@ from snapviewer.text.units import format_bytes
 
 _BYTES = re.compile(r"(?<![a-z])(size|bytes|device_free)(?![a-z])", re.IGNORECASE)
 _COUNT = re.compile(r"\s*count\s*\(", re.IGNORECASE)
-_FRAME = re.compile(r"^(.*) \((.*):(\d+)\)$", re.MULTILINE)
+_FRAME = re.compile(r"^(.*) \((.*):(\d{1,30})\)$", re.MULTILINE)
+_MOST = 2**64 - 1  # lines of a file
 _MAX_CHARS = 300
-
-
-class _Frame(NamedTuple):
-    name: str
-    filename: str
-    line: str
 
 
 def is_bytes(column: str) -> bool:
@@ -61,9 +56,10 @@ def cell_text(column: str, value: object) -> str:
 
 def _own_line(callstack: str) -> str:
     """Return the line of a call stack that is most likely the user's own."""
-    frames = [_Frame(*found.groups()) for found in _FRAME.finditer(callstack)]
-    # It has the attributes of the core's Frame.
-    own = own_frame(cast("list[Frame]", frames))
+    frames = [
+        Frame(found[1], found[2], min(int(found[3]), _MOST)) for found in _FRAME.finditer(callstack)
+    ]
+    own = own_frame(frames)
     return callstack if own is None else frame_text(own)
 
 

@@ -41,7 +41,7 @@ class Area(ttk.Frame):
         self._lanes_label.grid(row=4, column=0, sticky="ne", padx=(0, px(self, 8)))
         self.columnconfigure(1, weight=1)
         self.rowconfigure(1, weight=1)
-        state.on(self._show_panes, "panes", "document", "device", "replay")
+        state.on(self._show_panes, "panes", "document", "device", "replay", "answers")
         state.on(self._recolor, "look")
         self._show_panes()
         self._recolor()

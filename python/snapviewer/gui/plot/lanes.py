@@ -32,6 +32,7 @@ from snapviewer.text.units import count_of, format_duration
 from .axes import LabelWidth
 
 MAX_LANES = 6
+MAX_PROFILED = 12  # with those of a profiler
 _MIN_PX = 3.0
 _REDRAW_MS = 100
 _ROOM = 0.02  # beside a span that is zoomed to
@@ -66,14 +67,21 @@ class SpanBox:
     last: int
 
 
-def lanes_of(trace: Trace, axis: Axis) -> tuple[Lane, ...]:
-    """Place the spans of a device on an axis."""
+def lanes_of(
+    trace: Trace, axis: Axis, *, steps: Sequence[Span] = (), profiled: Sequence[Span] = ()
+) -> tuple[Lane, ...]:
+    """Place the spans of a device on an axis: steps first, those of a profiler last."""
+    lanes = [*([tuple(steps)] if steps else ()), *_by_lane(trace.spans), *_by_lane(profiled)]
+    return tuple(_lane(trace, axis, spans) for spans in lanes)
+
+
+def _by_lane(spans: Sequence[Span]) -> list[tuple[Span, ...]]:
     by_lane: list[list[Span]] = []
-    for span in trace.spans:
+    for span in spans:
         while len(by_lane) <= span.lane:
             by_lane.append([])
         by_lane[span.lane].append(span)
-    return tuple(_lane(trace, axis, tuple(spans)) for spans in by_lane)
+    return [tuple(lane) for lane in by_lane if lane]
 
 
 def _lane(trace: Trace, axis: Axis, spans: tuple[Span, ...]) -> Lane:
@@ -133,7 +141,7 @@ class Lanes(ttk.Frame):
         self._canvas.bind("<Motion>", self._moved)
         self._canvas.bind("<Leave>", lambda _: self._unhover())
         self._canvas.bind("<Button-1>", self._pressed)
-        state.on(self._changed, "document", "device", "look", "panes")
+        state.on(self._changed, "document", "device", "look", "panes", "answers")
         state.on(self._follow, "view")
         self._drawn_at, self._drawn, self._moved_px = 0.0, state.view, 0.0
         self._changed()
@@ -145,9 +153,16 @@ class Lanes(ttk.Frame):
 
     def _changed(self) -> None:
         trace, axis = self._state.trace, self._state.look.axis
-        of = (trace, trace and trace.times, axis)
+        document = self._state.document
+        of = (
+            *(trace, trace and trace.times, axis, self._state.answers.found),
+            *(document and document.profile, trace and len(trace.profiled)),
+        )
         if self._laid_out != of:
-            self._lanes = () if trace is None else lanes_of(trace, axis)
+            steps = () if trace is None else self._state.answers.step_spans(trace)
+            self._lanes = ()
+            if trace is not None:
+                self._lanes = lanes_of(trace, axis, steps=steps, profiled=trace.profiled)
             self._laid_out = of
         self._canvas.configure(background=palette_of(self._state.look.theme).background)
         if self.is_shown:
@@ -160,7 +175,9 @@ class Lanes(ttk.Frame):
 
     @property
     def _rows(self) -> int:
-        return min(len(self._lanes), MAX_LANES)
+        trace = self._state.trace
+        has_profile = trace is not None and bool(trace.profiled)
+        return min(len(self._lanes), MAX_PROFILED if has_profile else MAX_LANES)
 
     @property
     def _lane_px(self) -> int:
@@ -201,6 +218,8 @@ class Lanes(ttk.Frame):
             self._show_more(more, width)
 
     def _draw_boxes(self, boxes: Sequence[SpanBox]) -> None:
+        if not boxes:
+            return
         canvas, height = self._canvas, self._lane_px
         colors = palette_of(self._state.look.theme)
         for item, box in zip(self._create_boxes(boxes, colors.border), boxes, strict=True):
@@ -312,10 +331,10 @@ class Lanes(ttk.Frame):
             return f"{self._label_of(box)}\nClick to zoom in."
         span = self._span_of(box)
         least = "at least " if span.is_open_start or span.is_open_end else ""
-        return (
-            f"{_name(span)}\n{least}{format_duration(span.end_us - span.start_us)}"
-            f" · {count_of(span.end_event - span.start_event, 'event')}\nClick to zoom in."
-        )
+        long = f"{least}{format_duration(span.end_us - span.start_us)}"
+        facts = [long] if span.end_us > span.start_us else []
+        facts.append(count_of(span.end_event - span.start_event, "event"))
+        return f"{_name(span)}\n{' · '.join(facts)}\nClick to zoom in."
 
     def _span_of(self, box: SpanBox) -> Span:
         return self._lanes[box.lane].spans[box.first]

@@ -88,6 +88,7 @@ class Plot:
             "selection",
             "cursor",
             "filter",
+            "marked",
             "document",
             "replay",
             "panes",
@@ -172,6 +173,7 @@ class Plot:
             state.look,
             state.filter.mode,
             state.filter.matches,
+            state.marked is not None and state.marks,
             state.selection,
         )
         ahead = state.drawn_ahead if clock is None else None

@@ -67,6 +67,25 @@ def shorten_to_width(text: str, size_px: int, room_px: int) -> str:
     return f"{text[:fits].rstrip()}…{tail}" if fits else ""
 
 
+@lru_cache(maxsize=8192)
+def text_coverage(text: str, size_px: int, room_px: int) -> tuple[int, int, bytes]:
+    """Draw a text, shortened to a room.
+
+    Returns:
+        Its width and height, and how far it covers each pixel, row by row; nothing where not even
+        a few letters have room.
+    """
+    short = shorten_to_width(text, size_px, room_px)
+    if len(short) < min(3, len(text)):
+        return 0, 0, b""
+    width, height = min(text_width(short, size_px) + 1, room_px), round(size_px * 1.3)
+    image = Image.new("L", (max(width, 1), height))
+    ImageDraw.Draw(image).text(
+        (0, size_px), printable(short), fill=255, font=_font(size_px), anchor="ls"
+    )
+    return image.width, height, image.tobytes()
+
+
 def wrap_facts(facts: Sequence[str], size_px: int, room_px: int) -> list[str]:
     """Join facts to lines, with a dot between two on the same line."""
     lines: list[str] = []

@@ -253,7 +253,7 @@ def color_text(device: Device, color: str, allocation: int) -> str:
     if color == "pool":
         return pool_name(device.pools, int(a.pool[allocation]))
     if color == "category":
-        return _category_text(int(a.category[allocation]))
+        return _category_text(int(device.categories.category[allocation]))
     return ""
 
 

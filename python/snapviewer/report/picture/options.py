@@ -7,7 +7,7 @@ from typing import Literal
 
 Axis = Literal["event", "time"]
 Coloring = Literal["stack", "size", "stream", "pool", "lifetime", "category"]
-Order = Literal["allocation", "stack", "size", "lifetime", "pool", "stream"]
+Order = Literal["allocation", "stack", "size", "lifetime", "pool", "stream", "category"]
 ThemeName = Literal["light", "dark"]
 
 _CORE_COLORS = {"lifetime": "age"}  # where the core has another name

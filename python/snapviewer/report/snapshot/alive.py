@@ -1,4 +1,4 @@
-"""The live allocations at an event by line of code, as text and as JSON."""
+"""The live allocations at an event, in groups, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -6,6 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from snapviewer import Device
+from snapviewer.report.snapshot.explained import (
+    cut_lines,
+    explained_json,
+    group_rows,
+    leak_lines,
+    step_lines,
+)
+from snapviewer.report.snapshot.first_answer import first_answer_lines
 from snapviewer.report.snapshot.info import device_name, note_lines
 from snapviewer.report.snapshot.replay import oom_sentences, ooms_json, state_sentence
 from snapviewer.snapshot.alive import Alive, Group
@@ -30,6 +38,8 @@ def to_json(
     matching: Matching | None = None,
     prediction: str | None = None,
     is_oom: bool = False,
+    by: str = "line",
+    under: int | None = None,
 ) -> dict[str, Any]:
     """Return the document that `report --json` prints; `others` sums up what it leaves out.
 
@@ -58,6 +68,7 @@ def to_json(
             for group in shown
         ],
         "others": {"bytes": others[0], "allocations": others[1]},
+        **explained_json(device, alive.event, by, under=under, where=_where(matching)),
         "ooms": ooms_json(device),
         "oom_state": state_sentence(device) if is_oom and not device.oom_at else None,
         "reconciles": device.reconciles,
@@ -74,26 +85,34 @@ def as_text(
     matching: Matching | None = None,
     prediction: str | None = None,
     is_oom: bool = False,
+    by: str = "line",
+    under: int | None = None,
+    capacity: int | None = None,
 ) -> str:
-    """Return a table of the lines that hold the most bytes."""
+    """Return a table of the groups that hold the most bytes, the steps, and what grows."""
     held = f"{device_name(device)}: {_held(alive, matching)} {_moment(device, alive)}"
-    lines = [sanitize(file), *filter(None, [prediction]), "", held]
+    first = first_answer_lines(device) if matching is None else []
+    lines = [sanitize(file), *filter(None, [prediction]), *([""] if first else []), *first]
+    lines += ["", held]
     why = oom_sentences(device).get(alive.event)
     if why is None and is_oom:
         why = state_sentence(device)
     if why is not None:
         lines.append(f"  out of memory: {why}")
     lines.append(f"  {_amounts(device, alive)}")
-    shown, others = _split(alive, top)
-    rows = [(group.size_bytes, group.count, group.line) for group in shown]
-    if others[1]:
-        rows.append((*others, "… the rest"))
+    groups = device.alive(alive.event, by, where=_where(matching), top=top)
+    rows = group_rows(groups)
     total = max(alive.total_bytes, 1)
     lines += [""] if rows else []
     lines += [
         f"  {format_share(size, total):>7}  {format_bytes(size):>10}  {count:>9,} ×  {line}"
         for size, count, line in rows
     ]
+    lines += [f"  ({groups.missing})"] if groups.missing and rows else []
+    if under is not None:
+        lines += ["", *cut_lines(device.cut(under, by), by)]
+    for section in (step_lines(device), leak_lines(device, capacity)):
+        lines += ["", *section] if section else []
     lines += note_lines(device.warnings)
     return "\n".join(lines) + "\n"
 
@@ -103,6 +122,10 @@ def _amounts(device: Device, alive: Alive) -> str:
     amounts = device.curves.at(alive.event)
     names = ("allocated", "active", "reserved")
     return ", ".join(f"{format_bytes(amounts[name])} {name}" for name in names)
+
+
+def _where(matching: Matching | None) -> str | None:
+    return matching.filter if matching else None
 
 
 def _held(alive: Alive, matching: Matching | None) -> str:

@@ -92,6 +92,8 @@ def _rows(details: AllocationDetails) -> Iterator[Row]:
         ("category", details.category),
         ("compiling", details.compile_context),
         ("metadata", details.user_metadata),
+        ("operator", details.operator),
+        ("kernel", details.kernel),
     ):
         if said is not None:
             yield _row(label, sanitize(said, _MAX_TEXT))

@@ -1,0 +1,1 @@
+"""The call tree as text, JSON, a page, and in the formats of other viewers."""
