@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from snapviewer._core import Leaks as Leaks
     from snapviewer._core import MemoryMap as MemoryMap
     from snapviewer._core import Oom as Oom
+    from snapviewer._core import Peak as Peak
     from snapviewer._core import Pending as Pending
     from snapviewer._core import Pin as Pin
-    from snapviewer._core import Peak as Peak
     from snapviewer._core import Profile as Profile
     from snapviewer._core import Release as Release
     from snapviewer._core import Screen as Screen
@@ -54,15 +54,15 @@ if TYPE_CHECKING:
     from snapviewer._core import Step as Step
     from snapviewer._core import Steps as Steps
     from snapviewer._core import Timeline as Timeline
-    from snapviewer._core import WhatIf as WhatIf
     from snapviewer._core import Tree as Tree
     from snapviewer._core import TreeNode as TreeNode
+    from snapviewer._core import WhatIf as WhatIf
     from snapviewer._core import convert as convert
     from snapviewer._core import load as load
     from snapviewer._core import query as query
     from snapviewer._core import read_checkpoint as read_checkpoint
-    from snapviewer._core import whatif as whatif
     from snapviewer._core import read_profile as read_profile
+    from snapviewer._core import whatif as whatif
     from snapviewer.capture.api import record as record
     from snapviewer.capture.callbacks import lightning_callback as lightning_callback
     from snapviewer.capture.callbacks import trainer_callback as trainer_callback

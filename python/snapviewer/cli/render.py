@@ -127,7 +127,7 @@ def _render(options: argparse.Namespace) -> None:
     if traces := [path for path in options.outputs if path.suffix.lower() in _TRACES]:
         _write_traces(snapshot, device, traces)
         if len(traces) == len(options.outputs):
-            print_json(written(options)) if options.json else tell_written(options)
+            print_json(written(options)) if options.json else print_written(options)
             return
     try:
         picture = drawing.draw(snapshot, device, chosen, file=options.file.resolve().name)
