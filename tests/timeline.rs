@@ -147,6 +147,33 @@ impl Model<'_> {
     }
 }
 
+/// Compares the largest of what is alive, and its sums by stack.
+fn compare_alive(timeline: &Timeline, moment: u32, alive: impl Iterator<Item = u32>) {
+    let all = &timeline.lives().allocations;
+    let mut by_size: Vec<u32> = alive.collect();
+    by_size.sort_by_key(|&which| (Reverse(all.size[which as usize]), which));
+    for limit in [0, 1, 3, by_size.len(), by_size.len() + 1] {
+        let largest = &by_size[..limit.min(by_size.len())];
+        assert_eq!(timeline.largest_alive(moment, limit), largest);
+    }
+    let mut shares: Vec<(Reverse<u64>, u32, usize, u32)> = Vec::new();
+    for stack in 0..4 {
+        let of: Vec<u32> =
+            by_size.iter().copied().filter(|&which| all.stack[which as usize] == stack).collect();
+        if let Some(&largest) = of.first() {
+            let sum = of.iter().map(|&which| all.size[which as usize]).sum();
+            shares.push((Reverse(sum), stack, of.len(), largest));
+        }
+    }
+    shares.sort_unstable();
+    let found: Vec<_> = timeline
+        .alive_by_stack(moment)
+        .iter()
+        .map(|share| (Reverse(share.bytes), share.stack, share.count, share.largest))
+        .collect();
+    assert_eq!(found, shares);
+}
+
 /// Compares everything that a timeline returns about some moments.
 fn compare(lives: Lifetimes, order: Order, filter: Option<Vec<bool>>, moments: &[u32], rows: u64) {
     let shown = filter.clone().unwrap_or_else(|| vec![true; lives.allocations.len()]);
@@ -219,31 +246,7 @@ fn compare(lives: Lifetimes, order: Order, filter: Option<Vec<bool>>, moments: &
             assert_eq!(live_stack.extent(which), extent);
         }
 
-        let mut by_size: Vec<u32> = expected.iter().map(|one| one.0).collect();
-        by_size.sort_by_key(|&which| (Reverse(all.size[which as usize]), which));
-        for limit in [0, 1, 3, by_size.len(), by_size.len() + 1] {
-            let largest = &by_size[..limit.min(by_size.len())];
-            assert_eq!(timeline.largest_alive(moment, limit), largest);
-        }
-        let mut shares: Vec<(Reverse<u64>, u32, usize, u32)> = Vec::new();
-        for stack in 0..4 {
-            let of: Vec<u32> = by_size
-                .iter()
-                .copied()
-                .filter(|&which| all.stack[which as usize] == stack)
-                .collect();
-            if let Some(&largest) = of.first() {
-                let sum = of.iter().map(|&which| all.size[which as usize]).sum();
-                shares.push((Reverse(sum), stack, of.len(), largest));
-            }
-        }
-        shares.sort_unstable();
-        let found: Vec<_> = timeline
-            .alive_by_stack(moment)
-            .iter()
-            .map(|share| (Reverse(share.bytes), share.stack, share.count, share.largest))
-            .collect();
-        assert_eq!(found, shares);
+        compare_alive(&timeline, moment, expected.iter().map(|one| one.0));
 
         let mut pending = Vec::new();
         timeline.each_pending(moment, |which| pending.push(which as usize));
