@@ -372,8 +372,11 @@ def last_unet_scaler() -> None:
 class Lion(torch.optim.Optimizer):
     """An optimizer of the user's own."""
 
-    @torch.no_grad()
     def step(self, closure: Any = None) -> None:
+        with torch.no_grad():
+            self._step()
+
+    def _step(self) -> None:
         for group in self.param_groups:
             for one in group["params"]:
                 if one.grad is None:
