@@ -7,8 +7,15 @@ use proptest::prelude::*;
 use snapviewer::lifetimes::{Allocation, BEFORE, Lifetimes, NO_STACK, peak_of};
 use snapviewer::timeline::{LEAF, LiveStack, NO_LEAF, NO_MOMENT, Order, Rows, Timeline};
 
-const ORDERS: [Order; 6] =
-    [Order::Allocation, Order::Stack, Order::Size, Order::Lifetime, Order::Pool, Order::Stream];
+const ORDERS: [Order; 7] = [
+    Order::Allocation,
+    Order::Stack,
+    Order::Size,
+    Order::Lifetime,
+    Order::Pool,
+    Order::Stream,
+    Order::Category,
+];
 
 /// An allocation: events since the one before it, events that it lives, bytes, stack, pool, stream,
 /// and how many events before its end the free was requested.
@@ -45,7 +52,7 @@ fn device(older: usize, made: &[Made]) -> Lifetimes {
             free_stack: NO_STACK,
             flags: 0,
             pool,
-            category: 0,
+            category: size as u8 % 5,
         });
     }
     let everything = vec![true; made.len()];
@@ -87,6 +94,7 @@ impl Model<'_> {
                 (Reverse(0), if all.pool[which] == 0 { 99 } else { all.pool[which].into() })
             }
             Order::Stream => (Reverse(0), all.stream[which]),
+            Order::Category => (Reverse(0), all.category[which].into()),
         });
         sorted
     }
@@ -289,7 +297,7 @@ fn a_timeline_of_many_allocations_is_what_its_definition_is() {
             free_stack: NO_STACK,
             flags: 0,
             pool: 0,
-            category: 0,
+            category: (random >> 40) as u8 % 5,
         });
     }
     let events = (count / 700 + 1) as i64;
