@@ -301,7 +301,7 @@ fn a_timeline_of_many_allocations_is_what_its_definition_is() {
             free_stack: NO_STACK,
             flags: 0,
             pool: 0,
-            category: 0,
+            category: (random >> 40) as u8 % 5,
         });
     }
     let events = (count / 700 + 1) as i64;

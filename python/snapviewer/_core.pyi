@@ -2125,7 +2125,7 @@ class Checkpoint:
 def load(
     path: str | PathLike[str],
     *,
-    rules: Sequence[tuple[str, str]] = (),
+    rules: Sequence[tuple[str, str]] = ...,
     progress: Callable[[int, int], object] | None = None,
     cancel: _Cancel | None = None,
 ) -> Snapshot:

@@ -297,10 +297,12 @@ impl<'a> Judge<'a> {
                 }
             }
         }
-        // One or two of them are what the last nodes left, not the gradients of all parameters.
+        // A few of them are what the last nodes left, not the gradients of all parameters; and a pass
+        // whose gradients outlive it has no others.
         let most = tails.iter().map(|tail| tail.freed.max(tail.kept)).max().unwrap_or(0);
         for tail in &mut tails {
-            tail.has_gradients = tail.freed >= 2 && tail.freed * 2 > most;
+            tail.has_gradients =
+                tail.freed >= 2 && tail.freed * 2 > most && tail.freed > 4 * tail.kept;
         }
         self.tails = tails;
     }

@@ -7,15 +7,17 @@ from pathlib import Path
 import pytest
 
 from support import categories
-from support.category_programs import HELD_OUT, PROGRAMS
+from support.category_programs import HELD_OUT, LAST, PROGRAMS
 
 pytestmark = pytest.mark.torch
 
-LEAST = {"beginning": 0.97, "model": 0.90, "training": 0.90}
-"""The share of the bytes at the peak in the right category, by where the recording began."""
+LEAST = {"beginning": 0.97, "model": 0.90, "training": 0.75}
+"""The share of the bytes at the peak in the right category, by where the recording began.
+
+In the middle of training, parameters and states of equal size differ by address only."""
 
 
-@pytest.mark.parametrize("program", [*PROGRAMS, *HELD_OUT])
+@pytest.mark.parametrize("program", [*PROGRAMS, *HELD_OUT, *LAST])
 @pytest.mark.parametrize("start", categories.STARTS)
 @pytest.mark.parametrize("stacks", ["all", "python", "cpp"])
 def test_the_bytes_at_the_peak_are_in_the_right_category(

@@ -281,7 +281,8 @@ def convnext_adamw() -> None:
     train(model, _images(model, 64, 8), adamw())
 
 
-# Held out: not looked at while the rules were made.
+# Held out at first: their first scores led to changes for optimizers that allocate nothing, and for
+# two optimizers. `last_…` were added after the last change of the rules.
 
 
 def held_lora() -> None:
@@ -344,6 +345,73 @@ def held_gan() -> None:
     TRUTH.note(both.parameters(), "parameter")
 
 
+def last_unet_scaler() -> None:
+    """Convolutions with skips, half precision and a gradient scaler."""
+    down = nn.ModuleList(nn.Conv2d(a, b, 3, padding=1) for a, b in ((3, 64), (64, 128), (128, 256)))
+    up = nn.ModuleList(nn.Conv2d(a, b, 3, padding=1) for a, b in ((256, 128), (128, 64), (64, 3)))
+    model = nn.ModuleList([down, up]).cuda()
+    TRUTH.model(model)
+    optimizer = torch.optim.NAdam(model.parameters())
+    TRUTH.optimizer(optimizer)
+    scaler = torch.amp.GradScaler("cuda")
+    for _ in range(STEPS):
+        x = images = torch.randn(8, 3, 64, 64, device="cuda")
+        with torch.autocast("cuda", dtype=torch.float16):
+            for layer in (*down, *up):
+                x = F.silu(layer(x))
+            loss = F.mse_loss(x, images)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+        time.sleep(0.001)
+        TRUTH.steps_us.append(time.time_ns() // 1000)
+    TRUTH.note(model.parameters(), "parameter")
+
+
+class Lion(torch.optim.Optimizer):
+    """An optimizer of the user's own."""
+
+    def step(self, closure: Any = None) -> None:
+        with torch.no_grad():
+            self._step()
+
+    def _step(self) -> None:
+        for group in self.param_groups:
+            for one in group["params"]:
+                if one.grad is None:
+                    continue
+                state = self.state[one]
+                if "average" not in state:
+                    state["average"] = torch.zeros_like(one)
+                update = state["average"].mul(0.9).add(one.grad, alpha=0.1).sign_()
+                one.add_(update, alpha=-group["lr"])
+                state["average"].lerp_(one.grad, 0.01)
+
+
+def last_transformer_lion() -> None:
+    model = nn.Transformer(256, 4, 2, 2, 1024, batch_first=True, device="cuda")
+
+    def loss() -> torch.Tensor:
+        source = torch.randn(8, 64, 256, device="cuda")
+        return model(source, source.roll(1, 1)).square().mean()
+
+    train(model, loss, lambda them: Lion(them, {"lr": 1e-4}))
+
+
+def last_evaluation_between_steps() -> None:
+    model = GPT(width=320).cuda()
+    held = _tokens(16)
+
+    def loss() -> torch.Tensor:
+        with torch.no_grad():
+            model.eval()(held)
+        tokens = _tokens()
+        return F.cross_entropy(model.train()(tokens).flatten(0, 1), tokens.flatten())
+
+    train(model, loss, adamw(), accumulate=2)
+
+
 PROGRAMS = [
     "gpt_adamw_foreach",
     "gpt_adamw_fused",
@@ -359,6 +427,7 @@ PROGRAMS = [
     "resnet_sgd_momentum",
     "convnext_adamw",
 ]
+LAST = ["last_unet_scaler", "last_transformer_lion", "last_evaluation_between_steps"]
 HELD_OUT = ["held_lora", "held_lstm_rmsprop", "held_functional", "held_bfloat16_model", "held_gan"]
 
 
