@@ -142,8 +142,8 @@ def test_the_innermost_of_what_ran_is_named(tmp_path: Path) -> None:
         b"not json",
         b'{"traceEvents": [' + b"[" * 100_000,
         b'{"traceEvents": [{"ts": 1}',
-        gzip.compress(b"{}"),
-        gzip.compress(b'{"traceEvents": []}')[:-6],
+        gzip.compress(b"{}", mtime=0),
+        gzip.compress(b'{"traceEvents": []}', mtime=0)[:-6],
     ],
 )
 def test_what_is_no_trace_is_refused_in_a_sentence(content: bytes, tmp_path: Path) -> None:
