@@ -1095,7 +1095,7 @@ class Icicle:
         dim: str | npt.NDArray[np.bool_] | None = None,
         selected: int | None = None,
         found: npt.NDArray[np.uint32] | None = None,
-        letters: Sequence[tuple[int, int, int, bytes]] = (),
+        letters: Sequence[tuple[int, int, int, bytes]] = ...,
         previous: Image | None = None,
     ) -> Image:
         """Draw what is below a height; further arguments are those of `Timeline.image`.
@@ -1966,7 +1966,7 @@ class Checkpoint:
 def load(
     path: str | PathLike[str],
     *,
-    rules: Sequence[tuple[str, str]] = (),
+    rules: Sequence[tuple[str, str]] = ...,
     progress: Callable[[int, int], object] | None = None,
     cancel: _Cancel | None = None,
 ) -> Snapshot:
