@@ -1254,7 +1254,7 @@ class Icicle:
         dim: str | npt.NDArray[np.bool_] | None = None,
         selected: int | None = None,
         found: npt.NDArray[np.uint32] | None = None,
-        letters: Sequence[tuple[int, int, int, bytes]] = (),
+        letters: Sequence[tuple[int, int, int, bytes]] = ...,
         previous: Image | None = None,
     ) -> Image:
         """Draw what is below a height; further arguments are those of `Timeline.image`.

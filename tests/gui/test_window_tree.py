@@ -83,7 +83,9 @@ def test_a_click_on_a_node_highlights_its_allocations_in_the_plot(driver: Driver
     assert state.marked is not None
     assert (state.marked == tree.mask(node)).all()
     assert state.selection == tree.node(node).largest
-    assert (state.dimmed() == state.marked).all()
+    dimmed = state.dimmed()
+    assert dimmed is not None
+    assert (dimmed == state.marked).all()
     assert state.call_tree.selected == node
     key("Escape")
     driver.until(lambda: state.marked is None)
@@ -120,7 +122,8 @@ def test_a_double_click_gives_a_node_the_whole_width(driver: Driver) -> None:
     driver.until(lambda: state.call_tree.focus == node)
     assert view.icicle is not None
     boxes = view.icicle.boxes(height=10_000)
-    assert next(width for which, _, _, width in boxes if which == node) == view.image.rgb.shape[1]
+    whole = view.surface.widget.winfo_width()
+    assert next(width for which, _, _, width in boxes if which == node) == whole
     key("b")
     driver.until(lambda: state.call_tree.focus != node)
 
@@ -139,6 +142,7 @@ def test_hovering_describes_a_node(driver: Driver) -> None:
 
 def test_searching_dims_what_is_not_found(driver: Driver) -> None:
     tab = _tab(driver)
+    assert tab.view.image is not None
     before = tab.view.image.rgb.copy()
     click(tab.search.winfo_rootx() + 8, tab.search.winfo_rooty() + 8)
 

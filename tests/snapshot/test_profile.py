@@ -14,7 +14,7 @@ import pytest
 import snapviewer
 from snapviewer import _core
 from snapviewer.report.snapshot import perfetto
-from snapviewer.snapshot.profile import clock_fit, open_trace
+from snapviewer.snapshot.profile import ProfilerTrace, clock_fit, open_trace
 from support import program
 from support.recorded import recorded
 
@@ -120,7 +120,7 @@ def test_the_innermost_of_what_ran_is_named(tmp_path: Path) -> None:
         _event("python_function", "ignored", 0, 99),
     ]
     profile = _core.read_profile(_written(tmp_path / "t.json.gz", events))
-    trace = snapviewer.snapshot.profile.ProfilerTrace(profile, clock_fit([], profile))
+    trace = ProfilerTrace(profile, clock_fit([], profile))
 
     assert [trace.at(time) for time in (5, 22, 30, 45, 99)] == [
         (None, None),

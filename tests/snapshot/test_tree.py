@@ -100,7 +100,12 @@ def deep_snapshots(draw: st.DrawFn) -> Any:
     for place, which in enumerate(draw(st.lists(st.integers(0, 5), max_size=12))):
         time += which * 7
         size = draw(st.sampled_from([0, 1, 512, 2**40]))
-        base = {"addr": 4096 * (place + 1), "size": size, "stream": 0, "time_us": time}
+        base: dict[str, Any] = {
+            "addr": 4096 * (place + 1),
+            "size": size,
+            "stream": 0,
+            "time_us": time,
+        }
         base["frames"] = frames[which % len(frames)]
         events.append({"action": "alloc", **base})
         if which % 2:
@@ -538,9 +543,15 @@ def test_a_node_knows_its_allocations_and_an_allocation_its_node(written: Path) 
 
 
 def test_a_file_without_events_has_the_tree_of_its_state(tmp_path: Path) -> None:
-    block = {"address": 4096, "size": 512, "requested_size": 500, "state": "active_allocated"}
+    block: dict[str, Any] = {"address": 4096, "size": 512, "requested_size": 500}
+    block["state"] = "active_allocated"
     block["frames"] = [{"name": "main", "filename": "/me/train.py", "line": 9}]
-    segment = {"device": 0, "address": 4096, "total_size": 2**21, "allocated_size": 512}
+    segment: dict[str, Any] = {
+        "device": 0,
+        "address": 4096,
+        "total_size": 2**21,
+        "allocated_size": 512,
+    }
     segment |= {"active_size": 512, "stream": 0, "segment_type": "small", "blocks": [block]}
     path = tmp_path / "state.pickle"
     path.write_bytes(pickle.dumps({"segments": [segment], "device_traces": []}))

@@ -47,7 +47,8 @@ def path_of(frames: Any, *, by: str, shown: str, callers: bool) -> Path:
 
 
 def _python(frame: Any) -> bool:
-    return frame.filename.endswith(".py") or frame.filename.startswith(("<ipython-input", "<stdin"))
+    filename = str(frame.filename)
+    return filename.endswith(".py") or filename.startswith(("<ipython-input", "<stdin"))
 
 
 def _key(frame: Any, kind: str, by: str) -> Key:

@@ -59,7 +59,7 @@ class Dock(ttk.Frame):
 
     def _tab_button(self, tab: DockTab) -> ttk.Button:
         title, key = DOCK_TABS[tab]
-        button = ttk.Button(self._line, text=title, takefocus=False, width=len(title))
+        button = ttk.Button(self._line, text=title, takefocus=False, width=len(title) + 1)
         button.configure(command=partial(self._state.show_dock, tab))
         button.pack(side="left", padx=(0, px(self, 2)))
         Tooltip(button, f"{title} ({key})")

@@ -55,8 +55,8 @@ class TreeTab(DockView):
         Tooltip(self._as_table, "List the heaviest nodes in a table (Q)")
         self.about = ttk.Label(self.head, style="Secondary.TLabel")
         self.about.pack(side="left", padx=px(self, 4))
-        topics = ("tree", "cursor", "view", "device", "panes", "timeline", "filter", "selection")
-        state.on(self._show, *topics)
+        state.on(self._show, "tree", "cursor", "view", "device", "panes", "timeline", "filter")
+        state.on(self._show, "selection")
         self._show()
 
     def _choice(

@@ -34,7 +34,7 @@ class TreeTable(VirtualTable):
             on_select=lambda row: state.call_tree.select(self.nodes[row].index),
             on_open=lambda row: state.call_tree.set_focus(self.nodes[row].index),
             bar_of=self._bar,
-            tip_of=lambda row, _: self._tip(row),
+            tip_of=lambda row, _: self._described(row),
         )
         super().__init__(parent, _COLUMNS, self._rows, hooks)
 
@@ -69,5 +69,5 @@ class TreeTable(VirtualTable):
         none = palette_of(self._state.look.theme).border
         return Bar(node.weight / max(tree.total, 1), none if color is None else hex_of(color))
 
-    def _tip(self, row: int) -> str:
+    def _described(self, row: int) -> str:
         return "" if self._tree is None else "\n".join(tooltip(self._tree, self.nodes[row]))
