@@ -65,6 +65,7 @@ __all__ = [
     "Tree",
     "TreeNode",
     "Value",
+    "WhatIf",
     "convert",
     "is_bundle",
     "load",
@@ -74,6 +75,7 @@ __all__ = [
     "read_profile",
     "tensor_quality",
     "tensor_stats",
+    "whatif",
 ]
 
 ACTIONS: tuple[str, ...]
@@ -946,9 +948,9 @@ def whatif(
     *,
     capacity: int | None = None,
     memory: int | None = None,
-    without: Sequence[str] = [],
-    scale: Sequence[tuple[str, float]] = [],
-    free_early: Sequence[tuple[str, int]] = [],
+    without: Sequence[str] = ...,
+    scale: Sequence[tuple[str, float]] = ...,
+    free_early: Sequence[tuple[str, int]] = ...,
 ) -> WhatIf:
     """Simulate a device's requests under other settings, with less memory, or changed.
 

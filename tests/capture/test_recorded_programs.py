@@ -185,7 +185,7 @@ def test_a_shard_is_a_part_of_the_model() -> None:
 def test_a_compiled_module_has_the_name_of_the_module() -> None:
     events = snapviewer.load(recorded("compiled").path).devices[0].event_rows(0, 10_000)
 
-    modules = {event.user_metadata for event in events if "module=" in (event.user_metadata or "")}
+    modules = {mark for event in events if "module=" in (mark := event.user_metadata or "")}
 
     assert modules
     assert not any("_orig_mod" in each for each in modules)
