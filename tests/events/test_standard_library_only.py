@@ -111,7 +111,10 @@ except ModuleNotFoundError as error:
     assert said == f"{snapviewer.__version__}\nrefused: snapviewer._core\n"
 
 
-@pytest.mark.parametrize("name", sorted({*snapviewer.__all__} - {"__version__", "record"}))
+PYTHON_NAMES = {"__version__", "lightning_callback", "record", "trainer_callback"}
+
+
+@pytest.mark.parametrize("name", sorted({*snapviewer.__all__} - PYTHON_NAMES))
 def test_a_name_of_the_package_is_the_native_one_and_is_listed(name: str) -> None:
     assert getattr(snapviewer, name) is getattr(_core, name)
     assert name in dir(snapviewer)

@@ -106,7 +106,11 @@ def test_the_status_line_shows_the_pointer(driver: Driver) -> None:
     assert pointer is not None
     total = int(driver.device.totals[pointer.event])
     assert status._event.label.cget("text").startswith(f"event {pointer.event:,} of 9,000")
-    assert status._live.label.cget("text") == f"{format_bytes(total)} live"
+    live, *reserved = status._live.label.cget("text").split("  ·  ")
+    assert live == f"{format_bytes(total)} live"
+    amounts = driver.device.curves.at(pointer.event)
+    # The allocator is replayed aside.
+    assert reserved in ([], [f"{format_bytes(amounts['reserved'])} reserved"])
     assert status._height.label.cget("text") == f"pointer at {format_bytes(pointer.byte)}"
 
 
@@ -318,7 +322,8 @@ def test_keys_change_axis_colour_order_theme_and_device_in_turn(driver: Driver) 
         "g": toolbar._device._box.get,
     }
     for name, values in seen.items():
-        for _ in range({"t": 2, "g": 2, "x": 4}.get(name, 6)):
+        turns = {"t": 2, "g": 2, "x": 4, "c": len(get_args(Coloring)), "v": len(get_args(Order))}
+        for _ in range(turns[name]):
             key(name)
             driver.done()
             values.append(read[name]())

@@ -106,7 +106,7 @@ def test_the_first_event_is_an_event_like_any_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("index", "words"), [(0, "unknown pool"), (1, "default pool"), (2, "private pool 0, 3")]
+    ("index", "words"), [(0, "unknown pool"), (1, "default pool"), (2, "private pool 3")]
 )
 def test_a_pool_has_its_name(index: int, words: str) -> None:
     assert pool_name([(0, 0), (0, 3)], index) == words

@@ -43,8 +43,10 @@ def growth_marks(state: State) -> list[GrowthMark]:
         return []
     first, last = state.visible_events()
     low, high = np.searchsorted(replay.growth_events, (first, last)).tolist()
+    if low == high:
+        return []
     columns = event_columns(state, replay.growth_events[low:high])
-    starts = np.flatnonzero(np.diff(columns, prepend=-1))
+    starts = np.flatnonzero(np.diff(columns, prepend=columns[0] - 1))
     ends = [*starts[1:].tolist(), len(columns)]
     marks = []
     for start, end in zip(starts.tolist(), ends, strict=True):
