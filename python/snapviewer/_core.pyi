@@ -901,7 +901,7 @@ class WhatIf:
         """How the recording begins: "whole" (with an empty allocator), "grows" or "steady"."""
     @property
     def matches(self) -> tuple[int, ...]:
-        """How many allocations each filter matches, in the order of the arguments."""
+        """How many allocations each filter changes, in the order of the arguments."""
     @property
     def peak_requested_bytes(self) -> int | None:
         """The most that is requested; None if it was refused, as below."""
@@ -927,8 +927,11 @@ class WhatIf:
     def retries(self) -> tuple[int, ...]:
         """The events at which the device was full and cached memory went back to it."""
     @property
+    def oom_events(self) -> tuple[int, ...]:
+        """The events at which memory runs out: those of the recording, and one more at most."""
+    @property
     def oom_event(self) -> int | None:
-        """The event at which memory runs out; None if it does not."""
+        """The first of them; None if there is none."""
     @property
     def oom_needed_bytes(self) -> int | None:
         """What the device would have had to give then."""

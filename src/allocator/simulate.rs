@@ -106,7 +106,7 @@ pub struct Outcome {
     pub active: Peak,
     /// The most that came from the device.
     pub reserved: Peak,
-    /// How often the device refused, so that cached memory went back to it.
+    /// The events at which the device refused, so that cached memory went back to it.
     pub retries: Vec<i64>,
     /// The requests that failed; the last one ends the run unless it was recorded.
     pub failures: Vec<Failure>,
@@ -384,8 +384,12 @@ impl Run<'_> {
             return Ok(address);
         }
         self.end_waits();
-        self.outcome.retries.push(event);
+        let before = self.reserved;
         self.release_pool(DEFAULT_POOL, event);
+        // One that gives nothing back leaves no event in a recording, either.
+        if self.reserved < before {
+            self.outcome.retries.push(event);
+        }
         self.grow(domain, rounded, event)
     }
 

@@ -292,7 +292,7 @@ impl<'a> WhatIf<'a> {
         let estimate = i128::from(self.peak) + change;
         let bounded = |bytes: i128| u64::try_from(bytes.max(0)).unwrap_or(u64::MAX);
         let floor = i128::from(outcome.active.bytes);
-        let low_bytes = bounded((estimate - i128::from(error)).max(floor));
+        let low_bytes = bounded((estimate - i128::from(error)).max(floor)).min(capacity);
         let high_bytes = bounded(estimate + i128::from(error)).max(low_bytes);
         let mut why = format!(
             "the peak is older than the recording; a restart with the recorded settings is {error} \
@@ -313,7 +313,7 @@ fn other(order: Order) -> Order {
 
 /// What should be the same in all runs of an exact answer.
 fn ends(run: &Outcome) -> (usize, Option<i64>) {
-    (run.retries.len(), run.failures.last().map(|one| one.event))
+    (run.retries.len(), run.failures.first().map(|one| one.event))
 }
 
 /// The peak of reserved memory, and the least and the most that the device may have been able to give.

@@ -78,7 +78,7 @@ pub fn leaks(facts: &Facts<'_>, steps: &Steps, lines: &Keys) -> Leaks {
             (0..STRETCHES).map(|at| (end * at / STRETCHES, end * (at + 1) / STRETCHES)).collect();
     }
     if spans.len() < LEAST_STEPS {
-        let missing = Some("fewer than 4 whole steps: whether something grows cannot be seen");
+        let missing = Some("fewer than 4 whole steps are recorded");
         return Leaks { steps: spans.len(), missing, ..Leaks::default() };
     }
     // What is alive all through the rest after the last whole step has outlived that.

@@ -50,11 +50,14 @@ pub(super) fn whatif(
         let mut free_events = all.free_event.clone();
         for (text, event) in &free_early {
             let mask = mask(text)?;
-            matches.push(mask.iter().filter(|&&is_in| is_in).count());
-            for (index, _) in mask.iter().enumerate().filter(|(_, is_in)| **is_in) {
-                if all.alloc_event[index] < *event {
-                    free_events[index] = free_events[index].min(*event);
-                }
+            let matching = mask.iter().enumerate().filter(|(_, is_in)| **is_in);
+            let lives =
+                |index: usize| all.alloc_event[index] < *event && *event < free_events[index];
+            let freed: Vec<usize> =
+                matching.map(|(index, _)| index).filter(|&one| lives(one)).collect();
+            matches.push(freed.len());
+            for index in freed {
+                free_events[index] = *event;
             }
         }
         let parsed = match &conf {
@@ -90,7 +93,7 @@ impl Found {
     }
 
     fn failure<T>(&self, get: impl FnOnce(&Failure) -> T) -> Option<T> {
-        self.get(|run| run.failures.last().map(get)).flatten()
+        self.get(|run| run.failures.first().map(get)).flatten()
     }
 }
 
@@ -110,7 +113,7 @@ getters! {
         why: &str = &this.0.answer.why,
         /// How the recording begins: "whole" (with an empty allocator), "grows" or "steady".
         kind: &'static str = name(&Kind::NAMES, &this.0.kind),
-        /// How many allocations each filter matches, in the order of the arguments.
+        /// How many allocations each filter changes, in the order of the arguments.
         matches: Tuple<&[usize]> = Tuple(&this.0.matches),
         /// The most that is requested; None if it was refused, as below.
         peak_requested_bytes: Option<u64> = this.0.get(|run| run.requested.bytes),
@@ -129,7 +132,13 @@ getters! {
             Some(this.0.answer.capacity).filter(|&bytes| bytes < u64::MAX),
         /// The events at which the device was full and cached memory went back to it.
         retries: Tuple<Vec<i64>> = Tuple(this.0.get(|run| run.retries.clone()).unwrap_or_default()),
-        /// The event at which memory runs out; None if it does not.
+        /// The events at which memory runs out: those of the recording, and one more at most.
+        oom_events: Tuple<Vec<i64>> = Tuple(
+            this.0
+                .get(|run| run.failures.iter().map(|one| one.event).collect::<Vec<_>>())
+                .unwrap_or_default()
+        ),
+        /// The first of them; None if there is none.
         oom_event: Option<i64> = this.0.failure(|one| one.event),
         /// What the device would have had to give then.
         oom_needed_bytes: Option<u64> = this.0.failure(|one| one.needed_bytes),

@@ -274,5 +274,6 @@ def picked_event(device: Device, event: int | str) -> int:
             raise CommandError(f"device {device.index} did not run out of memory")
         return device.oom_at[0]
     if not -1 <= int(event) < max(count, 0):
-        raise CommandError(f"there is no event {event:,}; the trace has {count:,}")
+        last = f"events are 0 to {count - 1:,}" if count else "the file has no trace"
+        raise CommandError(f"there is no event {event:,}; {last}")
     return int(event)

@@ -135,7 +135,9 @@ def _name(by: str, key: str) -> str:
     if by != "stack":
         return sanitize(key, MAX_NAME_CHARS)
     lines = key.split("\n")
-    return f"{sanitize(lines[0], MAX_NAME_CHARS)} and {len(lines) - 1} more frames"
+    if len(lines) == 1:
+        return sanitize(key, MAX_NAME_CHARS)
+    return f"{sanitize(lines[0], MAX_NAME_CHARS)} and {count_of(len(lines) - 1, 'more frame')}"
 
 
 def cut_lines(cut: Cut, by: str) -> list[str]:
@@ -144,7 +146,7 @@ def cut_lines(cut: Cut, by: str) -> list[str]:
     if not cut.groups:
         return [f"Never above {limit}: the peak is {format_bytes(cut.left_bytes)}."]
     total = sum(one.bytes for _, one in cut.groups)
-    lines = [f"To stay under {limit}, at least these must go ({format_bytes(total)} by {by}):"]
+    lines = [f"To stay under {limit}, these must go, for example ({format_bytes(total)} by {by}):"]
     lines += [
         f"  {format_bytes(one.bytes):>10}  {sanitize(one.key.split(chr(10))[0], MAX_NAME_CHARS)}"
         f"  (at event {event:,})"
@@ -185,7 +187,9 @@ def leak_lines(device: Device, capacity_bytes: int | None = None) -> list[str]:
     """Return what grows, and when it runs out, as lines."""
     leaks = device.leaks
     if not leaks.leaks:
-        return [] if leaks.missing else [f"No growth over {count_of(leaks.steps, 'step')}."]
+        if leaks.missing:
+            return [f"Whether memory grows is not known: {leaks.missing}."] if device.events else []
+        return [f"No growth over {count_of(leaks.steps, 'step')}."]
     is_guess = " (a guess: no steps were recorded)" if leaks.is_guess else ""
     per = "part of the trace" if leaks.is_guess else "step"
     lines = [f"Grows from step to step{is_guess}:"]

@@ -15,7 +15,7 @@ from snapviewer.text.units import count_of, format_bytes
 
 Link = Literal["peak", "category", "reserved", "growth", "oom"]
 
-_BEFORE_MORE: dict[Link, str] = {"oom": ": ", "peak": ", "}  # where a report has room for more
+_BEFORE_MORE: dict[Link, str] = {"oom": ": ", "peak": ", ", "reserved": " "}  # where a report has room for more
 _SHOWN_CATEGORIES = 3
 _LEAST_SHARE = 0.02  # of the peak; a smaller category is not worth a word
 _PHASES = {
@@ -105,9 +105,12 @@ def _categories(device: Device) -> Part | None:
     shown = [one for one in groups.groups if one.bytes >= least and one.key != "unknown"]
     if not shown:
         return None
-    texts = (
-        f"{format_bytes(one.bytes)} {category_name(one.key)}" for one in shown[:_SHOWN_CATEGORIES]
-    )
+    # One more is named if it would be all of the rest.
+    most = _SHOWN_CATEGORIES + (len(shown) == _SHOWN_CATEGORIES + 1)
+    texts = [f"{format_bytes(one.bytes)} {category_name(one.key)}" for one in shown[:most]]
+    rest = groups.total_bytes - sum(one.bytes for one in shown[:most])
+    if rest >= least:
+        texts.append(f"{format_bytes(rest)} other")
     return Part(", ".join(texts), "category")
 
 
@@ -122,12 +125,13 @@ def _reserved(device: Device) -> Part | None:
         return None
     text, more = f"{format_bytes(reserved)} reserved", ""
     if state is not None:
-        pieces = sum(one.free_bytes - one.releasable_bytes for one in state.domains)
-        if pieces >= reserved * _LEAST_SHARE:
-            text += f", {format_bytes(pieces)} in pieces"
-            more = (
-                "free at the peak, between blocks in use: only what fits into the gaps can use it"
-            )
+        free = sum(one.free_bytes for one in state.domains)
+        releasable = sum(one.releasable_bytes for one in state.domains)
+        if free >= reserved * _LEAST_SHARE:
+            text += f", {format_bytes(free)} unused"
+            sizes = {"releasable": releasable, "in pieces between blocks": free - releasable}
+            parts = [f"{format_bytes(size)} {what}" for what, size in sizes.items() if size]
+            more = f"at the peak: {', '.join(parts)}"
     return Part(text, "reserved", more=more)
 
 

@@ -79,6 +79,12 @@ def to_json(device: Device, event: int, line_of: LineOf, *, top: int) -> dict[st
     }
 
 
+PER_REQUEST = (
+    "A cause is that of one request: memory that was free then could often serve later ones.\n"
+    "  What is unused in the end is reserved less active, see `snapviewer segments`."
+)
+
+
 def as_text(device: Device, event: int, line_of: LineOf, *, file: str, top: int) -> str:
     """Return the causes, the lines that grew, and the lines that pin free memory."""
     allocator = device.allocator
@@ -87,7 +93,7 @@ def as_text(device: Device, event: int, line_of: LineOf, *, file: str, top: int)
     asked = f"{count_of(len(growths), 'growth')}, {format_bytes(total)} from the device"
     lines = [f"{sanitize(file)}, {device_name(device)}: {asked}", ""]
     if growths:
-        lines += [*_causes(growths), "", *_caused(allocator, line_of, top)]
+        lines += [*_causes(growths), "", f"  {PER_REQUEST}", "", *_caused(allocator, line_of, top)]
         lines += _examples(device, allocator, line_of)
     else:
         lines.append(f"  {NO_GROWTH}")

@@ -14,6 +14,7 @@ from snapviewer.text.units import count_of, format_bytes
 from .replay import oom_sentences, replay_check, replay_json
 
 _USUAL_MAX_ENTRIES = (10_000, 100_000, 1_000_000)
+_MAX_OOMS = 5
 _MAX_NOTES = 20
 
 
@@ -114,8 +115,11 @@ def _device_lines(device: Device) -> list[str]:
         shown = ", ".join(f"{event:,}" for event in device.oom_at[:5])
         more = "" if device.oom_events <= 5 else f", … ({device.oom_events:,} in total)"
         lines.append(f"  out of memory at event {shown}{more}")
-        if sentences := oom_sentences(device):
-            lines.append(f"    {next(iter(sentences.values()))}")
+        sentences = list(oom_sentences(device).items())[:_MAX_OOMS]
+        lines += [
+            f"    {sentence}" if len(sentences) == 1 else f"    event {event:,}: {sentence}"
+            for event, sentence in sentences
+        ]
     if device.reconciles and events:
         lines.append(f"  {trace_check(device)}")
     if not device.allocator.exact:

@@ -8,7 +8,7 @@ from snapviewer import Device, WhatIf
 from snapviewer.snapshot.whatif import Case, Comparison
 from snapviewer.text.sanitize import sanitize
 from snapviewer.text.table import format_table
-from snapviewer.text.units import count_of, format_bytes
+from snapviewer.text.units import count_of, format_bytes, format_share
 
 from .info import device_name, readable_note
 
@@ -56,6 +56,7 @@ def _case_json(case: Case, comparison: Comparison) -> dict[str, Any]:
         "high_bytes": answer.high_bytes,
         "retries": len(answer.retries),
         "oom_event": answer.oom_event,
+        "oom_events": list(answer.oom_events),
         "rescued_event": answer.rescued_event,
         "fits": fits(answer),
     }
@@ -63,7 +64,13 @@ def _case_json(case: Case, comparison: Comparison) -> dict[str, Any]:
 
 def fits(answer: WhatIf) -> bool | None:
     """Return whether memory suffices; None if that is not known."""
-    return None if answer.trust == "refused" else answer.oom_event is None
+    if answer.trust == "refused":
+        return None
+    if answer.oom_event is not None:
+        return False
+    capacity = answer.capacity_bytes
+    is_unsure = capacity is not None and (answer.high_bytes or 0) > capacity
+    return None if is_unsure or answer.rescued_event is not None else True
 
 
 def as_text(device: Device, comparison: Comparison, *, file: str) -> str:
@@ -82,7 +89,7 @@ def as_text(device: Device, comparison: Comparison, *, file: str) -> str:
     if known:
         rows = [_COLUMNS, *(_row(case, comparison) for case in known)]
         lines += ["", *format_table(rows, right=(1, 2, 3))]
-    lines += ["", *dict.fromkeys(_notes(comparison, known))]
+    lines += ["", *dict.fromkeys(_notes(comparison, known, int(device.events)))]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -114,23 +121,34 @@ def _asked(comparison: Comparison) -> list[str]:
 
 def _row(case: Case, comparison: Comparison) -> tuple[str, ...]:
     answer = case.answer
-    change = (answer.peak_reserved_bytes or 0) - comparison.recorded["reserved"]
-    sign = "+" if change > 0 else "−" if change < 0 else "±"
     has_ended = answer.oom_event is not None
     return (
         setting_name(case.conf),
         peak_range(answer),
-        "" if has_ended else f"{sign}{format_bytes(abs(change))}",
+        "" if has_ended else _change(answer, comparison.recorded["reserved"]),
         f"{len(answer.retries):,}",
         _when(answer),
         _missing(answer) if has_ended else "",
     )
 
 
+def _change(answer: WhatIf, recorded: int) -> str:
+    """Return the difference to the recording, of both ends of a range."""
+    ends = (answer.low_bytes or 0, answer.high_bytes or 0)
+    return " … ".join(dict.fromkeys(_signed(end - recorded) for end in ends))
+
+
+def _signed(change: int) -> str:
+    sign = "+" if change > 0 else "−" if change < 0 else "±"
+    return f"{sign}{format_bytes(abs(change))}"
+
+
 def _when(answer: WhatIf) -> str:
-    if answer.oom_event is not None:
-        return f"at event {answer.oom_event:,}"
-    return "no" if answer.rescued_event is None else "no longer"
+    if answer.oom_events:
+        return f"at event {', '.join(f'{event:,}' for event in answer.oom_events[:3])}"
+    if fits(answer) is None:
+        return "no longer" if answer.rescued_event is not None else "perhaps"
+    return "no"
 
 
 def _missing(answer: WhatIf) -> str:
@@ -151,23 +169,32 @@ def setting_name(conf: str | None) -> str:
     return conf or "PyTorch's defaults"
 
 
-def _notes(comparison: Comparison, known: list[Case]) -> list[str]:
+def _rescued(known: list[Case], events: int) -> list[str]:
+    """Return where simulations end because a request no longer fails."""
+    names: dict[int, list[str]] = {}
+    for case in known:
+        if (event := case.answer.rescued_event) is not None:
+            names.setdefault(event, []).append(setting_name(case.conf))
+    return [
+        f"  The request that failed at event {event:,} succeeds with {_either(confs)}. What the "
+        "program would do next is not in the recording, so the simulation ends there, after "
+        f"{format_share(event, max(events, 1))} of the trace."
+        for event, confs in names.items()
+    ]
+
+
+def _notes(comparison: Comparison, known: list[Case], events: int) -> list[str]:
     notes = []
     for case in comparison.cases:
-        answer, name = case.answer, setting_name(case.conf)
+        answer = case.answer
         if answer.trust == "refused":
             notes.append(f"  Cannot simulate: {answer.why}.")
         elif answer.trust == "interval":
             notes.append(f"  A range, because {readable_note(answer.why)}.")
-        if answer.rescued_event is not None:
-            notes.append(
-                f"  {name}: the request that failed at event {answer.rescued_event:,} succeeds; "
-                "the recording ends the simulation there."
-            )
+    notes += _rescued(known, events)
     capacity = comparison.changes.capacity_bytes
     if capacity is not None and known:
-        fitting = [setting_name(case.conf) for case in known if fits(case.answer)]
-        notes.insert(0, f"  It fits with {_either(fitting)}." if fitting else "  It does not fit.")
+        notes.insert(0, f"  {_verdict(known)}")
         peak = min(case.answer.peak_requested_bytes or 0 for case in known)
         if peak > capacity:
             notes.append(
@@ -177,6 +204,24 @@ def _notes(comparison: Comparison, known: list[Case]) -> list[str]:
     if known:
         notes.append(f"  {UNKNOWN}")
     return notes
+
+
+def _verdict(known: list[Case]) -> str:
+    """Return with which settings memory suffices."""
+    sure = [case for case in known if fits(case.answer)]
+    unsure = [case for case in known if fits(case.answer) is None]
+    if len(sure) == len(known):
+        return "It fits."
+    if sure:
+        return f"It fits with {_either([setting_name(case.conf) for case in sure])}."
+    if unsure:
+        names = (
+            ""
+            if len(unsure) == len(known)
+            else f" with {_either([setting_name(case.conf) for case in unsure])}"
+        )
+        return f"It may fit{names}: see below."
+    return "It does not fit."
 
 
 def _either(names: list[str]) -> str:
