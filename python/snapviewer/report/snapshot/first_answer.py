@@ -131,7 +131,8 @@ def _reserved(device: Device) -> Part | None:
             text += f", {format_bytes(free)} unused"
             sizes = {"releasable": releasable, "in pieces between blocks": free - releasable}
             parts = [f"{format_bytes(size)} {what}" for what, size in sizes.items() if size]
-            more = f"at the peak: {', '.join(parts)}"
+            when = "at the peak: " if device.events else ""
+            more = f"{when}{', '.join(parts)}"
     return Part(text, "reserved", more=more)
 
 
