@@ -295,7 +295,7 @@ def test_from_python_the_same_are_value_errors(folder: Path) -> None:
     a = folder / "a.pickle"
     for wrong in ({"by": "color"}, {"device": 9}, {"event": "lunch"}, {"step": 99}):
         with pytest.raises(ValueError, match=r".+"):
-            snapviewer.diff(a, a, **wrong)  # type: ignore[arg-type]
+            snapviewer.diff(a, a, **wrong)
 
 
 def test_devices_of_different_numbers_are_compared_with_a_note(
@@ -441,7 +441,8 @@ def test_every_gpu_passes_the_gate_unless_one_is_chosen(
     assert small.peak_bytes < large.peak_bytes
     limit = ("--fail-over", str(small.peak_bytes))
 
-    for command in (["diff", file, file], ["report", file]):
+    commands: list[list[str | Path]] = [["diff", file, file], ["report", file]]
+    for command in commands:
         both = run_here(capsys, *command, *limit)
         one = run_here(capsys, *command, *limit, "-d", str(small.index))
 
