@@ -185,6 +185,16 @@ def test_settings_that_differ_are_found(capsys: pytest.CaptureFixture[str]) -> N
     assert "expandable_segments  off  on" in ran.out
 
 
+@on_null_device
+def test_a_prediction_beside_a_recording_is_noted(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran = run_here(capsys, "diff", recorded(pair_source()).path, folder / "a.pickle")
+
+    assert ran.code == 0
+    assert re.search(r"^note: A was predicted.*, B was recorded$", ran.out, re.MULTILINE)
+
+
 @pytest.mark.skipif(not REAL, reason="there are no real snapshots")
 @pytest.mark.parametrize("seed", range(12))
 def test_real_pairs_add_up_to_the_byte(seed: int) -> None:

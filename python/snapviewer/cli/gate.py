@@ -29,9 +29,13 @@ def add_fail_over(parser: argparse.ArgumentParser, of: str = "") -> None:
 
 
 def gated_devices(snapshot: Snapshot, index: int | None) -> list[Device]:
-    """Return the devices whose peaks are checked: the one asked for, or else every GPU."""
+    """Return the devices whose peaks are checked: the one asked for, or else every GPU.
+
+    A file without a GPU has pinned host memory only, which then is checked.
+    """
     if index is None:
-        return [device for device in snapshot.devices if device.index >= 0]
+        gpus = [device for device in snapshot.devices if device.index >= 0]
+        return gpus or list(snapshot.devices)
     return [device for device in snapshot.devices if device.index == index]
 
 
