@@ -187,6 +187,7 @@ JSON_COMMANDS = {
     "report": ["report", "@snap.pickle", "--top", "3", "--json"],
     "segments": ["segments", "@snap.pickle", "--json"],
     "whatif": ["whatif", "@snap.pickle", "--conf", "expandable_segments:True", "--json"],
+    "diff": ["diff", "@snap.pickle", "@snap.pickle", "--top", "3", "--json"],
     "query": ["query", "@snap.pickle", "select device, peak_bytes from devices", "--json"],
     "render": ["render", "@snap.pickle", "-o", "@snap.png", "--json"],
     "convert": ["convert", "@snap.pickle", "-o", "@snap.zip", "--json"],

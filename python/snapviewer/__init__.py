@@ -66,6 +66,8 @@ if TYPE_CHECKING:
     from snapviewer.capture.api import record as record
     from snapviewer.capture.callbacks import lightning_callback as lightning_callback
     from snapviewer.capture.callbacks import trainer_callback as trainer_callback
+    from snapviewer.snapshot.difference import Difference as Difference
+    from snapviewer.snapshot.difference import diff as diff
 else:
     __all__, __getattr__, __dir__ = lazy_names(
         __name__,
@@ -77,6 +79,7 @@ else:
             "read_profile whatif",
             "capture.api": "record",
             "capture.callbacks": "lightning_callback trainer_callback",
+            "snapshot.difference": "Difference diff",
         },
     )
     __all__ += ["__version__"]

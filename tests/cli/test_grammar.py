@@ -27,6 +27,7 @@ COMMANDS = (
     "render",
     "info",
     "report",
+    "diff",
     "query",
     "record",
     "predict",
@@ -93,7 +94,7 @@ def test_the_help_lists_every_command_in_its_group(program: Program) -> None:
     listed = {title: re.findall(r"^  (\w+)", lines, re.MULTILINE) for title, lines in groups}
     assert listed == {
         "Look": ["open", "render"],
-        "Explain": ["info", "report", "tree", "segments", "whatif", "query"],
+        "Explain": ["info", "report", "tree", "segments", "whatif", "diff", "query"],
         "Capture": ["record", "predict", "demo"],
         "Files": ["convert"],
         "Models": ["pth", "model", "explore", "events"],
@@ -132,6 +133,7 @@ def test_an_option_is_the_same_in_every_command() -> None:
 WRITERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "info": (("small.pickle",), ("1.txt", "2.json")),
     "report": (("small.pickle",), ("1.txt", "2.json")),
+    "diff": (("small.pickle", "demo.pickle"), ("1.txt", "2.json", "3.md", "4.html")),
     "query": (("small.pickle", "select 1"), ("1.txt", "2.json")),
     "render": (("small.pickle",), ("1.png", "2.png")),
     "demo": (("--events", "50"), ("1.pickle", "2.pickle")),
@@ -184,7 +186,7 @@ def test_an_output_that_exists_is_kept_unless_forced(command: str, program: Prog
 
 
 @pytest.mark.parametrize(
-    "command", ["info", "report", "query", "render", "pth", "model", "explore", "events"]
+    "command", ["info", "report", "diff", "query", "render", "pth", "model", "explore", "events"]
 )
 def test_the_input_is_never_an_output(command: str, program: Program) -> None:
     arguments, names = WRITERS[command]
@@ -199,7 +201,7 @@ def test_the_input_is_never_an_output(command: str, program: Program) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["info", "report", "query", "pth", "model", "explore", "events"]
+    "command", ["info", "report", "diff", "query", "pth", "model", "explore", "events"]
 )
 def test_a_suffix_that_is_no_format_is_wrong_usage(command: str, program: Program) -> None:
     ran = program(command, *WRITERS[command][0], "-o", "out.docx")
@@ -384,6 +386,7 @@ def test_older_words_still_work(program: Program) -> None:
         ("render", "none.pt", "-o", "new.png"),
         ("convert", "none.pt", "-o", "new.zip"),
         ("query", "none.pt", "select 1"),
+        ("diff", "small.pickle", "none.pt"),
     ],
     ids=lambda given: " ".join(given[:-1]),
 )

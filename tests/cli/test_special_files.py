@@ -18,6 +18,7 @@ READERS: tuple[tuple[str, ...], ...] = (
     ("info", "FILE"),
     ("report", "FILE"),
     ("segments", "FILE"),
+    ("diff", "FILE", "FILE"),
     ("render", "FILE", "-o", "out.png"),
     ("query", "FILE", "select 1"),
     ("convert", "FILE", "-o", "out.zip"),

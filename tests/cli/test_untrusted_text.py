@@ -45,7 +45,8 @@ def test_what_leaves_the_program_is_harmless(
 ) -> None:
     path = files / f"{FILE_NAME}{file}"
     outputs = [tmp_path / f"{FILE_NAME}{suffix}" for suffix in suffixes]
-    chosen = [path if option == "FILE" else option for option in options]
+    named = {"FILE": path, "OTHER": files / f"{FILE_NAME}small.pickle"}
+    chosen = [named.get(option, option) for option in options]
     for output in outputs:
         chosen += ["-o", output]
 

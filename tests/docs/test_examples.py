@@ -41,6 +41,7 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files that the pages use."""
     folder = tmp_path_factory.mktemp("samples")
     write_demo(folder / "snap.pickle", DemoOptions(events=20_000, leak=True, oom=True))
+    write_demo(folder / "before.pickle", DemoOptions(events=20_000, oom=True))
     write_checkpoints(folder)
     write_model(folder)
     guide = (ROOT / "docs" / "guide" / "events.md").read_text(encoding="utf-8")

@@ -111,7 +111,14 @@ except ModuleNotFoundError as error:
     assert said == f"{snapviewer.__version__}\nrefused: snapviewer._core\n"
 
 
-PYTHON_NAMES = {"__version__", "lightning_callback", "record", "trainer_callback"}
+PYTHON_NAMES = {
+    "__version__",
+    "Difference",
+    "diff",
+    "lightning_callback",
+    "record",
+    "trainer_callback",
+}
 
 
 @pytest.mark.parametrize("name", sorted({*snapviewer.__all__} - PYTHON_NAMES))

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from support.events_sample import rich_log
+from support.hostile import small_snapshot
 from support.pt2_writer import program, write_pt2
 from support.pth_writer import Call, G, Obj, T, write_legacy, write_pth, write_safetensors
 from support.torchscript_writer import module, write_torchscript
@@ -84,6 +85,10 @@ def hostile_snapshot(long: str = LONG) -> dict[str, Any]:
         "external_annotations": [{**annotation, "name": WORD}, {**annotation, "name": long}],
         f"key{WORD}": {WORD: WORD},
     }
+
+
+def _small(path: Path) -> None:
+    path.write_bytes(pickle.dumps(small_snapshot()))
 
 
 def _pickled(path: Path) -> None:
@@ -163,12 +168,14 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "strange.pt2": _exported,
     "exported.pt2": _good_exported,
     "events.json": _events,
+    "small.pickle": _small,
 }
 
 _SNAPSHOT = ("snap.pickle", "snap.json", "snap.zip")
 _CHECKPOINT = ("check.pth", "legacy.pth", "check.safetensors", "script.pt")
 _MODEL = (*_CHECKPOINT, "strange.pt2", "exported.pt2")
-# For each command: the files, its options, and the suffixes of the outputs that it writes.
+# For each command: the files, its options, and the suffixes of the outputs that it writes. FILE is
+# the file again, OTHER a small snapshot.
 COMMANDS: tuple[tuple[tuple[str, ...], str, tuple[str, ...], tuple[str, ...]], ...] = (
     (_SNAPSHOT, "info", (), (".txt", ".json")),
     (_SNAPSHOT, "report", (), (".txt", ".json")),
@@ -181,6 +188,14 @@ COMMANDS: tuple[tuple[tuple[str, ...], str, tuple[str, ...], tuple[str, ...]], .
         (".txt", ".json", ".html", ".svg", ".folded", ".speedscope.json"),
     ),
     (_SNAPSHOT, "tree", ("--frames", "all", "--callers", "--measure", "time"), (".txt",)),
+    (_SNAPSHOT, "diff", ("FILE",), (".txt", ".json")),
+    (_SNAPSHOT, "diff", ("OTHER", "--event", "end"), (".txt", ".json", ".md", ".html")),
+    (
+        _SNAPSHOT,
+        "diff",
+        ("OTHER", "--by", "stack", "--top", "0"),
+        (".txt", ".json", ".md", ".html"),
+    ),
     (_SNAPSHOT, "render", ("--color", "category"), (".png",)),
     (_SNAPSHOT, "query", ("select * from actions",), (".txt", ".json")),
     (_SNAPSHOT, "query", ("select * from frames",), ()),

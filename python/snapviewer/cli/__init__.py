@@ -34,6 +34,7 @@ GROUPS = {
         "tree": ("tree", "Show through which callers the memory is held, as a call tree"),
         "segments": ("segments", "Show reserved memory at the peak: in use, free, in pieces"),
         "whatif": ("whatif", "Simulate other allocator settings, another GPU, other requests"),
+        "diff": ("diff", "Show what changes from one snapshot to another; fail above a limit"),
         "query": ("query", "Query a snapshot in SQL"),
     },
     "Capture": {

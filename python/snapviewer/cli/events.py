@@ -8,7 +8,6 @@ prints sizes in GB.
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -36,7 +35,7 @@ from snapviewer.text.progress import progress_bar
 from snapviewer.text.sanitize import replace_unprintable
 
 from .errors import CheckFailed, CommandError, UsageError
-from .options import add_json, add_output, add_verbosity, byte_count
+from .options import add_json, add_output, add_verbosity, byte_count, percent
 from .outputs import answer, check_outputs, output_width, print_json, write_file
 
 DEFAULT_OUTPUT = "memory_analysis_report.md"
@@ -81,7 +80,7 @@ def _add_common_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--fail-regression",
-        type=_percent,
+        type=percent,
         metavar="PERCENT",
         help="fail if a peak is above that of the baseline, or else of the first log, by more than "
         "this, such as 2%%",
@@ -115,16 +114,6 @@ def analyze_memory(program: str) -> argparse.ArgumentParser:
 def _locale_language() -> Language:
     names = (os.environ.get(name) for name in ("LC_ALL", "LC_MESSAGES", "LANG"))
     return "zh" if next(filter(None, names), "").lower().startswith("zh") else "en"
-
-
-def _percent(text: str) -> float:
-    try:
-        number = float(text.strip().removesuffix("%"))
-    except ValueError:
-        number = math.nan
-    if not 0 <= number <= 1e6:
-        raise argparse.ArgumentTypeError("must be a percentage, such as 2%")
-    return number
 
 
 def _events(options: argparse.Namespace) -> None:

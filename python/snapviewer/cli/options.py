@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from snapviewer._lazy import TYPE_CHECKING
+from snapviewer.snapshot.moments import device_of, event_of
 from snapviewer.text.units import parse_bytes
 
 from .errors import CommandError
@@ -210,6 +211,17 @@ def byte_count(text: str) -> int:
     return number
 
 
+def percent(text: str) -> float:
+    """Read a percentage, such as 2%."""
+    try:
+        number = float(text.strip().removesuffix("%"))
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1e6:  # nor is NaN
+        raise argparse.ArgumentTypeError("must be a percentage, such as 2%")
+    return number
+
+
 def seconds(text: str) -> float:
     """Read a number of seconds."""
     try:
@@ -248,32 +260,15 @@ def load_snapshot(file: Path, *, rules: Sequence[tuple[str, str]] = ()) -> Snaps
 
 def picked_device(snapshot: Snapshot, index: int | None) -> Device:
     """Return the device that was asked for; if none was, the one with the largest peak."""
-    devices = snapshot.devices
-    if not devices:
-        raise CommandError("there is no device in this file")
-    if index is None:
-        return max(devices, key=lambda device: device.peak_bytes)
-    found = [device for device in devices if device.index == index]
-    if not found:
-        there = ", ".join(str(device.index) for device in devices)
-        raise CommandError(f"there is no device {index} in this file; there is {there}")
-    return found[0]
+    try:
+        return device_of(snapshot, index)
+    except ValueError as error:
+        raise CommandError(str(error)) from None
 
 
 def picked_event(device: Device, event: int | str) -> int:
     """Return the event that `--event` stands for on a device; -1 is before the first."""
-    count = int(device.events)
-    if event == "peak":
-        return device.peak_event
-    if event == "end":
-        return count - 1
-    if event == "oom":
-        if not device.oom_at and not device.allocator.placements:
-            return count - 1  # a state without a trace: it may be of the moment that memory ran out
-        if not device.oom_at:
-            raise CommandError(f"device {device.index} did not run out of memory")
-        return device.oom_at[0]
-    if not -1 <= int(event) < max(count, 0):
-        last = f"events are 0 to {count - 1:,}" if count else "the file has no trace"
-        raise CommandError(f"there is no event {event:,}; {last}")
-    return int(event)
+    try:
+        return event_of(device, event)
+    except ValueError as error:
+        raise CommandError(str(error)) from None

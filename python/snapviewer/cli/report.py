@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from snapviewer.report.snapshot import alive as alive_report
+from snapviewer.report.snapshot.difference import failures_json
 from snapviewer.report.snapshot.predicted import prediction_note
 from snapviewer.snapshot.alive import alive_at
 from snapviewer.snapshot.frames import line_of
+from snapviewer.snapshot.gate import Failure, over
 
 from .errors import CommandError, UsageError
+from .gate import EPILOG, add_fail_over, gated_devices, raise_if_failed
 from .options import (
     add_device,
     add_event,
@@ -45,6 +48,7 @@ GROUPINGS = [
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
+    parser.epilog = EPILOG
     add_file(parser)
     add_device(parser)
     add_event(parser)
@@ -70,6 +74,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="TOML",
         help="your own categories, which win over recorded and inferred ones",
     )
+    add_fail_over(parser)
     add_top(parser, "groups to list (default: %(default)s)", default=15)
     add_results(parser, "write the report")
     parser.set_defaults(run=_report)
@@ -93,11 +98,18 @@ def _report(options: argparse.Namespace) -> None:
     how: dict[str, Any] = {"file": str(options.file), "top": options.top, "matching": matching}
     how["prediction"] = prediction_note(snapshot)
     how |= {"by": options.by, "under": options.under, "is_oom": options.event == "oom"}
+    failed: tuple[Failure, ...] = ()
+    if options.fail_over is not None:
+        failed = over(gated_devices(snapshot, options.device), options.fail_over)
     answer(
         options,
         text=lambda: alive_report.as_text(device, alive, capacity=options.capacity, **how),
-        document=lambda: alive_report.to_json(device, alive, **how),
+        document=lambda: {
+            **alive_report.to_json(device, alive, **how),
+            "failed": failures_json(failed),
+        },
     )
+    raise_if_failed(failed)
 
 
 def _rules(path: Path | None) -> tuple[tuple[str, str], ...]:

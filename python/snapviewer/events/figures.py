@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Literal, TypeAlias
+
+from snapviewer.text.units import increased
 
 from .analysis import Analysis
 
@@ -102,8 +103,7 @@ def check_over(analysis: Analysis, limit_bytes: int) -> Check:
 def check_regression(baseline: Analysis, analysis: Analysis, percent: float) -> Check:
     """Check that the peak of a run is not above the baseline's by more than a part of it."""
     before = _peak_of(baseline)
-    # Exact: 100 and 15 % are 115, though 100 * 1.15 is a little less.
-    limit = None if before is None else int(before * (1 + Fraction(repr(percent)) / 100))
+    limit = None if before is None else increased(before, percent)
     return Check("regression", analysis.path, _peak_of(analysis), limit, percent, baseline.path)
 
 

@@ -110,7 +110,7 @@ def regrouped(alive: Alive, device: Device, by: str, shown: npt.NDArray[np.bool_
     """
     found = device.alive(alive.event, by, where=shown, top=MAX_GROUPS)
     groups = tuple(
-        Group(_group_name(by, one.key), one.bytes, one.count, one.largest, (), one.id)
+        Group(group_name(by, one.key), one.bytes, one.count, one.largest, (), one.id)
         for one in found.groups
     )
     rest = None
@@ -120,7 +120,8 @@ def regrouped(alive: Alive, device: Device, by: str, shown: npt.NDArray[np.bool_
     return replace(alive, groups=groups, rest=rest)
 
 
-def _group_name(by: str, key: str) -> str:
+def group_name(by: str, key: str) -> str:
+    """Return the name of a group of `Device.alive` on one line."""
     first, *more = key.split("\n")
     name = sanitize(first.replace("_", " ") if by == "category" else first, MAX_NAME_CHARS)
     return f"{name} and {count_of(len(more), 'more frame')}" if more else name

@@ -111,6 +111,17 @@ def percentages(parts: Sequence[float], *, decimals: int = 1) -> list[float]:
     return [share / 10**decimals for share in rounded]
 
 
+def increased(count: int, percent: float) -> int:
+    """Return a number and some percent of it, rounded down, but otherwise exact.
+
+    >>> increased(100, 15), int(100 * 1.15)
+    (115, 114)
+    """
+    from fractions import Fraction
+
+    return int(count * (1 + Fraction(repr(percent)) / 100))
+
+
 def parse_bytes(text: str) -> int:
     """Read a number of bytes as people write it; 1 KB and 1 KiB are both 1,024 bytes.
 

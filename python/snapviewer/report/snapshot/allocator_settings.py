@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from snapviewer import Allocator
 from snapviewer.text.units import format_bytes
@@ -20,7 +21,11 @@ class Setting:
 
 def settings_of(allocator: Allocator) -> tuple[Setting, ...]:
     """Return the settings that a trace was recorded with."""
-    found = allocator.settings
+    return settings_in(allocator.settings)
+
+
+def settings_in(found: Mapping[str, Any]) -> tuple[Setting, ...]:
+    """Return the settings of `Allocator.settings`."""
     is_expandable, max_split = found["expandable_segments"], found["max_split_size"]
     threshold, large = found["garbage_collection_threshold"], found["large_segment_size"]
     divisions = _divisions(found["roundup_power2_divisions"])

@@ -15,7 +15,11 @@ from snapviewer.text.units import count_of, format_bytes
 
 Link = Literal["peak", "category", "reserved", "growth", "oom"]
 
-_BEFORE_MORE: dict[Link, str] = {"oom": ": ", "peak": ", ", "reserved": " "}  # where a report has room for more
+_BEFORE_MORE: dict[Link, str] = {
+    "oom": ": ",
+    "peak": ", ",
+    "reserved": " ",
+}  # where a report has room for more
 _SHOWN_CATEGORIES = 3
 _LEAST_SHARE = 0.02  # of the peak; a smaller category is not worth a word
 _PHASES = {
@@ -131,7 +135,7 @@ def _reserved(device: Device) -> Part | None:
             text += f", {format_bytes(free)} unused"
             sizes = {"releasable": releasable, "in pieces between blocks": free - releasable}
             parts = [f"{format_bytes(size)} {what}" for what, size in sizes.items() if size]
-            when = "at the peak: " if device.events else ""
+            when = "at the peak: " if device.events else "then: "
             more = f"{when}{', '.join(parts)}"
     return Part(text, "reserved", more=more)
 
