@@ -276,7 +276,7 @@ def program(capsys: pytest.CaptureFixture[str], *words: str | Path) -> Ran:
         (("a", "a", "-d", "1"), 1, "A: there is no device 1 in this file; there is 0"),
         (("two", "a", "-d", "1"), 1, "B: there is no device 1 in this file; there is 0"),
         (("oom", "a", "--event", "oom"), 1, "B: device 0 did not run out of memory"),
-        (("a", "oom", "--event", "8500"), 1, "A: there is no event 8,500; the trace has 8,000"),
+        (("a", "oom", "--event", "8500"), 1, "A: there is no event 8,500; events are 0 to 7,999"),
         (("a", "a", "--step", "77"), 1, "A: there is no step 77; there is step 0, step 1, "),
         (("state", "a", "--step", "0"), 1, "A: there are no steps"),
         (("a", "a", "--step", "0", "--event", "end"), 2, "leave --event out"),
