@@ -10,7 +10,7 @@ use hashbrown::HashSet;
 
 use super::extents::{Domains, Extent, Extents};
 use super::growth::{self, Growth, is_growth, is_release};
-use super::heap::{Domain, FREE, Heap, PLACEHOLDER, Plan};
+use super::heap::{Block, Domain, FREE, Heap, PLACEHOLDER, Plan};
 use super::oom::{self, Facts, Oom};
 use super::rules::{MAX_SMALL, MIN_BLOCK, Rules, Ties};
 use super::{Contradictions, Replay, start};
@@ -54,6 +54,7 @@ pub(super) fn run(
         next_segment: 0,
         next_attempt: 0,
         expected: None,
+        known_contradictions: 0,
         bookkeeping: bookkeeping(snapshot),
         result: Replay {
             uncertain_blocks: start.uncertain,
@@ -63,6 +64,7 @@ pub(super) fn run(
         },
     };
     pass.begin(&start.sizes);
+    pass.known_contradictions = pass.result.contradictions.total();
     for row in rows.clone() {
         pass.step(row, &event_domains);
     }
@@ -175,6 +177,8 @@ struct Pass<'a> {
     next_attempt: usize,
     /// What the attempt under way should do.
     expected: Option<Prediction>,
+    /// How many contradictions there were before the event.
+    known_contradictions: u64,
     bookkeeping: HashSet<u32>,
     result: Replay,
 }
@@ -223,7 +227,6 @@ impl Pass<'_> {
     }
 
     fn step(&mut self, row: usize, domains: &[Domain]) {
-        let before = self.result.contradictions.total();
         if self.attempts.get(self.next_attempt).is_some_and(|one| one.searched == row) {
             self.search(domains);
         }
@@ -250,9 +253,12 @@ impl Pass<'_> {
                 let is_same = size == 0 || size == self.active_bytes;
                 self.result.contradictions.snapshot_bytes += u64::from(!is_same);
             }
-            _ => {}
+            // Nothing has changed.
+            _ => return,
         }
-        if self.result.contradictions.total() != before {
+        let contradictions = self.result.contradictions.total();
+        if contradictions != self.known_contradictions {
+            self.known_contradictions = contradictions;
             self.result.first_contradiction.get_or_insert(row - self.rows.start);
         }
     }
@@ -336,7 +342,8 @@ impl Pass<'_> {
         if owner != PLACEHOLDER {
             self.result.block_size[owner as usize] = rounded;
         }
-        if self.end(event.address) {
+        let is_taken = |found: &Block| found.owner != FREE;
+        if self.heap.block(event.address).is_some_and(is_taken) && self.end(event.address) {
             // Its free was lost.
             self.result.contradictions.not_free += 1;
         }
@@ -344,18 +351,15 @@ impl Pass<'_> {
             self.compare(row, &event, rounded);
         }
         self.align(&event, rounded);
-        let extent = self.alive.around(event.address).copied();
-        let Some(extent) = extent else {
-            self.result.contradictions.not_free += 1;
-            return;
-        };
         if self.heap.block(event.address).is_none() {
             self.result.contradictions.not_free += 1;
-            if !self.heap.cut(event.address, extent.domain) {
+            let around = self.alive.around(event.address).map(|extent| extent.domain);
+            if !around.is_some_and(|domain| self.heap.cut(event.address, domain)) {
                 return;
             }
         }
         let Some(block) = self.heap.block(event.address) else { return };
+        let domain = self.heap.domain(block);
         if block.size < rounded {
             self.result.contradictions.too_small += 1;
             return;
@@ -364,8 +368,7 @@ impl Pass<'_> {
         let size = if self.lifetimes.device == HOST {
             block.size
         } else {
-            let is_right =
-                extent.domain.is_small == is_small && extent.domain.stream == event.stream;
+            let is_right = domain.is_small == is_small && domain.stream == event.stream;
             self.result.contradictions.wrong_domain += u64::from(!is_right);
             self.rules.taken(block.size, rounded, is_small)
         };
@@ -461,10 +464,9 @@ impl Pass<'_> {
 
     /// Frees the block at an address; returns whether there was one in use.
     fn end(&mut self, address: u64) -> bool {
-        let size = self.heap.block(address).map_or(0, |block| block.size);
-        let is_freed = self.heap.free(address);
-        self.active_bytes -= if is_freed { size } else { 0 };
-        is_freed
+        let freed = self.heap.free(address);
+        self.active_bytes -= freed.unwrap_or(0);
+        freed.is_some()
     }
 
     /// Describes a request that the device could not serve.

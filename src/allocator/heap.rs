@@ -464,15 +464,16 @@ impl Heap {
         })
     }
 
-    /// Frees the block at an address; returns whether there is one in use.
-    pub fn free(&mut self, address: u64) -> bool {
-        let Some(&id) = self.at.get(&address) else { return false };
-        if self.blocks[id as usize].owner == FREE {
-            return false;
+    /// Frees the block at an address; returns its size, or None if none is in use there.
+    pub fn free(&mut self, address: u64) -> Option<u64> {
+        let &id = self.at.get(&address)?;
+        let Block { owner, size, .. } = self.blocks[id as usize];
+        if owner == FREE {
+            return None;
         }
         self.blocks[id as usize].owner = FREE;
         self.merge(id);
-        true
+        Some(size)
     }
 
     /// Joins a block, which is not among the free ones yet, with its free neighbours.

@@ -342,9 +342,8 @@ impl Run<'_> {
 
     fn free(&mut self, index: usize) {
         let Some(address) = self.placed[index].take() else { return };
-        self.active -= self.heap.block(address).map_or(0, |block| block.size);
+        self.active -= self.heap.free(address).unwrap_or(0);
         self.requested = self.requested.saturating_sub(self.case.sizes[index]);
-        self.heap.free(address);
         if self.collects()
             && let Some((start, size)) = self.addresses.around(address)
             && let Some(block) = self.heap.block(start)
